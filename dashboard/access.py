@@ -152,10 +152,28 @@ def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
     return may_see_execution(user, workspace)
 
 
+def may_see_job(user: AnyUser, job: ExecutionLike) -> bool:
+    """Return whether the user may see the job and what its runs ran with, which reveals the project's data."""
+    viewer = viewer_of(user)
+    return viewer is not None and (job.owner_id == viewer.id or may_read_execution(viewer, job))
+
+
 def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
     """Return whether the user may see the project and who is in it (`roles` by user id): its members and all observers."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in roles or may_observe(viewer))
+
+
+def may_see_usage(user: AnyUser, person_id: int) -> bool:
+    """Return whether the user may see what a person used and what it cost: the person and all observers."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id == person_id or may_observe(viewer))
+
+
+def may_contribute(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user launches in the project and uses its files (`roles` by user id): its owner and contributors."""
+    viewer = viewer_of(user)
+    return viewer is not None and roles.get(viewer.id) in Membership.CONTRIBUTING
 
 
 def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
@@ -171,12 +189,17 @@ def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
     return viewer is not None and viewer.id == workspace.owner_id
 
 
+def may_manage_job(user: AnyUser, job: ExecutionLike) -> bool:
+    """Return whether the user may run, edit and delete the job: its owner only, because its runs are the owner's."""
+    return may_manage_workspace(user, job)
+
+
 def admin_required(view: _View) -> _View:
     """Raise PermissionDenied (403) unless the user is an admin."""
 
     def check(request: HttpRequest) -> None:
         if not may_administer(request.user):
-            raise PermissionDenied("This page is for admins.")
+            raise PermissionDenied("Only admins can see this page.")
 
     if asyncio.iscoroutinefunction(view):
 

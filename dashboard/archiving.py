@@ -1,15 +1,17 @@
-"""Says what archiving a tier, an environment or a project means for those who use it; reads the database, synchronously."""
+"""Says what archiving something that admins edit means for those who use it; reads the database, synchronously."""
 
 from collections.abc import Iterator
 
 from django.db.models import Q
 
-from grid.models import Environment, Execution, HardwareTier, Membership, Project, Workspace
+from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
 from grid.wording import plural
 
 
-def archiving_means(instance: HardwareTier | Environment | Project) -> list[str]:
+def archiving_means(instance: HardwareTier | Environment | Project | KnowledgeEntry) -> list[str]:
     """Return sentences: what goes on, who has to choose another, what is kept."""
+    if isinstance(instance, KnowledgeEntry):
+        return ["What it explained stays with those executions."]
     return [*_running(instance), *_resumable(instance), *_own(instance)]
 
 
@@ -20,10 +22,10 @@ def _running(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     )
     people = list(owners)
     if not people:
-        yield "Nothing that runs or waits uses it."
+        yield "No active execution uses it."
         return
     executions, users = plural(len(people), "execution"), plural(len(set(people)), "person", "people")
-    yield f"{executions} of {users} {'uses' if len(people) == 1 else 'use'} it now and will go on, those that wait included."
+    yield f"{executions} of {users} {'uses' if len(people) == 1 else 'use'} it now and continue, queued ones included."
 
 
 def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
@@ -34,15 +36,15 @@ def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     if isinstance(instance, Project):
         yield f"{plural(count, 'workspace')} of it cannot be resumed until it is restored."
     else:
-        yield f"{workspaces}: whoever resumes one has to choose another."
+        yield f"{workspaces}: resuming one then needs another choice."
 
 
 def _own(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     if isinstance(instance, HardwareTier) and instance.is_default:
-        yield "It is the default tier: launch forms will begin with the first one of the list."
+        yield "It is the default tier: launch forms will preselect the first tier of the list instead."
     if isinstance(instance, Project):
         members = Membership.objects.filter(project=instance).count()
-        yield f"Its {plural(members, 'member')} can launch nothing in it. Its files and its history are kept."
+        yield f"Its {plural(members, 'member')} can no longer launch in it. Its files and its history are kept."
 
 
 def _refers(instance: HardwareTier | Environment | Project) -> Q:

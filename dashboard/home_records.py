@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.viewmodels.first_steps import SetupFacts, WorkFacts
 from dashboard.viewmodels.my_side import Launch, MyProject
 from dashboard.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspace_records import latest_of
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.models import Execution, Membership
+from grid.models import Environment, Execution, HardwareTier, Membership, Project, User, WorkspaceGrant
 
 LAUNCHES_READ = 30  # of which many may be the same
 LAUNCHES_SHOWN = 5
@@ -38,6 +39,30 @@ def read_home(user_id: int, workspaces: int) -> HomeRecords:
             MyProject(one.project.name, one.project_id, one.role)
             for one in members.order_by("project__name")[:PROJECTS_SHOWN]
         ),
+    )
+
+
+def read_work_facts(user_id: int) -> WorkFacts:
+    """Return how far the user has come; each question stops at the first row that answers it."""
+    members = Membership.objects.filter(user=user_id, project__is_archived=False)
+    project = (
+        members.exclude(role=Membership.Role.VIEWER).order_by("project__name").values_list("project__name", flat=True)
+    )
+    mine = Execution.objects.filter(owner=user_id)
+    return WorkFacts(
+        project=project.first() or "",
+        has_launched=mine.exists(),
+        has_opened=WorkspaceGrant.objects.filter(user=user_id, secret_hash__isnull=False).exists(),
+        has_ended=mine.filter(ended_at__isnull=False).exists(),
+    )
+
+
+def read_setup_facts(user_id: int) -> SetupFacts:
+    return SetupFacts(
+        has_tier=HardwareTier.objects.filter(is_archived=False).exists(),
+        has_environment=Environment.objects.filter(is_archived=False).exists(),
+        has_project=Project.objects.filter(is_archived=False).exists(),
+        has_people=User.objects.exclude(pk=user_id).exists(),
     )
 
 

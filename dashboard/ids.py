@@ -16,8 +16,21 @@ class IdConverter:
         return value
 
 
-def valid_ids(asked: Iterable[str]) -> list[str]:
-    return [id for id in asked if re.fullmatch(IdConverter.regex, id)]
+class NameConverter:
+    """A path converter for names that are looked up in the database: anything but a slash, and NUL, which PostgreSQL refuses."""
+
+    regex = r"[^/\0]+"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+def valid_ids(texts: Iterable[str]) -> list[str]:
+    """Return those of the texts that may be ids."""
+    return [text for text in texts if re.fullmatch(IdConverter.regex, text)]
 
 
 def id_in(query: Mapping[str, str], name: str) -> str:

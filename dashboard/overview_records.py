@@ -1,17 +1,26 @@
 """Reads from the database what the overview tells, synchronously; the cost does not grow with the history."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from django.conf import settings
 from django.db import DatabaseError
 
-from dashboard.viewmodels.misconfigured import AdminFacts, NeverStarted, change_line, misfits, never_started
+from dashboard.tier_records import tier_request
+from dashboard.viewmodels.misconfigured import (
+    AdminFacts,
+    NeverStarted,
+    change_line,
+    misfits,
+    never_started,
+    refused_by_namespace,
+)
 from grid import writing
-from grid.diagnosis.tierfit import pool_offers
-from grid.kube.objects import Node
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms
+from grid.launch.preview import pod_needs
+from grid.launch.spec import tier_spec
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, State
-from grid.watch.pools import NodeGroup
 
 CHANGES_SHOWN = 5
 LAUNCHES_LOOKED_AT = 1000  # the latest that have ended
@@ -27,14 +36,19 @@ def database_problems() -> tuple[str, ...]:
 
 
 def admin_facts(
-    nodes: Collection[Node] | None, groups: dict[str, NodeGroup], unstarted: Collection[NeverStarted]
+    pools: Mapping[str, PoolShapes] | None, unstarted: Collection[NeverStarted], limits: NamespaceLimits | None
 ) -> AdminFacts:
-    """Return what is misconfigured, and the latest changes. `nodes` is None while they are not known."""
-    tiers = [(tier.pk, tier.name, tier) for tier in HardwareTier.objects.filter(is_archived=False)]
-    found = [] if nodes is None else misfits(tiers, pool_offers(nodes, groups, label=settings.NODE_POOL_LABEL))
+    """Return what is misconfigured, and the latest changes. `pools` and `limits` are None while they are not known."""
+    offered = list(HardwareTier.objects.filter(is_archived=False))
+    promises = [TierPromise(tier.pk, pod_needs(tier_spec(tier)), tier.maximum_simultaneous) for tier in offered]
+    broken = phantoms(promises, value_of(MAXIMUM_EXECUTIONS_PER_USER), limits) if limits is not None else []
+    found = [] if pools is None else misfits([(tier.pk, tier.name, tier_request(tier)) for tier in offered], pools)
+    found += refused_by_namespace(broken, {tier.pk: tier.name for tier in offered})
+    found += never_started(unstarted)
     entries = AuditEntry.objects.order_by("-at", "-id")[:CHANGES_SHOWN]
     return AdminFacts(
-        misconfigured=(*found, *never_started(unstarted)),
+        # One line for each object, with what weighs most.
+        misconfigured=tuple({(one.url_name, one.object_id): one for one in reversed(found)}.values())[::-1],
         changes=tuple(change_line(entry, entry.object_type) for entry in entries),
     )
 

@@ -26,12 +26,13 @@ from dashboard.viewmodels.palette import (
     in_order,
     results_sentence,
 )
+from dashboard.viewmodels.saved_views import VIEWED_TABLES
 from dashboard.viewmodels.states import state_word
 from grid.centralconfig import REGISTRY
 from grid.centralconfig.setting import Setting
 from grid.kube.objects import Node
 from grid.launch.request import LAUNCHABLE_KINDS
-from grid.models import Environment, Execution, HardwareTier, Project, Workspace
+from grid.models import Environment, Execution, HardwareTier, Job, Project, SavedView, Workspace
 from grid.runtime import Runtime, has_sandbox
 from grid.runtime.executions import ExecutionRow
 
@@ -44,17 +45,25 @@ _READ = 200  # rows of a table before they are ranked
 _PAGES = (
     ("home", "Home", "start", None),
     ("executions", "Executions", "running jobs", None),
+    ("queue", "Queue", "waiting position slots", None),
     ("launch", "Launch", "start new", None),
     ("workspaces", "Workspaces", "notebooks resume", None),
+    ("jobs", "Jobs", "runs sweeps batch", None),
     ("overview", "Overview", "health nodes", Permission.OBSERVE),
     ("infrastructure", "Infrastructure", "nodes pods cluster", Permission.OBSERVE),
+    ("startup", "Start-up times", "slow cold image pull p99", Permission.OBSERVE),
     ("tiers", "Tiers", "hardware", Permission.ADMINISTER),
     ("environments", "Environments", "images", Permission.ADMINISTER),
     ("projects", "Projects", "members", None),
     ("people", "People", "users invite roles", Permission.ADMINISTER),
     ("logins", "Logins", "locked unlock", Permission.ADMINISTER),
+    ("knowledge", "Knowledge base", "log lines findings errors", Permission.OBSERVE),
     ("configuration", "Configuration", "settings", Permission.ADMINISTER),
+    ("usage", "Your usage", "cost hours", None),
+    ("usage-of-everybody", "Everybody’s usage", "cost gpu hours", Permission.OBSERVE),
+    ("help", "Help", "glossary guides shortcuts", None),
     ("account", "Your account", "sessions", None),
+    ("secrets", "Your secrets", "variables keys passwords tokens", None),
     ("password", "Change your password", "", None),
 )
 _DEMONSTRATION = (
@@ -98,7 +107,7 @@ def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
 
 
 def _kinds(viewer: Viewer) -> list[str]:
-    kinds = ["workspace", "project"]
+    kinds = ["workspace", "job", "project", "saved view"]
     if may_observe(viewer):
         kinds.append("node")
     if may_administer(viewer):
@@ -166,6 +175,20 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
         _with_words(named, query, "title", "object"),
         lambda row: f"{row.title} workspace-{row.pk}",
         lambda row: PaletteItem(str(row), row.project.name, reverse("workspace", args=[row.pk])),
+    )
+    jobs = Job.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
+    yield query.group(
+        "Jobs",
+        _with_words(jobs.annotate(object=Concat(Value("job-"), "pk")), query, "title", "object"),
+        lambda row: f"{row.title} job-{row.pk}",
+        lambda row: PaletteItem(str(row), row.project.name, reverse("job", args=[row.pk])),
+    )
+    views = SavedView.objects.filter(user=viewer.id, table__in=VIEWED_TABLES)
+    yield query.group(
+        "Saved views",
+        _with_words(views, query, "name"),
+        lambda row: row.name,
+        lambda row: PaletteItem(row.name, VIEWED_TABLES[row.table].title, reverse("view-open", args=[row.pk])),
     )
     is_admin = may_administer(viewer)
     projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)

@@ -161,7 +161,7 @@ def _locked(id: int, actor: User, *, allow_own: bool = False) -> Iterator[User]:
         if id not in found:
             raise Http404
         if actor.pk not in found or role_of(found[actor.pk]) is not Role.ADMIN:
-            raise PermissionDenied("You are no admin any more.")
+            raise PermissionDenied("You are no longer an admin.")
         if id == actor.pk and not allow_own:
             raise OwnAccount
         yield found[id]

@@ -8,17 +8,24 @@ from django.utils import timezone
 
 from dashboard.access import Viewer, may_observe
 from dashboard.cluster_records import cluster_record, companion
+from dashboard.run_records import run_place
+from dashboard.size_records import size_facts
+from dashboard.startup_records import start_of, usual_start
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from dashboard.viewmodels.prices import Spending
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
-from grid.models import Execution, ExecutionLog, LifecycleEntry, Membership, UsageInterval
+from grid.diagnosis import logfindings
+from grid.diagnosis.logfindings import LogFinding
+from grid.models import Execution, ExecutionLog, LifecycleEntry, LogOccurrence, Membership, State, UsageInterval
 
 _LIFECYCLE_READ = 1000
+_WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history, or None. This takes seven queries, and one more for a cluster's samples."""
-    joined = ("owner", "project", "environment", "tier", "attached_to", "workspace")
+    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, and some for the size of
+    an execution that has ended and what was found in the log of one that failed."""
+    joined = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
     if execution is None:
@@ -65,6 +72,11 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
+        run=run_place(execution),
+        size=size_facts(execution),
+        findings=_findings(execution),
+        start=start_of(execution.pk),
+        usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
     )
 
 
@@ -74,6 +86,19 @@ def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
         return Execution.objects.all()
     mine = Membership.objects.filter(user=viewer.id).values("project")
     return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
+
+
+def _findings(execution: Execution) -> tuple[LogFinding, ...]:
+    """Return what was found in its kept log, with the cures of now; an entry that is switched off by now has none."""
+    if execution.state not in _WITH_FINDINGS:
+        return ()
+    entries = {one.key: one for one in logfindings.in_force().patterns}
+    found = []
+    for one in LogOccurrence.objects.filter(log=execution.pk):
+        entry = entries.get(one.entry)
+        cure, link = (entry.cure, entry.link) if entry else ("", "")
+        found.append(LogFinding(one.entry, one.meaning, one.line, cure, link))
+    return tuple(found)
 
 
 def _spending(execution_id: str) -> Spending:

@@ -13,6 +13,7 @@ from dashboard.pages.live import LiveConsumer, LivePage
 from dashboard.pages.node import NODE
 from dashboard.pages.overview import OVERVIEW
 from dashboard.pages.pod import POD
+from dashboard.pages.queue import QUEUE
 
 # One line for each page; the page's view passes the same object to `live_page`.
 _PAGES: tuple[LivePage[Any, Any], ...] = (
@@ -23,6 +24,7 @@ _PAGES: tuple[LivePage[Any, Any], ...] = (
     NODE,
     OVERVIEW,
     POD,
+    QUEUE,
 )
 LIVE_PAGES: dict[str, LivePage[Any, Any]] = {page.name: page for page in _PAGES}
 

@@ -130,6 +130,7 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.LIFECYCLE_RETENTION: partial(_retention, noun="event"),
     centralconfig.SAMPLE_RETENTION: partial(_retention, noun="sample"),
     centralconfig.LOG_RETENTION: partial(_retention, noun="log"),
+    centralconfig.NOTIFICATION_RETENTION: partial(_retention, noun="notification"),
     centralconfig.AUDIT_RETENTION: partial(_retention, noun="record"),
     centralconfig.GRANT_RETENTION: partial(_retention, noun="right"),
 }

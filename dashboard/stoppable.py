@@ -39,7 +39,7 @@ def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
 
 def _why_not(viewer: Viewer, row: Execution, role: str | None) -> str:
     if row.is_final:
-        return "It has ended already."
+        return "It has already ended."
     if row.owner_id == viewer.id or role == "owner" or may_operate(viewer):
         return ""
     return "Only its owner, the project's owner, operators and admins can stop it."

@@ -31,6 +31,13 @@
   document.addEventListener("htmx:after:swap", tick);
   document.addEventListener("DOMContentLoaded", tick);
 
+  // The server does not know where the reader's clocks are.
+  document.addEventListener("DOMContentLoaded", () => {
+    const field = document.querySelector("input[data-browser-zone]");
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (field && zone) field.value = zone;
+  });
+
   // A page that only asks "are you sure?" comes as a dialog.
   const dialog = document.createElement("dialog");
   dialog.className = "dialog";
@@ -65,8 +72,22 @@
   });
   const count = () => {
     const shown = document.querySelector("[data-selected]");
-    if (shown) setText(shown, String(document.querySelectorAll(".select:checked").length));
+    if (!shown) return;
+    const boxes = [...document.querySelectorAll(".select")];
+    const chosen = boxes.filter((box) => box.checked).length;
+    setText(shown, String(chosen));
+    for (const all of document.querySelectorAll("input[data-select-all]")) {
+      all.checked = chosen > 0 && chosen === boxes.length;
+      all.indeterminate = chosen > 0 && chosen < boxes.length;
+    }
   };
+  document.addEventListener("click", (event) => {
+    const all = event.target.closest?.("[data-select-all]");
+    if (!all) return;
+    for (const box of document.querySelectorAll(".select")) box.checked = all.checked ?? true;
+    count();
+  });
+  document.addEventListener("reset", () => setTimeout(count));
   document.addEventListener("change", count);
   document.addEventListener("htmx:after:swap", count);
 
@@ -87,13 +108,37 @@
     }
   };
   document.addEventListener("htmx:after:swap", markRefused);
+  // The card's button chooses a tier where it is, without a new page.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button[name=choose]");
+    const [field, id] = button?.value.split(":") ?? [];
+    const choice = id && document.querySelector(`[name="${field}"][value="${CSS.escape(id)}"], select[name="${field}"]`);
+    if (!choice) return;
+    event.preventDefault();
+    if (choice.matches("select")) {
+      choice.value = id;
+      choice.dispatchEvent(new Event("input", { bubbles: true }));
+    } else choice.click();
+    choice.focus();
+  });
+  // The link itself opens the filled form; where the page may write to the clipboard, it is copied instead.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[data-copy-link]");
+    if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    const said = link.querySelector(".fit-link-copy");
+    navigator.clipboard.writeText(link.href).then(
+      () => setText(said, "Link copied"),
+      () => { location.href = link.href; },
+    );
+  });
   const sayOld = () => {
-    const summary = document.getElementById("cluster-summary");
-    if (summary) setText(summary, "The server does not answer; the numbers are from before.");
+    const summary = document.getElementById("fit-summary");
+    if (summary) setText(summary, "The server does not answer; what follows is from before.");
   };
   document.addEventListener("htmx:error", sayOld);
   document.addEventListener("htmx:before:response", (event) => {
-    if (!event.target.closest(".cluster-form") || event.detail.ctx.response.status < 400) return;
+    if (!event.target.closest("#launch-form") || event.detail.ctx.response.status < 400) return;
     event.preventDefault();
     sayOld();
   });

@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: the people of every page test, and a clean central configuration."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from hypothesis import HealthCheck, Phase, settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadFileScheduling
 
+from grid.diagnosis import logfindings
 from grid.models import User
+from tests.support import emptying
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 
 # A busy machine is no fault of the code.
@@ -24,16 +27,19 @@ settings.register_profile(
     "mutants", settings.get_profile("no hurry"), phases=[Phase.explicit, Phase.generate], derandomize=True
 )
 
-# Each has a program of its own that its tests share: a browser with a server, an embedded cluster.
-SHARING = ("tests/browser", "tests/contract")
+emptying.use()
+
+# Each has a program of its own that its tests share: a browser with a server (two, for one would still be busy when all other tests have
+# ended), an embedded cluster.
+SHARING = ("tests/browser/test_([a-k]|la)", "tests/browser/", "tests/contract/")
 
 
 class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
-    """Gives the tests of a file to one worker, and those of a folder that shares a program too, so that it starts once."""
+    """Gives the tests of a file to one worker, and those of files that share a program too, so that it starts once."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return next((folder for folder in SHARING if file.startswith(f"{folder}/")), file)
+        return next((shared for shared in SHARING if re.match(shared, file)), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:
@@ -71,6 +77,13 @@ def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker
     with django_db_blocker.unblock(), transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@pytest.fixture(autouse=True)
+def built_in_knowledge() -> Iterator[None]:
+    """What a test puts in force of the knowledge base is the process's; the next one begins with the built-in entries."""
+    yield
+    logfindings.use()
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,19 @@ async def test_what_is_rolled_back_is_not_told(store: Store, execution: Executio
         assert await told.next() == {Change(execution.pk)}
 
 
+async def test_a_persons_new_notification_is_told(store: Store, people: People) -> None:
+    columns = "user_id, event, title, sentence, path, at"
+    values = f"{people.owner.pk}, 'failed', 'Train', 'It failed.', '/help/', '2026-03-04 09:00:00+00:00'"
+    async with store.told() as told:
+        for statement in (
+            f"INSERT INTO grid_notification ({columns}) VALUES ({values})",
+            "UPDATE grid_notification SET read_at = at",
+            "DELETE FROM grid_notification",
+        ):
+            await store.write(statement)
+            assert await told.next() == {Change(person=str(people.owner.pk))}
+
+
 def rolled_back(store: Store) -> None:
     if connection.vendor == "postgresql":
         with transaction.atomic():

@@ -8,13 +8,24 @@ from typing import Any
 import pytest
 import yaml
 
-from grid.kube.resources import CONFIG_MAPS, LEASES, NETWORK_POLICIES, VOLUME_CLAIMS
+from grid.kube.resources import (
+    CONFIG_MAPS,
+    LEASES,
+    LIMIT_RANGES,
+    NETWORK_POLICIES,
+    NODES,
+    PODS,
+    RESOURCE_QUOTAS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.leader import LEASE
 from grid.launch.manifests import Manifest, build
 from grid.launch.networkpolicy import build_for_all
 from grid.launch.registration import NAME, OWNER
 from grid.metrics.external import ServiceReference
+from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from tests.launch.cluster_specs import cluster, spec
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -108,6 +119,14 @@ def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
             assert may("controller", verb, resource.group, resource.plural), f"{verb} {resource.plural}"
 
 
+def test_the_controller_may_list_what_the_message_of_an_execution_without_a_node_tells() -> None:
+    for resource in (NODES, PODS, VOLUMES):
+        assert may("controller", "list", resource.group, resource.plural, namespace=""), resource.plural
+    assert may("controller", "list", "", VOLUME_CLAIMS.plural)
+    assert may("controller", "get", "", CONFIG_MAPS.plural, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
+    assert not may("controller", "get", "", CONFIG_MAPS.plural, "another", namespace=AUTOSCALER_NAMESPACE)
+
+
 def test_the_controller_may_hold_up_the_end_of_what_owns_its_objects() -> None:
     """Where OwnerReferencesPermissionEnforcement is on, `blockOwnerDeletion` needs update on the owner's finalizers."""
     owners = {
@@ -148,6 +167,19 @@ def test_the_web_process_may_see_whether_a_controller_works_and_not_lead_in_its_
     assert may("web", "get", LEASES.group, LEASES.plural, LEASE)
     assert not may("web", "get", LEASES.group, LEASES.plural, "somebody-elses")
     assert not may("web", "update", LEASES.group, LEASES.plural, LEASE)
+
+
+def test_the_web_process_may_see_what_limits_the_namespace_and_change_none_of_it() -> None:
+    for resource in (RESOURCE_QUOTAS, LIMIT_RANGES):
+        assert may("web", "list", resource.group, resource.plural)
+        for verb in ("create", "update", "patch", "delete"):
+            assert not may("web", verb, resource.group, resource.plural)
+
+
+def test_the_web_process_may_list_what_volumes_lists_and_look_into_no_other_namespace() -> None:
+    assert may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural)
+    assert may("web", "list", VOLUMES.group, VOLUMES.plural, namespace="")
+    assert not may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural, namespace="")
 
 
 @pytest.mark.parametrize("account", ["web", "proxy"])

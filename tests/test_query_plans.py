@@ -12,25 +12,40 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
+from dashboard.job_records import jobs_of, read_job, read_run, runs_of
+from dashboard.launch_facts import running_by_tier, slots_of
 from dashboard.overview_records import admin_facts, database_problems, environments_never_started
 from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
+from dashboard.size_records import last_runs
 from dashboard.viewmodels.executions_view import ExecutionsView
-from dashboard.views.launch_cluster import running_by_tier, slots_of
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT
-from grid.launch import admission, departures, ledger, retention, usage, workspaces
+from grid.launch import (
+    admission,
+    departures,
+    jobruns,
+    jobs,
+    ledger,
+    peaks,
+    retention,
+    scheduler,
+    schedules,
+    usage,
+    workspaces,
+)
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import submit
 from grid.models import ClusterSample, ConfigRecord, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
 from grid.models.dataplane import LOCAL
+from grid.runtime import poolsamples
 from grid.runtime.executions import read_rows, read_versions
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
 # Of the tables that grow with history.
-_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace"
+_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
 
@@ -38,7 +53,7 @@ def _reads_history(sql: str, plan: str) -> bool:
     """Whether a plan reads a table from end to end. What is unsettled or open has an index of its own, and pages a limit."""
     return any(
         not (
-            index.startswith(("unsettled", "usage_open"))
+            index.startswith(("unsettled", "usage_open", "open_runs", "schedules_by_next"))
             or (index.startswith(("history", "audit_by_age")) and "LIMIT" in sql)
         )
         for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
@@ -111,6 +126,22 @@ def launch_into_a_full_queue(shop: Shop) -> None:
     shop.launch(after=60)
 
 
+def a_job(shop: Shop) -> str:
+    """Return the id of a job with a run and a sweep."""
+    id = submit(shop.request(kind="job", environment=shop.job), now=NOW, execution_id="job").pk
+    jobs.start_sweep(id, [{"a": "1"}, {"a": "2"}], by="alice", now=NOW)
+    return id
+
+
+def run_a_schedule(shop: Shop) -> None:
+    """Run a schedule twice, the second time while the first run has not ended."""
+    settings = schedules.ScheduleSettings(cron="* * * * *", overlap="replace")
+    schedule = schedules.create(a_job(shop), settings, now=NOW)
+    for minutes in (1, 2):
+        scheduler.run_due(now=NOW + timedelta(minutes=minutes))
+    schedules.delete(schedule.pk, by="alice", now=LATER)
+
+
 WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
@@ -133,7 +164,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     ),
     "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
-    "what the overview tells admins": lambda shop: admin_facts(None, {}, environments_never_started()),
+    "what the overview tells admins": lambda shop: admin_facts(None, environments_never_started(), None),
     "what the overview tells of the database": lambda shop: database_problems(),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
     "the palette of all": lambda shop: find(viewer(shop.people.admin), "x", PaletteCaches([], [])),
@@ -148,8 +179,19 @@ WORK: dict[str, Callable[[Shop], object]] = {
         ENDED_ID, environment=shop.workspace, tier=shop.tier, with_cluster=True, now=NOW + timedelta(minutes=1)
     ),
     "deleting a workspace": lambda shop: workspaces.delete(ENDED_ID, now=NOW),
+    "jobs whose runs are due": lambda shop: (jobruns.jobs_due(NOW), jobruns.all_jobs_due(NOW)),
+    "jobs of what has ended": lambda shop: jobruns.jobs_told([ENDED_ID]),
+    "the next steps of a job's runs": lambda shop: jobruns.advance(a_job(shop), now=LATER),
+    "schedules that are due": lambda shop: run_a_schedule(shop),
+    "schedules of people who left": lambda shop: scheduler.pause_departed(now=NOW),
+    "a person's jobs": lambda shop: (a_job(shop), jobs_of(shop.people.owner.pk, "", NOW)),
+    "a job's page": lambda shop: (read_job(a_job(shop)), runs_of("job", sweep="", before=9, now=NOW)),
+    "two runs": lambda shop: read_run(a_job(shop), 1, NOW),
+    "old runs": lambda shop: retention.drop_runs(LATER, 200),
     "an execution's page": lambda shop: read_record(Execution.objects.unsettled()[0].pk),
     "the usage of an execution that begins, goes on and ends": lambda shop: use_a_node(shop.launch(after=60)),
+    "what a person's last runs used": lambda shop: last_runs(shop.people.owner.pk, Execution.objects.unsettled()[0]),
+    "the peaks of executions": lambda shop: peaks.write(peaks.read([ENDED_ID])),
     "what a person used": lambda shop: used(owner=shop.people.owner),
     "what a project used": lambda shop: used(project=shop.project),
     "orphan intervals": lambda shop: retention.end_orphan_intervals(LATER, 200),
@@ -157,6 +199,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "old samples": lambda shop: retention.drop_samples(LATER, 200),
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
     "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
+    "the executions in a sample of the pools": lambda shop: poolsamples.store(1, {"default": poolsamples.PoolTally()}),
     "old executions": lambda shop: [retention.drop_executions(LATER, 200) for _ in range(5)],
 }
 

@@ -55,10 +55,10 @@ class TierForm(CatalogueForm):
     """The form of a tier; it checks the node pool against the cluster's pools when they are known (`pools` is not None)."""
 
     layout = (
-        Section("What it is", "What people read when they choose.", ("id", "name", "cost_per_hour", "description")),
+        Section("What it is", "Shown to people when they choose.", ("id", "name", "cost_per_hour", "description")),
         Section(
             "Machine",
-            "What an execution asks of its node, and what it may use at most.",
+            "What an execution requests from its node, and the most that it may use.",
             (
                 *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
                 *("ephemeral_storage", "gpus", "gpu_resource"),
@@ -66,7 +66,7 @@ class TierForm(CatalogueForm):
         ),
         Section(
             "Availability",
-            "Who is offered it, for what, and how often at once.",
+            "Who may use it, for which kinds, and how many at once.",
             ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
         ),
         Section(
@@ -81,19 +81,19 @@ class TierForm(CatalogueForm):
         choices=[*Kind.choices, *((name.value, f"{name.label} clusters") for name in Framework)],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="What may run on it; nothing chosen means everything. Cluster means those of every framework.",
+        help_text="Kinds that may run on it; choose none to allow all. Cluster covers every framework.",
     )
     groups = forms.ModelMultipleChoiceField(
         queryset=Group.objects.order_by("name"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Who may use it; nobody chosen means everybody.",
+        help_text="Groups that may use it; choose none to allow everybody.",
     )
     tolerations = TolerationsField(
-        required=False, help_text="One a line, as kubectl writes taints: nvidia.com/gpu=present:NoSchedule"
+        required=False, help_text="One per line, as kubectl writes taints: nvidia.com/gpu=present:NoSchedule"
     )
-    extra_labels = PairsField(kind="label", required=False, help_text="One name=value a line.")
-    extra_annotations = PairsField(kind="annotation", required=False, help_text="One name=value a line.")
+    extra_labels = PairsField(kind="label", required=False, help_text="One name=value per line.")
+    extra_annotations = PairsField(kind="annotation", required=False, help_text="One name=value per line.")
 
     class Meta:
         model = HardwareTier
@@ -123,8 +123,8 @@ class TierForm(CatalogueForm):
         )
         labels = {
             "id": "Id",
-            "cores_limit": "Most cores",
-            "memory_limit": "Most memory",
+            "cores_limit": "Core limit",
+            "memory_limit": "Memory limit",
             "gpus": "GPUs",
             "gpu_resource": "GPU resource",
             "cost_per_hour": "Price",
@@ -135,21 +135,21 @@ class TierForm(CatalogueForm):
         }
         help_texts = {
             "id": _ID_HELP,
-            "node_pool": "Where its nodes are.",
-            "cores": "For example 2, or 500m for half of one.",
-            "cores_limit": "Empty: no more than asked for.",
+            "node_pool": "The pool whose nodes run it.",
+            "cores": "For example 2, or 500m for half a core.",
+            "cores_limit": "Leave empty for the same as the request.",
             "memory": "For example 4Gi or 512Mi.",
-            "memory_limit": "Empty: no more than asked for, which is recommended.",
-            "shared_memory": "Of /dev/shm, if 64 MB are too little, for example 1Gi; part of the memory.",
-            "ephemeral_storage": "What it may write to the node's disk before it is ended: temporary files, logs, scratch space. Files in "
-            "the project and in HOME do not count.",
-            "gpus": "Whole cards; 0 for none.",
+            "memory_limit": "Leave empty for the same as the request, which is recommended.",
+            "shared_memory": "Size of /dev/shm if 64 MB is not enough, for example 1Gi. It counts as memory.",
+            "ephemeral_storage": "How much it may write to the node's disk before it is evicted: temporary files, logs, "
+            "scratch space. Files in the project and in HOME do not count.",
+            "gpus": "Whole GPUs; 0 for none.",
             "gpu_resource": "Kubernetes resource name, e.g. nvidia.com/gpu.",
             "cost_per_hour": "In your currency; 0 is shown as free.",
             "is_default": "Only one tier can be the default.",
             "is_visible": "When hidden, running executions keep it.",
-            "maximum_simultaneous": "Of all people together; empty: no limit.",
-            "spot_allowed": "Cheap nodes that the cloud may take away at any moment.",
+            "maximum_simultaneous": "Of all people together; leave empty for no limit.",
+            "spot_allowed": "Cheaper nodes that the cloud may reclaim at any time.",
         }
         widgets = {
             "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),
@@ -178,38 +178,38 @@ class EnvironmentForm(CatalogueForm):
     """The form of an environment; a command has one argument a line, so that nothing has to be quoted."""
 
     layout = (
-        Section("What it is", "What people read when they choose.", ("id", "name", "description", "is_visible")),
+        Section("What it is", "Shown to people when they choose.", ("id", "name", "description", "is_visible")),
         Section(
             "Program",
-            "The image, and what is run in it.",
+            "The image and its command.",
             ("kind", "port", "image", "image_pull_secret", "command", "allows_service_workers"),
         ),
         Section(
             "Frameworks",
-            "What the image contains for clusters: of its own, or as the client of one that is attached.",
+            "Cluster frameworks in the image, to run a cluster or to connect to an attached one.",
             ("frameworks",),
         ),
-        Section("Variables", "What the program finds in its environment.", ("variables",)),
+        Section("Variables", "The program's environment variables.", ("variables",)),
     )
     units = {}
     wide = ("description", "is_visible", "image", "image_pull_secret", "allows_service_workers")
     command = LinesField(
         required=False,
         rows=8,
-        help_text="One argument a line; {port}, {base_url} and {project}, the folder of the project's files, are filled in, and $(NAME) is "
-        "a variable. A workspace starts in HOME. Empty: what the image runs by itself. A cluster's containers run what its "
-        "framework needs.",
+        help_text="One argument per line. {port}, {base_url} and {project}, the folder of the project's files, are filled "
+        "in, and $(NAME) is a variable. Leave empty for the image's own command. A workspace starts in HOME; a cluster's "
+        "containers run what its framework needs.",
     )
     frameworks = FrameworksField(
         required=False,
-        help_text="One a line with its version, such as dask 2026.8.0, ray 2.60.0 or spark 4.3.0. Versions of a workspace and its "
-        "cluster are compared, and whoever launches them is told when they differ.",
+        help_text="One per line with its version, such as dask 2026.8.0, ray 2.60.0 or spark 4.3.0. The launch form warns "
+        "when a workspace and its cluster have different versions.",
     )
     variables = PairsField(
         kind="variable",
         required=False,
-        help_text="Environment variables, one NAME=value a line. Values are kept in a Secret, except those that refer "
-        "to another variable, such as postgres://grid:$(PASSWORD)@db: give what is secret a variable of its own.",
+        help_text="One NAME=value per line. Values are kept in a Secret, except those that refer "
+        "to another variable, such as postgres://grid:$(PASSWORD)@db; give each secret a variable of its own.",
     )
 
     class Meta:
@@ -226,12 +226,12 @@ class EnvironmentForm(CatalogueForm):
         }
         help_texts = {
             "id": _ID_HELP,
-            "image_pull_secret": "Name of a Secret in the executions' namespace, for images that not everybody may pull. Empty: none.",
-            "allows_service_workers": "Only for IDEs that need them, such as VS Code: they answer in the browser in the program's "
-            "place.",
-            "kind": "Workspaces and apps are opened in the browser; a cluster is made of its frameworks.",
+            "image_pull_secret": "Name of a Secret in the executions' namespace, for private images. Leave empty for none.",
+            "allows_service_workers": "Only for IDEs that need them, such as VS Code: a service worker answers requests "
+            "in the browser instead of the program.",
+            "kind": "Workspaces and apps open in the browser; a cluster runs one of the frameworks.",
             "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
-            "port": "Where the program listens; a workspace or an app needs one, a job or a cluster none.",
+            "port": "The port that the program listens on. Workspaces and apps need one; jobs and clusters do not.",
             "is_visible": "When hidden, running executions keep it.",
         }
         widgets = {
@@ -251,17 +251,17 @@ def _people(**fields: Any) -> Any:
 
 class ProjectForm(CatalogueForm):
     layout = (
-        Section("What it is", "What people read when they choose.", ("id", "name", "description")),
+        Section("What it is", "Shown to people when they choose.", ("id", "name", "description")),
         Section(
             "Who",
             "Members see its executions and logs. The owner and contributors also launch in it and share its files.",
             ("owner", "contributors", "viewers"),
         ),
-        Section("Files", "One volume that every execution of the project finds under /mnt/project.", ("volume_size",)),
+        Section("Files", "One volume, mounted at /mnt/project in every execution of the project.", ("volume_size",)),
     )
     owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes what others run.")
     contributors = _people()
-    viewers = _people(help_text="Look, and do nothing.")
+    viewers = _people(help_text="See everything, change nothing.")
 
     class Meta:
         model = Project
@@ -269,7 +269,7 @@ class ProjectForm(CatalogueForm):
         labels = {"id": "Id", "volume_size": "Volume size"}
         help_texts = {
             "id": _ID_HELP,
-            "volume_size": "For example 10Gi; asked of the cluster when the files are first needed.",
+            "volume_size": "For example 10Gi; the volume is created when the files are first used.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -295,7 +295,7 @@ class ProjectForm(CatalogueForm):
             names = ", ".join(sorted(user.get_username() for user in both))
             self.add_error("viewers", f"Choose one role for {names}: contributor or viewer.")
         if data.get("owner") in viewers:
-            self.add_error("viewers", f"{data['owner']} is to own it, and cannot be a viewer as well.")
+            self.add_error("viewers", f"{data['owner']} is the owner, and cannot be a viewer as well.")
         return data
 
     def save(self, commit: bool = True) -> Project:
@@ -306,7 +306,7 @@ class ProjectForm(CatalogueForm):
 
     def consequence(self) -> str:
         return "".join(
-            f"{user} owned it before and is a contributor now; save again without them if that is too much."
+            f"{user} was the owner and is a contributor now; remove them and save again if they should have no access."
             for user in self._owner_before()
         )
 

@@ -20,6 +20,7 @@ from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.wording import plural
 
+_BOXES = ("autoscale", "on_demand")
 FIRST_MAXIMUM = 5  # the initial maximum of workers
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
@@ -41,8 +42,14 @@ class WholeNumberField(forms.CharField):
             raise forms.ValidationError(self.error_messages["required"], code="required")
 
 
+def linked_cluster(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the initial values that an address asks for."""
+    found = {name: query[name] for name in ClusterForm.base_fields if query.get(name)}
+    return found | {name: query[name] == "on" for name in _BOXES if name in query}
+
+
 def _choice(sentence: str) -> dict[str, str]:
-    return {"required": sentence, "invalid_choice": f"This is not offered to you any more. {sentence}"}
+    return {"required": sentence, "invalid_choice": f"This is no longer available to you. {sentence}"}
 
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
@@ -69,7 +76,7 @@ class ClusterForm(forms.Form):
         label="Head",
         empty_label=None,
         error_messages=_choice("Choose a hardware tier for the head."),
-        help_text="Coordinates the workers; a small one is mostly enough.",
+        help_text="Coordinates the workers; a small tier is usually enough.",
     )
     worker_tier = forms.ModelChoiceField(
         HardwareTier.objects.none(),
@@ -79,24 +86,26 @@ class ClusterForm(forms.Form):
         help_text="Your tasks run here.",
     )
     workers_minimum = _number(
-        "Workers", required="Say how many workers it has at least.", help_text="At the start, and never fewer."
+        "Workers",
+        required="Enter the minimum number of workers.",
+        help_text="Started at launch; the cluster never has fewer.",
     )
     autoscale = forms.BooleanField(label="Grow and shrink with the load", required=False)
-    workers_maximum = _number("Workers at most")
+    workers_maximum = _number("Maximum workers")
     target_cpu = _number("CPU target")
     target_memory = _number("Memory target")
     on_demand = forms.BooleanField(
         label="Also grow for waiting tasks",
         required=False,
-        help_text="Counts tasks that no worker has taken yet: good for work that waits for disks, networks or GPUs. "
-        "With both targets left empty the cluster also shrinks as soon as nothing is left to do.",
+        help_text="Counts tasks that no worker has taken yet. Useful for work that waits for disks, networks or GPUs. "
+        "With both targets empty the cluster also shrinks as soon as no task is left.",
     )
     local_storage = forms.CharField(
         label="Local storage of each worker",
         required=False,
         max_length=20,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "none"}),
-        help_text="A disk of its own for scratch files, such as 20Gi; it goes with the worker.",
+        help_text="A scratch volume such as 20Gi, deleted with the worker.",
     )
 
     def __init__(
@@ -133,7 +142,7 @@ class ClusterForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if self.autoscales and not self["workers_maximum"].value() and "workers_maximum" not in self.errors:
-            self.add_error("workers_maximum", "Say how many workers it may grow to.")
+            self.add_error("workers_maximum", "Enter the maximum number of workers.")
         if not self.autoscales and "workers_minimum" in cleaned:
             # Without an autoscaler its fields are hidden, so their errors are dropped.
             for name in ("workers_maximum", "target_cpu", "target_memory"):
@@ -174,6 +183,23 @@ class ClusterForm(forms.Form):
             else:
                 foreign.append(problem)
         return foreign
+
+    def link(self) -> dict[str, str]:
+        """Return the values for an address that opens the form like this; a box that is not ticked says so."""
+        values = {name: self[name].value() for name in self.fields}
+        boxes = {name: "on" if values[name] else "off" for name in _BOXES}
+        return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
+
+    def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
+        """Return the words for what was asked for in fields that do not offer it."""
+        tiers, environments = {one.pk for one in self.tiers}, {one.pk for one in self.environments}
+        choices = (
+            ("framework", "framework", {name.value for name in self.frameworks}),
+            ("cluster_environment", "cluster's environment", environments),
+            ("head_tier", "head's tier", tiers),
+            ("worker_tier", "workers' tier", tiers),
+        )
+        return [word for name, word, offered in choices if asked.get(name) and asked[name] not in offered]
 
     def as_sent(self) -> dict[str, Any]:
         """Return the data that a browser would send for the unchanged form."""

@@ -21,7 +21,7 @@ class LinesField(forms.CharField):
     """A list of texts, one a line."""
 
     def __init__(self, *, rows: int = 3, **kwargs: Any) -> None:
-        super().__init__(widget=forms.Textarea(attrs={"rows": rows, "spellcheck": "false"}), **kwargs)
+        super().__init__(**{"widget": forms.Textarea(attrs={"rows": rows, "spellcheck": "false"}), **kwargs})
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value

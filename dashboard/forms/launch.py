@@ -10,21 +10,32 @@ from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
 
-from dashboard.forms.cluster import ClusterForm
+from dashboard.forms.cluster import ClusterForm, linked_cluster
+from dashboard.forms.jobs import TYPED, JobPart
+from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem
-from grid.launch.clusters.request import UNKNOWN, ClusterFacts
+from grid.launch.jobsettings import DEFAULTS
 from grid.launch.offers import environments_for, projects_for, tiers_for
 from grid.launch.request import LaunchRequest, validate
 from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Kind
 
 _ID_LENGTH = 12
+_ASKED_WORDS = {"project": "project", "environment": "environment", "tier": "hardware tier"}
 ATTACHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB})
 
 
 def new_token() -> str:
     """Return a token for one rendering of the form, so that submitting it twice launches once."""
     return secrets.token_urlsafe(16)
+
+
+def linked(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the initial values that an address asks for; whatever is unknown is left out, and nothing of it is checked here."""
+    own = {name: query[name] for name in (*_ASKED_WORDS, "title", *TYPED) if query.get(name)}
+    own = {name: text for name, text in own.items() if "\0" not in text}  # which PostgreSQL does not take in a question
+    cluster = linked_cluster(query)
+    return own | cluster | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
 
 
 class MachineForm(forms.Form):
@@ -35,7 +46,7 @@ class MachineForm(forms.Form):
         empty_label=None,
         error_messages={
             "required": "Choose an environment.",
-            "invalid_choice": "This environment is not offered any more; choose another.",
+            "invalid_choice": "This environment is no longer available; choose another.",
         },
     )
     tier = forms.ModelChoiceField(
@@ -43,7 +54,7 @@ class MachineForm(forms.Form):
         empty_label=None,
         error_messages={
             "required": "Choose a hardware tier.",
-            "invalid_choice": "This hardware tier is not offered to you; choose another.",
+            "invalid_choice": "This hardware tier is not available to you; choose another.",
         },
     )
 
@@ -53,6 +64,8 @@ class MachineForm(forms.Form):
         self.environments = environments_for(user, kind)
         self.tiers = tiers_for(user, kind)
         self._offered: dict[str, QuerySet[Any]] = {}
+        # Fields for which nothing is chosen, because what was asked for is not offered.
+        self.withheld: frozenset[str] = frozenset()
         self.offer("environment", self.environments)
         self.offer("tier", self.tiers)
 
@@ -72,6 +85,8 @@ class MachineForm(forms.Form):
         if name not in self.fields:
             return ""
         offered = sorted(self._offered[name], key=lambda one: bool(getattr(one, "frameworks", None)))
+        if name in self.withheld:
+            return ""
         value = str(self[name].value() or "")
         defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
         return value if value in defaults else next(iter(defaults), "")
@@ -85,7 +100,8 @@ class MachineForm(forms.Form):
 class LaunchForm(MachineForm):
     """The form of one `kind` of execution, on which its environments and tiers depend.
 
-    `cluster` is the cluster part, for a cluster itself or for one that may be attached; None where there can be no cluster.
+    `cluster` is the cluster part, for a cluster itself or for one that may be attached; None where there can be no cluster. `job` is the
+    part of a job; None for all else.
     """
 
     project = forms.ModelChoiceField(
@@ -108,12 +124,12 @@ class LaunchForm(MachineForm):
         kind: str,
         initial: Mapping[str, Any] | None = None,
         cluster_slots: int = 0,
-        facts: ClusterFacts = UNKNOWN,
+        pools: Pools | None = None,
     ) -> None:
-        """Create the form; `cluster_slots` are left for a cluster's workers, `facts` is what is known of the nodes."""
+        """Create the form; `cluster_slots` are left for a cluster's workers, `pools` is None while the nodes are not known."""
         super().__init__(data, user=user, kind=kind, initial=initial or {})
         self.kind = kind
-        self.facts = facts
+        self.pools = pools
         self.is_cluster = kind == Kind.CLUSTER
         self.projects = projects_for(user)
         self.offer("project", self.projects)
@@ -127,6 +143,7 @@ class LaunchForm(MachineForm):
             slots=cluster_slots,
             is_attached=not self.is_cluster,
         )
+        self.job = JobPart(data, user=user, initial=self.initial) if kind == Kind.JOB else None
         self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
 
     @property
@@ -134,17 +151,20 @@ class LaunchForm(MachineForm):
         return self.is_cluster or bool(self["with_cluster"].value())
 
     def is_valid(self) -> bool:
-        return super().is_valid() and not (self.cluster and self.wants_cluster and self.cluster.errors)
+        parts = (self.cluster if self.wants_cluster else None, self.job)
+        return super().is_valid() and not any(part is not None and part.errors for part in parts)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if self.wants_cluster and (self.cluster is None or not self.cluster.is_bound):
             self.add_error(
-                None, "No cluster like this is offered to you. Look at what is offered below, and launch again."
+                None,
+                "A cluster like this is not available to you. Choose from what is offered below, and launch again.",
             )
         is_cluster_read = not self.wants_cluster or (self.cluster is not None and self.cluster.is_valid())
-        if is_cluster_read and not self.errors:
-            self.add_problems(validate(self.request(), facts=self.facts))
+        is_job_read = self.job is None or self.job.is_valid()
+        if is_cluster_read and is_job_read and not self.errors:
+            self.add_problems(validate(self.request(), pools=self.pools))
         return cleaned
 
     def request(self) -> LaunchRequest:
@@ -159,10 +179,12 @@ class LaunchForm(MachineForm):
             kind=self.kind,
             title=data["title"],
             cluster=cluster,
+            job=self.job.settings() if self.job else DEFAULTS,
         )
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Add each problem at its field, which may be in the cluster part."""
+        """Add each problem at its field, which may be in the cluster part or the job's."""
+        problems = self.job.add_problems(problems) if self.job else problems
         super().add_problems(self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems)
 
     def execution_id(self) -> str:
@@ -180,9 +202,48 @@ class LaunchForm(MachineForm):
             request.tier.pk,
             request.title,
             *(self.cluster.choices() if self.cluster and request.cluster else ()),
+            *(self.job.choices() if self.job else ()),
         )
         text = "\x00".join(parts)
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
+
+    def withhold(self, asked: Mapping[str, Any]) -> list[str]:
+        """Choose nothing where what was asked for is not offered, and return a sentence for each such field."""
+        gone = [
+            name
+            for name in _ASKED_WORDS
+            if name in self.fields and asked.get(name) and not self._offered[name].filter(pk=str(asked[name])).exists()
+        ]
+        self.withheld = frozenset(gone)
+        parts = self.cluster.not_offered(asked) if self.cluster else []
+        return [
+            *(f"The {_ASKED_WORDS[name]} that was asked for is not available to you; choose another." for name in gone),
+            *(
+                f"The {word} that was asked for is not available to you; check what is chosen instead."
+                for word in parts
+            ),
+        ]
+
+    def link(self) -> dict[str, str]:
+        """Return the values with which the form can be opened again, by somebody else too; `linked` reads them."""
+        own = {name: self.chosen(name) for name in _ASKED_WORDS if name in self.fields}
+        values = {"kind": self.kind, **own, "title": str(self["title"].value() or "")}
+        if self.cluster is not None and self.wants_cluster:
+            if not self.is_cluster:
+                values["with_cluster"] = "on"
+            values |= self.cluster.link()
+        if self.job is not None:
+            values |= self.job.link()
+        return {name: value for name, value in values.items() if value}
+
+    def as_sent(self) -> "LaunchForm":
+        """Return the form bound to its own initial values, as a browser would send them unchanged."""
+        own = {name: self.chosen(name) for name in ("project", "environment", "tier")}
+        typed = {"title": self["title"].value() or "", "token": self["token"].value() or ""}
+        cluster = self.cluster.as_sent() if self.cluster else {}
+        job = self.job.as_sent() if self.job else {}
+        data = {**own, **typed, **job, **cluster, **({"with_cluster": "on"} if self["with_cluster"].value() else {})}
+        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools)
 
     def _cluster_initial(self) -> dict[str, Any]:
         """Return the initial values of the cluster part; the default framework is the first one of the chosen environment."""

@@ -15,7 +15,9 @@ from grid.lockouts import Lock, client_network
 from grid.models import User
 
 BUSY = "busy"
-_BUSY_SENTENCE = "The server is checking many passwords just now and did not look at yours. Try again in a few seconds."
+_BUSY_SENTENCE = (
+    "Too many people are logging in right now, so your password was not checked. Try again in a few seconds."
+)
 
 
 class LoginForm(AuthenticationForm):

@@ -22,12 +22,12 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
         model = User
         fields = ("username",)
         field_classes = {"username": UsernameField}
-        help_texts = {"username": "Letters, digits and @ . + - _; others see it."}
+        help_texts = {"username": "Letters, digits and @ . + - _. Other people see it."}
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
         if User.objects.filter(username__iexact=name).exists():
-            raise forms.ValidationError("Somebody has this name already.", code="unique")
+            raise forms.ValidationError("This name is taken.", code="unique")
         return name
 
 

@@ -16,14 +16,14 @@ class ResizeForm(forms.Form):
     minimum = forms.IntegerField(
         min_value=1,
         max_value=_LARGEST,
-        label="Minimum of workers",
+        label="Minimum workers",
         help_text="Never scales below this.",
     )
     maximum = forms.IntegerField(
         min_value=1,
         max_value=_LARGEST,
-        label="Maximum of workers",
-        help_text="Each worker up to here takes a slot of your quota, whether it is there or not. Equal to the minimum: fixed size.",
+        label="Maximum workers",
+        help_text="Each worker up to the maximum takes a slot of your quota, whether it exists or not. Equal to the minimum: fixed size.",
     )
 
     @classmethod

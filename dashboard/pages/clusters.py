@@ -15,12 +15,13 @@ from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.told import message_of
 from dashboard.viewmodels.troubles import troubles
 from dashboard.viewmodels.workers import worker_cells
 from grid.diagnosis.clusters import ClusterSnapshot, Member, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
-from grid.kube.objects import Autoscaler, Node, Pod
+from grid.kube.objects import Autoscaler, Node, Pod, is_ready
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime import Runtime
 
@@ -32,10 +33,10 @@ def is_head(pod: Pod) -> bool:
 
 
 def cluster_snapshot(
-    runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime
+    runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime, *, sees_all: bool = False
 ) -> ClusterSnapshot:
     """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
-    members = [_member(runtime, pod, now) for pod in pods_of(runtime, id) if not has_ended(pod)]
+    members = [_member(runtime, pod, now, sees_all) for pod in pods_of(runtime, id) if not has_ended(pod)]
     heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
     return ClusterSnapshot(
         minimum=cluster.workers_minimum,
@@ -44,7 +45,7 @@ def cluster_snapshot(
         head=heads[0] if heads else None,
         workers=tuple(one for one in members if not is_head(one.pod)),
         autoscaler=autoscaler_of(runtime, id),
-        ready_nodes=sum(_is_ready(node) for node in _pool(runtime, node_pool)),
+        ready_nodes=sum(is_ready(node) for node in _pool(runtime, node_pool)),
         wanted_before=cluster.wanted_before,
     )
 
@@ -83,11 +84,11 @@ def cluster_fragments(
     ]
 
 
-def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fragment:
+def companion_fragment(runtime: Runtime, other: Companion, now: datetime, *, to_owner: bool) -> Fragment:
     """Return the companion's card in its present state."""
     row = runtime.executions.get(other.id)
     state = row.state if row else other.state
-    status, _ = state_status(state, message=row.message if row else "")
+    status, _ = state_status(state, message=message_of(row, to_owner=to_owner))
     sentence, kind = status.note, other.kind.capitalize()
     if other.cluster is not None:
         kind = f"{framework_name(other.cluster.framework)} cluster"
@@ -114,26 +115,24 @@ def cluster_nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]
     """Return the nodes of the workers' pool on which the cluster's pods run, and those that are not ready yet."""
     used = {pod.spec.node_name for pod in pods}
     pool = _pool(runtime, record.node_pool)
-    return [node for node in pool if node.metadata.name in used or not _is_ready(node)]
+    return [node for node in pool if node.metadata.name in used or not is_ready(node)]
 
 
-def _member(runtime: Runtime, pod: Pod, now: datetime) -> Member:
+def _member(runtime: Runtime, pod: Pod, now: datetime, sees_all: bool) -> Member:
     meta = pod.metadata
     events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
-    return Member(pod, explain(runtime, pod, now), tuple(events))
+    return Member(pod, explain(runtime, pod, now, sees_all=sees_all), tuple(events))
 
 
 def _pool(runtime: Runtime, node_pool: str) -> Sequence[Node]:
     return runtime.nodes.by("pool", node_pool)
 
 
-def _is_ready(node: Node) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-
-
 def _no_workers(record: ExecutionRecord) -> EmptyState:
     if record.is_final:
-        return EmptyState("There are no workers any more.", "What they did is under “What happened” and in the chart.")
+        return EmptyState(
+            "There are no workers: the cluster has ended.", "What they did is under “What happened” and in the chart."
+        )
     if record.state in ("queued", "deploying"):
-        return EmptyState("There are no workers yet.", "They are made when the cluster is sent to Kubernetes.")
-    return EmptyState("There are no workers now.", "They come back as soon as Kubernetes makes them.")
+        return EmptyState("There are no workers yet.", "They are created when the cluster is sent to Kubernetes.")
+    return EmptyState("There are no workers now.", "They come back as soon as Kubernetes creates them.")

@@ -21,17 +21,22 @@ from dashboard.pages.clusters import (
     is_head,
 )
 from dashboard.pages.execution_pods import explain, pods_of
+from dashboard.pages.expected import EXPECTED, STARTING
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.sizehints import size_note
+from dashboard.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.viewmodels.timeline import timeline
 from grid import database
 from grid.diagnosis.clusters import explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.kube.objects import Event, Pod
+from grid.diagnosis.startup import StartFacts, start_phases
+from grid.diagnosis.startupevents import start_events
+from grid.kube.objects import Event, Node, Pod, is_ready
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.runtime.executions import ExecutionRow
@@ -67,7 +72,7 @@ def person(viewer: Viewer, record: ExecutionRecord) -> Person:
 class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     name = "execution"
     regions = frozenset({"timeline", "events", "workers"})
-    refusal = "There is no such execution, or it is not yours to see."
+    refusal = "This execution does not exist, or you have no access to it."
 
     def __init__(self) -> None:
         self._records: OrderedDict[str, tuple[float, object, ExecutionRecord | None]] = OrderedDict()
@@ -98,7 +103,10 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
             self._records.popitem(last=False)
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> ExecutionRecord | None:
-        return await self._record(runtime, view.id)
+        record = await self._record(runtime, view.id)
+        if record is not None and record.state in STARTING:
+            await EXPECTED.value(runtime)
+        return record
 
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
@@ -111,7 +119,11 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         if record.companion is not None:
             together[record.companion.id] = record.companion.node_pool
         for id, pool in together.items():
-            found |= {topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE) for pod in pods_of(runtime, id)}
+            for pod in pods_of(runtime, id):
+                found |= {
+                    topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
+                    *runtime.explainer.topics(pod),
+                }
             found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
             found.add(("nodes", "pool", pool))
         return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
@@ -148,7 +160,7 @@ def execution_fragments(
         listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)
     else:
         first = pods[0] if pods else None
-        diagnosis = explain(runtime, first, now) if first is not None else None
+        diagnosis = explain(runtime, first, now, sees_all=viewer.sees_all) if first is not None else None
         workers, extra, listed, nodes = 0, [], pods, list(runtime.nodes.by("pool", record.node_pool))
     if diagnosis is not None and not viewer.may_read:
         diagnosis = replace(diagnosis, evidence=())
@@ -156,15 +168,17 @@ def execution_fragments(
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
     found = [
-        head(record, diagnosis, viewer),
+        head(record, diagnosis, viewer, EXPECTED.line(record.id, now) if record.state in STARTING else None),
         leaving(record, viewer),
-        actions(record, viewer, is_ready=first is not None and _is_ready(first)),
+        actions(record, viewer, is_ready=first is not None and is_ready(first)),
         steps(record),
+        waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),
+        _size(record, viewer),
         facts(record, viewer, pods=links, node=node, workers=workers, now=now),
         *extra,
     ]
     if record.companion is not None:
-        found.append(companion_fragment(runtime, record.companion, now))
+        found.append(companion_fragment(runtime, record.companion, now, to_owner=viewer.is_owner))
     if view.tab == "":
         assigned = "" if record.cluster is not None else node or record.node_name
         found += timeline(record, events, nodes, assigned_node=assigned)
@@ -173,12 +187,33 @@ def execution_fragments(
     return found
 
 
+def _start(
+    record: ExecutionRecord, pod: Pod | None, events: Sequence[Event], nodes: Sequence[Node], now: datetime
+) -> StartMeasures | None:
+    """Return the stored start, or while it starts what is known of it now; None where it was never measured."""
+    if record.start is not None or record.state not in STARTING:
+        return record.start
+    own = [event for event in events if pod is not None and event.involved_object.name == pod.metadata.name]
+    node_name = pod.spec.node_name if pod is not None else ""
+    facts = StartFacts(
+        requested_at=record.requested_at,
+        admitted_at=next((line.at for line in record.lifecycle if line.to_state == "deploying"), None),
+        until=now,
+        ran=False,
+        pod=pod,
+        events=start_events(own, pod),
+        node=next((node for node in nodes if node.metadata.name == node_name), None),
+        is_cluster=record.cluster is not None,
+    )
+    return of_phases(start_phases(facts), ran=False)
+
+
 def _cluster(
     runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
 ) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
     """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
     assert record.cluster is not None
-    look = cluster_snapshot(runtime, record.id, record.cluster, record.node_pool, now)
+    look = cluster_snapshot(runtime, record.id, record.cluster, record.node_pool, now, sees_all=viewer.sees_all)
     found = explain_cluster(look, now=now)
     if not viewer.may_read:
         found = tuple(replace(one, evidence=()) for one in found)
@@ -188,8 +223,11 @@ def _cluster(
     return first, diagnosis, look.on_nodes, extra
 
 
-def _is_ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
+    """Return what it used, for its owner and those who may see everything."""
+    shown = record.size if viewer.is_owner or viewer.sees_all else None
+    can_launch = viewer.is_owner and not viewer.has_left
+    return size_note(shown, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch)
 
 
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:

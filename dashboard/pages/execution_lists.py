@@ -22,6 +22,8 @@ from grid.kube.objects import Event, Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC, ExecutionRow
+from grid.runtime.roomchanges import room_topic
+from grid.watch.hub import Topic
 
 
 class ExecutionList(LiveList[Group]):
@@ -49,9 +51,14 @@ class ExecutionList(LiveList[Group]):
 
     def rows_of(self, number: int, page: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
         """Return the rows of a page, of which those are made again that have changed since they were shown last."""
-        known = rows.of_page(page.items, self._rows.get(number, ()), sees_all=self._sees_all, now=now)
+        reader = None if self._sees_all else self.viewer.id
+        known = rows.of_page(page.items, self._rows.get(number, ()), viewer_id=reader, now=now)
         self._rows = {one: others for one, others in self._rows.items() if self.is_shown(one)} | {number: known}
         return [fragment for each in known for fragment in each.fragments]
+
+    def rooms(self, number: int) -> set[Topic]:
+        """Return the topics of the pools for whose nodes pods of a page wait, as it was shown last."""
+        return {room_topic(pool) for rows in self._rows.get(number, ()) for pool, _ in rows.awaited}
 
     def narrowed(self, item: Group, now: datetime) -> Group | None:
         row = item.head.row

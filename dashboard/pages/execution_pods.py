@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
@@ -29,7 +29,6 @@ def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:
     return runtime.executions.get(id_of(pod))
 
 
-def explain(runtime: Runtime, pod: Pod, now: datetime) -> Diagnosis:
-    meta = pod.metadata
-    events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
-    return explain_pod(pod, events, now=now)
+def explain(runtime: Runtime, pod: Pod, now: datetime, *, sees_all: bool = False) -> Diagnosis:
+    """Explain the pod; only who sees all executions is told whose pods hold the nodes that it waits for."""
+    return runtime.explainer.explain(pod, names_others=sees_all, now=now)

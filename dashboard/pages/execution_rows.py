@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import IntEnum
 from itertools import chain, repeat
 
 import msgspec
 
 from dashboard.pages.clusters import CLUSTER_STATES
 from dashboard.pages.execution_pods import explain
+from dashboard.pages.expected import EXPECTED
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.execution_lines import (
@@ -20,6 +22,7 @@ from dashboard.viewmodels.execution_lines import (
     runs_well,
     status_of,
 )
+from dashboard.viewmodels.expected_wait import with_note
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from grid.metrics.usage import Usage
@@ -30,68 +33,100 @@ MOST_VARIANTS = 16  # of a group's rows: parts that different filters leave of i
 GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
 
+class Reader(IntEnum):
+    """For whom rows are put into words."""
+
+    OBSERVER, OWNER, MEMBER = range(3)
+
+
 class _Known(msgspec.Struct, frozen=True, gc=False):
     entry: Entry
     usage: Usage | None
     usage_version: int
     made_at: datetime
     changes_with_time: bool
+    awaited: tuple[str, int] | None
+    wait: str
     fragment: Fragment
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
-    """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time."""
+    """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time. `wait` says when it
+    is expected to start."""
 
     group: Group | None
     used: Sequence[Usage]
     trouble: Status | None  # of a cluster's head
     usage_version: int
     good_until: datetime
+    awaited: Sequence[tuple[str, int]]  # pools for whose nodes pods of the group wait, with their versions
+    wait: str
     fragments: Sequence[Fragment]
 
 
-_NO_ROWS = Rows(None, (), None, 0, datetime.max, ())
+_NO_ROWS = Rows(None, (), None, 0, datetime.max, (), "", ())
 
 
 class ExecutionRows:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._usage = runtime.usage
-        # By the group's key, then by `sees_all` and the ids of the entries.
+        # By the group's key, then by whom they are for and the ids of the entries.
         self._groups: dict[str, dict[tuple[int, ...], Rows]] = {}
-        # By execution, then by the pod's name and `sees_all`.
-        self._known: dict[str, dict[tuple[str, bool], _Known]] = {}
+        # By execution, then by the pod's name and whom the row is for.
+        self._known: dict[str, dict[tuple[str, Reader], _Known]] = {}
 
-    def of_page(self, groups: Sequence[Group], known: Sequence[Rows], *, sees_all: bool, now: datetime) -> list[Rows]:
+    def of_page(
+        self, groups: Sequence[Group], known: Sequence[Rows], *, viewer_id: int | None, now: datetime
+    ) -> list[Rows]:
         """Return the rows of a page's groups. `known` is what was returned for the page before, or empty."""
         version = self._usage.version
         return [
             last
-            if last.group is group and last.usage_version == version and now < last.good_until
-            else self.of(group, sees_all=sees_all, now=now)
+            if last.group is group and last.usage_version == version and now < last.good_until and self._holds(last)
+            else self.of(group, viewer_id=viewer_id, now=now)
             for last, group in zip(chain(known, repeat(_NO_ROWS)), groups, strict=False)
         ]
 
-    def of(self, group: Group, *, sees_all: bool, now: datetime) -> Rows:
-        """Return a group's rows."""
+    def of(self, group: Group, *, viewer_id: int | None, now: datetime) -> Rows:
+        """Return a group's rows for a viewer; None for those who see everything, who share them."""
+        reader = _reader(group, viewer_id)
         # Lists with different filters show different entries of an execution, but the same objects.
-        of_execution, key = self._groups.setdefault(group.key, {}), (sees_all, *map(id, group.entries))
+        of_execution, key = self._groups.setdefault(group.key, {}), (reader, *map(id, group.entries))
         last, version = of_execution.get(key), self._usage.version
-        if last is not None and last.usage_version == version and now < last.good_until:
+        if last is not None and last.usage_version == version and now < last.good_until and self._holds(last):
             return last
+        wait = EXPECTED.note(group.head.row)
         rows_known = self._known.setdefault(group.head.execution_id, {})
-        known = [self._row(entry, rows_known, sees_all, now) for entry in group.entries]
+        known = [self._row(entry, rows_known, reader, now) for entry in group.entries]
         found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
         trouble = head_trouble(self._runtime, group, now)
         if group.has_head:
-            is_as_before = last is not None and last.used == used and last.trouble == trouble
-            own = last.fragments[0] if last is not None and is_as_before else head_fragment(group, used, trouble)
-            found.insert(0, own)
+            if last is not None and (last.used, last.trouble, last.wait) == (used, trouble, wait):
+                found.insert(0, last.fragments[0])
+            else:
+                found.insert(0, head_fragment(group, used, trouble, to_owner=reader is Reader.OWNER, wait=wait))
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
         if len(of_execution) >= MOST_VARIANTS:
             of_execution.clear()  # of lists that nobody looks at any more, nearly always
-        rows = of_execution[key] = Rows(group, used, trouble, version, now + good_for, tuple(found))
+        rows = of_execution[key] = Rows(
+            group,
+            used,
+            trouble,
+            version,
+            now + good_for,
+            tuple({one.awaited for one in known if one.awaited}),
+            wait,
+            tuple(found),
+        )
         return rows
+
+    def _holds(self, rows: Rows) -> bool:
+        """Return whether the pools that the rows' pods wait for are as they were, and what is expected as well."""
+        version = self._runtime.room_changes.version
+        if rows.group is not None and rows.wait != EXPECTED.note(rows.group.head.row):
+            return False
+        return all(version(pool) == seen for pool, seen in rows.awaited)
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""
@@ -100,8 +135,8 @@ class ExecutionRows:
     def forget(self, execution_id: str, pod_name: str) -> None:
         """Drop the pod's row, because an event about it came or went."""
         if (known := self._known.get(execution_id)) is not None:
-            known.pop((pod_name, False), None)
-            known.pop((pod_name, True), None)
+            for reader in Reader:
+                known.pop((pod_name, reader), None)
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
         """Drop the rows of the old group, and those of entries that the new one does not have."""
@@ -116,38 +151,57 @@ class ExecutionRows:
         if not self._known[id]:
             del self._known[id]
 
-    def _row(self, entry: Entry, known: dict[tuple[str, bool], _Known], sees_all: bool, now: datetime) -> _Known:
-        key, version = (_pod_name(entry), sees_all), self._usage.version
+    def _row(self, entry: Entry, known: dict[tuple[str, Reader], _Known], reader: Reader, now: datetime) -> _Known:
+        key, version = (_pod_name(entry), reader), self._usage.version
         last = known.get(key)
         if last is not None and last.usage_version == version:
             usage = last.usage
         else:
             usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
+        awaited = self._runtime.explainer.awaited(entry.pod) if entry.pod is not None else None
+        wait = "" if entry.is_member else EXPECTED.note(entry.row)
         if (
             last is not None
             and last.usage == usage
+            and last.awaited == awaited
+            and last.wait == wait
             and last.entry.pod is entry.pod
             and last.entry.row is entry.row
             and last.entry.is_member == entry.is_member
             and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
         ):
             return last
-        fragment = entry_fragment(entry, entry_status(self._runtime, entry, now), usage, sees_all=sees_all)
-        new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), fragment)
+        sees_all, to_owner = reader is Reader.OBSERVER, reader is Reader.OWNER
+        status = entry_status(self._runtime, entry, now, sees_all=sees_all, to_owner=to_owner)
+        status = with_note(status[0], wait), status[1]
+        fragment = entry_fragment(entry, status, usage, sees_all=sees_all)
+        new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), awaited, wait, fragment)
         return new
 
 
+def _reader(group: Group, viewer_id: int | None) -> Reader:
+    if viewer_id is None:
+        return Reader.OBSERVER
+    row = group.head.row
+    return Reader.OWNER if row is not None and row.owner_id == viewer_id else Reader.MEMBER
+
+
 def group_status(runtime: Runtime, group: Group, now: datetime) -> Status:
-    """Return an execution's status: that of its pod, or of all of its pods together."""
+    """Return an execution's status with its expected wait, told to its owner: that of its pod, or of all of its pods together."""
     if group.has_head:
-        return cluster_status(group, head_trouble(runtime, group, now))
-    return entry_status(runtime, group.entries[0], now)
+        status = cluster_status(group, head_trouble(runtime, group, now), to_owner=True)
+    else:
+        status = entry_status(runtime, group.entries[0], now, to_owner=True)
+    return with_note(status[0], EXPECTED.note(group.head.row)), status[1]
 
 
-def entry_status(runtime: Runtime, entry: Entry, now: datetime) -> Status:
+def entry_status(
+    runtime: Runtime, entry: Entry, now: datetime, *, sees_all: bool = False, to_owner: bool = False
+) -> Status:
     if runs_well(entry):
         return WELL
-    return status_of(entry, explain(runtime, entry.pod, now) if entry.pod is not None else None)
+    diagnosis = explain(runtime, entry.pod, now, sees_all=sees_all) if entry.pod is not None else None
+    return status_of(entry, diagnosis, to_owner=to_owner)
 
 
 def head_trouble(runtime: Runtime, group: Group, now: datetime) -> Status | None:

@@ -8,6 +8,7 @@ from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
+from dashboard.pages.expected import EXPECTED, STARTING
 from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import Group
@@ -33,6 +34,11 @@ def _may_still_see(runtime: Runtime, viewer: Viewer, group: Group) -> bool:
     return may_observe(viewer) or (row is not None and may_see_execution(viewer, row))
 
 
+def _awaits_start(executions: ExecutionList, view: ExecutionsView) -> bool:
+    """Return whether the page shows an execution of which one may say when it starts."""
+    return any(group.head.state in STARTING for group in executions.page(view.page).items)
+
+
 class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     name = "executions"
     reads_database = False
@@ -52,15 +58,15 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         return "observers" if may_observe(viewer) else viewer.id
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self.lists_in(runtime).list_of(viewer, view)
+        return await self._list(runtime, viewer, view)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self.lists_in(runtime).list_of(viewer, view, within=FIRST_PAINT_SECONDS)
+        return await self._list(runtime, viewer, view, within=FIRST_PAINT_SECONDS)
 
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList
     ) -> Collection[Topic]:
-        return {executions.topic, runtime.usage.name}
+        return {executions.topic, runtime.usage.name, *executions.rooms(view.page)}
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList, now: datetime
@@ -79,9 +85,21 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         lists = self.lists_in(runtime)
         if lists.is_behind(executions):
             return BEHIND_SECONDS
-        if executions.changes_with_time or lists.are_restless(executions.shown(view.page).items):
+        if (
+            executions.changes_with_time
+            or _awaits_start(executions, view)
+            or lists.are_restless(executions.shown(view.page).items)
+        ):
             return self.tick_seconds
         return QUIET_SECONDS
+
+    async def _list(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
+    ) -> ExecutionList:
+        found = await self.lists_in(runtime).list_of(viewer, view, within=within)
+        if _awaits_start(found, view):
+            EXPECTED.begin(runtime)
+        return found
 
     def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

@@ -13,6 +13,7 @@ from dashboard.home_records import HomeRecords, read_home
 from dashboard.pages.clusters import is_head
 from dashboard.pages.execution_pods import pods_of
 from dashboard.pages.execution_rows import group_status
+from dashboard.pages.expected import EXPECTED, STARTING
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.live import Fragment
@@ -53,7 +54,10 @@ class HomePage(LivePage[None, HomeRecords]):
         self._forgotten[user_id] += 1
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> HomeRecords:
-        return await self._records(runtime, viewer.id, list(runtime.executions.of_owner(viewer.id)))
+        mine = runtime.executions.of_owner(viewer.id)
+        if any(row.state in STARTING for row in mine):
+            EXPECTED.begin(runtime)
+        return await self._records(runtime, viewer.id, list(mine))
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords) -> Collection[Topic]:
         found: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
@@ -61,7 +65,11 @@ class HomePage(LivePage[None, HomeRecords]):
             if row.state in ACTIVE_STATES:
                 found.add((runtime.pods.name, "execution", row.id))
                 explained = (pod for pod in pods_of(runtime, row.id) if row.kind != "cluster" or is_head(pod))
-                found |= {topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE) for pod in explained}
+                for pod in explained:
+                    found |= {
+                        topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
+                        *runtime.explainer.topics(pod),
+                    }
         return found
 
     def fragments(

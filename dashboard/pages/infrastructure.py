@@ -63,7 +63,7 @@ class ScaleDownAnswers:
 
 class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     name = "infrastructure"
-    refusal = "The cluster's nodes are for operators, auditors and admins."
+    refusal = "Only operators, auditors and admins can see the cluster's nodes."
     reads_database = False
     regions = frozenset({"pools", "nodes", "activity"})
 

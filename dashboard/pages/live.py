@@ -16,6 +16,7 @@ from django.http import QueryDict
 
 from dashboard.access import Viewer
 from dashboard.pages.feed import Feed, Feeds, rendered
+from dashboard.pages.notified import bell_updates
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Fragment, PageUpdate, Shown
@@ -29,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 LOGGED_OUT, FORBIDDEN, TOO_SLOW, OTHER_ROLE, UNASKED, INTERNAL_ERROR = 4401, 4403, 4408, 4409, 1008, 1011
 _GOODBYES = {
-    LOGGED_OUT: "Your session has ended, so this page is no longer kept up to date.",
-    FORBIDDEN: "You may no longer see this page, so it is no longer kept up to date.",
+    LOGGED_OUT: "Your session has ended, so this page no longer updates.",
+    FORBIDDEN: "You no longer have access to this page, so it no longer updates.",
 }
 _SOCKET_ID = "live"  # the element that holds the connection, in base.html
 
@@ -98,6 +99,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
+                tasks.create_task(self._tell_notifications(runtime, viewer))
                 with feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:
@@ -131,6 +133,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
             if message:
                 async with asyncio.timeout(self._send_seconds):
                     await self.send(text_data=message)
+
+    async def _tell_notifications(self, runtime: Runtime, viewer: Viewer) -> None:
+        """Send the bell after each change of the viewer's notifications."""
+        async for updates in bell_updates(runtime.hub, viewer.id):
+            message = rendered.message(updates, now=runtime.clock())
+            async with asyncio.timeout(self._send_seconds):
+                await self.send(text_data=message)
 
     async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str) -> None:
         def holds(viewer: Viewer) -> bool:

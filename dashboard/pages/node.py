@@ -23,7 +23,6 @@ from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
-from grid.watch.pools import node_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class NodeView:
 
 class NodePage(LivePage[NodeView, ScaleDownRules]):
     name = "node"
-    refusal = "The cluster's nodes are for operators, auditors and admins."
+    refusal = "Only operators, auditors and admins can see the cluster's nodes."
     regions = frozenset({"pods", "events"})
 
     def __init__(self, answers: ScaleDownAnswers) -> None:
@@ -76,9 +75,10 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
     def _row(self, runtime: Runtime, node: Node, rules: ScaleDownRules) -> NodeRow:
         name = node.metadata.name
         pods = runtime.pods.by("node", name)
-        sums = node_sums(node, pods, runtime.usage.node(name), pool_label=settings.NODE_POOL_LABEL)
+        requested, usage = runtime.room.requested(name), runtime.usage.node(name)
+        sums = node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)
         size = len(runtime.nodes.by("pool", sums.pool))
-        group = node_groups(runtime.config_maps.values()).get(sums.pool)
+        group = runtime.groups.by_name().get(sums.pool)
         return node_row(sums, scale_down(node, pods, group=group, group_size=size, rules=rules))
 
 

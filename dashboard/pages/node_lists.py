@@ -12,6 +12,7 @@ from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureVie
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_cells import CellMaps
 from dashboard.viewmodels.nodes import NodeSums, node_sums
+from dashboard.viewmodels.pool_history import DEFAULT_RANGE
 from dashboard.viewmodels.pools import PoolSums, in_order, pool_card
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
@@ -19,7 +20,7 @@ from grid.kube.objects import Node, Pod
 from grid.runtime import Runtime
 from grid.runtime.caches import awaited_pool
 from grid.watch.hub import Topic
-from grid.watch.pools import NodeGroup, node_groups
+from grid.watch.pools import NodeGroup
 
 
 class NodeList(LiveList[NodeSums]):
@@ -71,8 +72,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
         self.pools: dict[str, PoolSums] = {}
         self.cells = CellMaps()
-        self._groups: dict[str, NodeGroup] = {}
-        self._groups_version = -1
         self._usage_version = -1
         self._rows: dict[str, _Row] = {}
         self._cards: dict[str, tuple[int, NodeGroup | None, int, Fragment]] = {}
@@ -81,14 +80,13 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         runtime.pods.subscribe(self._pod_changed)
 
     async def list_of(self, view: InfrastructureView, *, within: float | None = None) -> NodeList:
-        return await self.known_or(replace(view, page=1), lambda: NodeList(view, self), within=within)
+        return await self.known_or(
+            replace(view, page=1, range=DEFAULT_RANGE), lambda: NodeList(view, self), within=within
+        )
 
     def groups(self) -> Mapping[str, NodeGroup]:
-        """Return the autoscaler's node groups, parsed again when its status has changed."""
-        if self._groups_version != self.runtime.config_maps.version:
-            self._groups_version = self.runtime.config_maps.version
-            self._groups = node_groups(self.runtime.config_maps.values())
-        return self._groups
+        """Return the autoscaler's node groups."""
+        return self.runtime.groups.by_name()
 
     def scale_down(self, one: NodeSums) -> ScaleDown:
         pods = self.runtime.pods.by("node", one.node.metadata.name)
@@ -142,8 +140,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         node = self.runtime.nodes.get(source)
         if node is None:
             return {}
-        pods, usage = self.runtime.pods.by("node", source), self.runtime.usage.node(source)
-        return {source: node_sums(node, pods, usage, pool_label=settings.NODE_POOL_LABEL)}
+        requested, usage = self.runtime.room.requested(source), self.runtime.usage.node(source)
+        return {source: node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)}
 
     def _measured_anew(self) -> Iterable[tuple[str, NodeSums]]:
         """Yield the names and sums of nodes whose measured usage has changed since the last call."""

@@ -13,11 +13,13 @@ from dashboard.access import Viewer, may_administer, may_observe
 from dashboard.overview_records import admin_facts, database_problems, environments_never_started
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
 from dashboard.pages.executions import EXECUTIONS
+from dashboard.pages.expected import EXPECTED
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
 from dashboard.pages.periodic import PeriodicRead
+from dashboard.tier_records import known_shapes
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.infrastructure import InfrastructureView
 from dashboard.viewmodels.live import Fragment
@@ -92,10 +94,8 @@ class OverviewSources:
 
     async def _read_admin_facts(self) -> AdminFacts:
         unstarted: Sequence[NeverStarted] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()
-        runtime = self.runtime
-        groups = (await INFRASTRUCTURE.lists_in(runtime)).groups()
-        nodes = list(runtime.nodes.values()) if runtime.nodes.freshness(runtime.monotonic()).synced else None
-        return await database.pages.run(admin_facts, nodes, dict(groups), unstarted)
+        pools, limits = await known_shapes(self.runtime), await self.runtime.limits()
+        return await database.pages.run(admin_facts, pools, unstarted, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class OverviewFacts:
 
 class OverviewPage(LivePage[None, OverviewFacts]):
     name = "overview"
-    refusal = "The overview of the cluster is for operators, auditors and admins."
+    refusal = "Only operators, auditors and admins can see the overview of the cluster."
     # What is read of the database is read beside the page.
     reads_database = False
     # Something always changes on it, and nobody reads faster.
@@ -168,6 +168,8 @@ class OverviewPage(LivePage[None, OverviewFacts]):
             nodes.list_of(InfrastructureView(), within=within),
             asyncio.gather(*(executions.list_of(viewer, one, within=within) for one in _VIEWS)),
         )
+        if any(len(one.window) for one in work[1:]):
+            EXPECTED.begin(runtime)
         problems = await sources.database.value(DATABASE_SECONDS)
         admin = await sources.admin.value(admin_seconds) if may_administer(viewer) else None
         return OverviewFacts(found, work, problems or (), admin)
@@ -212,9 +214,15 @@ def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionL
     found = []
     if groups := _longest(lists, queued):
         reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
-        found.append(waiting("In the queue", QUEUED, len(queued.window), _line(lists, groups[0]), reasons))
+        expected = EXPECTED.note(groups[0].head.row)
+        found.append(
+            waiting("In the queue", QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
+        )
     if groups := _longest(lists, deploying):
-        found.append(waiting("For a node", DEPLOYING, len(deploying.window), _line(lists, groups[0])))
+        expected = EXPECTED.note(groups[0].head.row)
+        found.append(
+            waiting("For a node", DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
+        )
     return found
 
 

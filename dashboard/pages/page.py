@@ -30,7 +30,7 @@ class LivePage(ABC, Generic[View, Facts]):
     tick_seconds: ClassVar[float] = 5.0
     rest_seconds: ClassVar[float] = 0.0  # between two updates, of a page on which something always changes
     reads_database: ClassVar[bool] = True  # in `read`: a slow read is followed by a rest
-    refusal: ClassVar[str] = "This page is not for your account."
+    refusal: ClassVar[str] = "You have no access to this page."
 
     @abstractmethod
     def view(self, query: QueryDict) -> View:

@@ -32,18 +32,19 @@ class PeriodicRead(Generic[T]):
     async def value(self, within: float) -> T | None:
         """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `FIRST_SECONDS`,
         and return None if it has not come by then."""
+        self.begin(within)
+        if self._value is None and self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
+        return self._value
+
+    def begin(self, within: float) -> T | None:
+        """Return the value as it is, None before the first, and begin to read it again when it is older than `within` seconds."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._reading, self._read_at = (
-                loop,
-                None,
-                float("-inf"),
-            )  # the former loop's clock may be another
+        if self._loop is not loop:  # the former one's clock may be another
+            self._loop, self._reading, self._read_at = loop, None, float("-inf")
         if self._reading is None and not 0 <= loop.time() - self._read_at < within:
             self._began, self._began_at = loop.time(), self._clock()
             self._reading = loop.create_task(self._read_once(), name="periodic read")
-        if self._value is None and self._reading is not None:
-            await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
         return self._value
 
     @property

@@ -8,12 +8,11 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_read_execution
-from dashboard.pages.execution_pods import execution_of, id_of
+from dashboard.pages.execution_pods import execution_of, explain, id_of
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.pods import PodFacts, pod_facts
-from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
@@ -34,7 +33,7 @@ class PodView:
 
 class PodPage(LivePage[PodView, None]):
     name = "pod"
-    refusal = "This pod does not belong to an execution of your projects, or it is gone."
+    refusal = "This pod is gone, or it belongs to no execution of your projects."
     regions = frozenset({"events"})
 
     def view(self, query: QueryDict) -> PodView:
@@ -57,6 +56,8 @@ class PodPage(LivePage[PodView, None]):
         found: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
         found.add(topic_about("Pod", view.name, view.namespace))
         pod = runtime.pods.get(view.key)
+        if pod is not None:
+            found |= runtime.explainer.topics(pod)
         if pod is not None and (id := id_of(pod)):  # known here or not yet
             found.add((EXECUTIONS, NAME, id))
         return found
@@ -69,9 +70,14 @@ class PodPage(LivePage[PodView, None]):
             gone = PodFacts(view.namespace, view.name, None)
             return [Fragment("facts", "dashboard/fragments/pod_facts.html", gone)]
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
-        diagnosis = explain_pod(pod, events, now=now)
+        diagnosis = explain(runtime, pod, now, sees_all=may_observe(viewer))
         shown = pod_facts(
-            pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX), diagnosis, execution_of(runtime, pod)
+            pod,
+            runtime.usage.pod(view.key),
+            Keys.under(settings.LABEL_PREFIX),
+            diagnosis,
+            execution_of(runtime, pod),
+            sees_all=may_observe(viewer),
         )
         return [Fragment("facts", "dashboard/fragments/pod_facts.html", shown), *history(events)]
 

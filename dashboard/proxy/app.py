@@ -67,10 +67,7 @@ class WorkspaceProxy:
         try:
             await self._answer(scope, receive, send, headers)
         except CannotTell:
-            sentence = (
-                "It cannot be checked now whether you may open this, because the database does not answer. "
-                "Reload in a few seconds."
-            )
+            sentence = "The database does not answer, so your access could not be checked. Reload in a few seconds."
             await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence)
 
     async def close(self) -> None:
@@ -107,7 +104,7 @@ class WorkspaceProxy:
         if passage.allows_service_workers and not self._origins.by_path:
             await send_worker(send, f"/{WORKER_PATH}?{quote(_raw_target(scope), safe='')}")
             return
-        sentence = "Service workers are off here: an admin can allow them to an environment whose program needs them."
+        sentence = "Service workers are off for this environment. An admin can allow them if its program needs them."
         await explain(scope, send, HTTPStatus.FORBIDDEN, sentence)
 
     async def _pass(
@@ -183,7 +180,7 @@ class WorkspaceProxy:
                 secret = await self._gate.exchange(id, ticket, opener, now=datetime.now(UTC))
             except CannotTell:
                 # The ticket may have been used up all the same, so a reload would not help.
-                sentence = "It cannot be opened now, because the database does not answer. Try again in a few seconds."
+                sentence = "The database does not answer, so this cannot be opened now. Try again in a few seconds."
                 await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence, link=self._way_in(door))
                 return
         if secret is None:
@@ -245,7 +242,7 @@ class WorkspaceProxy:
         sentence = f"This has ended ({passage.state}). Its page tells why and keeps the end of its log."
         more: Headers = []
         if not self._origins.by_path:
-            sentence += " What your browser had stored for it is cleared."
+            sentence += " Your browser's stored data for it was cleared."
             theirs = [name for name in cookies(headers) if name and not is_ours(name)]
             more = clearing(theirs, is_secure=self._origins.is_secure)
         await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), more=more)

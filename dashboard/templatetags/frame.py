@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.access import PERMISSIONS, Permission, role_of
+from dashboard.access import PERMISSIONS, Permission, Role, role_of
 from dashboard.viewmodels.tables import TableView, table_view
 from grid.runtime import has_sandbox
 
@@ -26,7 +26,9 @@ _SECTIONS = (
         (
             ("home", "Home", None),
             ("executions", "Executions", None),
+            ("queue", "Queue", None),
             ("workspaces", "Workspaces", None),
+            ("jobs", "Jobs", None),
             ("launch", "Launch", None),
             ("projects", "Projects", None),
         ),
@@ -36,6 +38,7 @@ _SECTIONS = (
         (
             ("overview", "Overview", Permission.OBSERVE),
             ("infrastructure", "Infrastructure", Permission.OBSERVE),
+            ("startup", "Start-up times", Permission.OBSERVE),
         ),
     ),
     (
@@ -43,6 +46,7 @@ _SECTIONS = (
         (
             ("tiers", "Tiers", Permission.ADMINISTER),
             ("environments", "Environments", Permission.ADMINISTER),
+            ("knowledge", "Knowledge base", Permission.OBSERVE),
             ("people", "People", Permission.ADMINISTER),
             ("logins", "Logins", Permission.ADMINISTER),
             ("configuration", "Configuration", Permission.ADMINISTER),
@@ -76,7 +80,7 @@ def navigation(context: Context) -> list[NavigationSection]:
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
-    granted = PERMISSIONS[role_of(user)]
+    granted = PERMISSIONS[role_in(context)]
     demonstrated = (_SIMULATION, _COMPONENTS) if has_sandbox() else (_COMPONENTS,)
     found = []
     for title, links in (*_SECTIONS, ("Try out", demonstrated if settings.DEMO else ())):
@@ -84,6 +88,14 @@ def navigation(context: Context) -> list[NavigationSection]:
         if allowed:
             found.append(NavigationSection(title, tuple(_links(allowed, request.path))))
     return found
+
+
+def role_in(context: Context) -> Role:
+    """Return the role of the page's user, read from the database once for the whole page."""
+    request: Any = context["request"]
+    if not hasattr(request, "role_in_frame"):
+        request.role_in_frame = role_of(context.get("viewer") or request.user)
+    return request.role_in_frame  # type: ignore[no-any-return]
 
 
 @register.simple_tag(takes_context=True)
@@ -109,7 +121,7 @@ def themes() -> tuple[tuple[str, str], ...]:
 @register.simple_tag(takes_context=True)
 def role_name(context: Context) -> str:
     """Return the user's role in a word."""
-    return role_of(context["request"].user).value.capitalize()
+    return role_in(context).value.capitalize()
 
 
 @register.simple_tag

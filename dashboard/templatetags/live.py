@@ -86,17 +86,22 @@ def meter(percent: int, used: str) -> SafeString:
     )
 
 
+_SELECT_ALL = '<input type="checkbox" class="select-all" data-select-all aria-label="Select all rows of this page">'
+
+
 @register.simple_tag
-def sort_header(view: SortedView, column: str, title: str, css: str = "") -> SafeString:
+def sort_header(view: SortedView, column: str, title: str, css: str = "", *, selects: bool = False) -> SafeString:
     """Return a column's header with a link that sorts by it, or reverses the order when the view is sorted by it already.
 
-    The link keeps the filter and goes to the first page.
+    Numbers (class "num") are first sorted with the largest on top. The link keeps the filter and goes to the first page. With
+    `selects`, a box before the title selects all rows of the page; it needs a script.
     """
     is_current = view.sort == column
-    descending = is_current and not view.descending
+    descending = not view.descending if is_current else "num" in css.split()
     state = format_html(' aria-sort="{}"', "descending" if view.descending else "ascending") if is_current else ""
     link = view.query(sort=column, descending=descending, page=1)
-    return format_html('<th scope="col" class="{}"{}><a href="{}">{}</a></th>', css, state, link, title)
+    box = mark_safe(_SELECT_ALL) if selects else ""
+    return format_html('<th scope="col" class="{}"{}>{}<a href="{}">{}</a></th>', css, state, box, link, title)
 
 
 # Finding the addresses took a third of a row's rendering, and the same rows are rendered again and again.

@@ -6,25 +6,35 @@ from django import template
 from django.template import Context
 from django.urls import reverse
 
-from dashboard.access import may_observe
+from dashboard.access import PERMISSIONS, Permission
+from dashboard.templatetags.frame import role_in
 
 register = template.Library()
 
 
 @dataclass(frozen=True, slots=True)
-class GoKey:
-    """A page that the key opens after "g"."""
+class Shortcut:
+    """What keys do: those of one tuple are pressed together, and `between` joins the tuples. One that opens a page has its URL, and the
+    key to press after "g"."""
 
-    key: str
     title: str
-    url: str
+    keys: tuple[tuple[str, ...], ...]
+    between: str = "or"
+    url: str = ""
+    go: str = ""
 
 
 @register.simple_tag(takes_context=True)
-def go_keys(context: Context) -> list[GoKey]:
-    # A live page has looked up its viewer already.
-    viewer = context.get("viewer") or context["user"]
+def shortcuts(context: Context) -> list[Shortcut]:
+    """Return all keyboard shortcuts, with the pages that the user may open."""
     places = [("h", "home", "Home"), ("e", "executions", "Executions"), ("l", "launch", "Launch")]
-    if may_observe(viewer):
+    if Permission.OBSERVE in PERMISSIONS[role_in(context)]:
         places.append(("i", "infrastructure", "Infrastructure"))
-    return [GoKey(key, title, reverse(route)) for key, route, title in places]
+    return [
+        Shortcut("Search", (("/",), ("Ctrl", "K"))),
+        *(Shortcut(title, (("g",), (key,)), "then", reverse(route), key) for key, route, title in places),
+        Shortcut("Next row of a table", (("j",),)),
+        Shortcut("Previous row", (("k",),)),
+        Shortcut("Open the row", (("Enter",),)),
+        Shortcut("This list", (("?",),)),
+    ]

@@ -43,13 +43,13 @@ def activity(events: Sequence[Event]) -> list[Fragment]:
         return [Fragment("activity-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     shown = list(causes.items())[:LINES_SHOWN]
     return [
-        Fragment(_id(*cause), f"{_FRAGMENTS}activity_item.html", _line(told), region=REGION) for cause, told in shown
+        Fragment(_id(*cause), f"{_FRAGMENTS}activity_item.html", _line(same), region=REGION) for cause, same in shown
     ]
 
 
-def _line(told: Sequence[Event]) -> ActivityLine:
-    latest = told[0]
-    about = [(one.involved_object.kind, one.involved_object.namespace, one.involved_object.name) for one in told]
+def _line(events: Sequence[Event]) -> ActivityLine:
+    latest = events[0]
+    about = [(one.involved_object.kind, one.involved_object.namespace, one.involved_object.name) for one in events]
     objects = tuple(dict.fromkeys(about))
     kind = latest.involved_object.kind
     return ActivityLine(

@@ -6,10 +6,9 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
-from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.prices import price_number, price_words
-from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
+from dashboard.viewmodels.sizes import cores_words, memory_words
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.quantity import format_bytes, millicores, whole
 from grid.wording import plural
 
@@ -78,7 +77,6 @@ class TierWords:
     limits: str
     price: str
     kinds: str
-    fit: Diagnosis | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +126,7 @@ class HistoryLine:
     can_be_taken_back: bool
 
 
-def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWords:
-    """Return the tier in words, without a word about its fit while the cluster is unknown (`offers` is None)."""
+def tier_words(tier: TierLike) -> TierWords:
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),
@@ -139,17 +136,12 @@ def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWo
         limits=_limits(tier),
         price=price_words(tier.cost_per_hour),
         kinds=", ".join(_KINDS.get(kind, f"{kind.capitalize()} clusters") for kind in tier.kinds),
-        fit=None if offers is None else explain_fit(tier_size(tier), offers),
     )
 
 
-def tier_size(tier: TierLike) -> TierSize:
-    return TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus or 0, tier.gpu_resource)
-
-
-def pool_words(offers: Mapping[str, PoolOffer]) -> list[PoolWords]:
+def pool_words(pools: Iterable[PoolShapes]) -> list[PoolWords]:
     """Return each pool with the size of its largest node, so that an admin can size a tier to fit."""
-    return [PoolWords(name, _pool_size(offer)) for name, offer in offers.items()]
+    return [PoolWords(pool.name, _pool_size(pool)) for pool in pools]
 
 
 def in_use_sentence(count: int) -> str:
@@ -158,7 +150,7 @@ def in_use_sentence(count: int) -> str:
         return ""
     start = "1 active execution uses it. It keeps" if count == 1 else f"{count:,} active executions use it. They keep"
     were = "it was" if count == 1 else "they were"
-    return f"{start} the values that {were} launched with; a change holds for what is launched from now on."
+    return f"{start} the values that {were} launched with; changes apply to new launches."
 
 
 def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is_reversible: bool) -> list[HistoryLine]:
@@ -212,7 +204,7 @@ def _limits(tier: TierLike) -> str:
         above.append(cores_words(tier.effective_cores_limit))
     if tier.effective_memory_limit != tier.memory:
         above.append(memory_words(tier.effective_memory_limit))
-    return f"up to {' and '.join(above)}, if the node has it to spare; {disk}" if above else f"same as request; {disk}"
+    return f"up to {' and '.join(above)}, if the node has room; {disk}" if above else f"same as request; {disk}"
 
 
 def _per_core(cores: str, memory: str) -> str:
@@ -222,30 +214,17 @@ def _per_core(cores: str, memory: str) -> str:
         return ""
 
 
-def _pool_size(offer: PoolOffer) -> str:
-    if not offer.allocatable:
-        return f"no node now, at most {offer.maximum}"
-    gpu_names = sorted({name for node in offer.allocatable for name in node if name.endswith(_GPU_SUFFIX)})
-    shapes = {
-        (_read(millicores, node.get("cpu", "0")), _read(whole, node.get("memory", "0")), *_gpus(node, gpu_names))
-        for node in offer.allocatable
-    }
-    milli, memory, *gpus = max(shapes)
-    words = [plural(len(offer.allocatable), "node"), cores_words(f"{milli}m"), format_bytes(memory)]
+def _pool_size(pool: PoolShapes) -> str:
+    if not pool.shapes:
+        return f"no node now, at most {pool.maximum}"
+    gpu_names = sorted({name for shape in pool.shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
+    sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in pool.shapes}
+    milli, memory, *gpus = max(sizes)
+    nodes = sum(shape.nodes + shape.away for shape in pool.shapes)
+    words = [plural(nodes, "node"), cores_words(f"{milli}m"), format_bytes(memory)]
     words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
-    first = "the largest " if len(shapes) > 1 else "each " if len(offer.allocatable) > 1 else ""
+    first = "the largest " if len(sizes) > 1 else "each " if nodes > 1 else ""
     return f"{words[0]}, {first}{', '.join(words[1:])}"
-
-
-def _gpus(node: Mapping[str, str], names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(_read(whole, node.get(name, "0")) for name in names)
-
-
-def _read(parse: Any, text: str) -> int:
-    try:
-        return int(parse(text))
-    except ValueError:
-        return 0
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:

@@ -29,7 +29,7 @@ _ABLE: dict[str, _Meaning] = {
 }
 _ACTIVE: dict[str, _Meaning] = {
     "ValidMetricFound": ("ok", "It can measure the workers' load."),
-    "ScalingDisabled": ("wait", "It rests, because there are no workers."),
+    "ScalingDisabled": ("wait", "It is idle: there are no workers."),
     "FailedGetResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
     "FailedGetExternalMetric": ("problem", "It cannot read what the framework has waiting."),
     "FailedGetPodsMetric": ("problem", "It cannot measure the workers."),
@@ -47,11 +47,9 @@ _LIMITED: dict[str, _Meaning] = {
     "ScaleUpLimit": ("wait", "It wants more than it may add at once; the rest follows soon."),
     "ScaleDownLimit": ("wait", "It wants fewer than it may take away at once; the rest follows soon."),
 }
-_FOR_SLOTS = StatusLine(
-    "wait", "It would add more, and does when workers that are ending are gone: until then they hold their slots."
-)
+_FOR_SLOTS = StatusLine("wait", "It adds more when the ending workers are gone; until then they hold their slots.")
 # What waits may be too little for one more worker, or be newer than the last measurement.
-_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement called for no other.")
+_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement asked for no change.")
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
 _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
 
@@ -133,7 +131,7 @@ def _demand(cluster: ClusterRecord) -> str:
 def _now(autoscaler: Autoscaler) -> str:
     status = autoscaler.status
     if not status.desired_replicas:
-        return "It has not worked out a number yet."
+        return "It has not computed a number yet."
     if status.desired_replicas == status.current_replicas:
         return f"It keeps {plural(status.current_replicas, 'worker')}."
     verb = "grows" if status.desired_replicas > status.current_replicas else "shrinks"

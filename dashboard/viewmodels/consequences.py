@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from grid.wording import listed, plural
 
 MOST_NAMED = 5
-FROM_NOW_ON = "Holds for clusters launched from now on; running ones keep theirs."
+FROM_NOW_ON = "Applies to clusters launched from now on; running ones keep theirs."
 PROPOSAL = "Changes what the launch form proposes; running clusters keep theirs."
 SHOWN_ONLY = "Changes only what Infrastructure shows."
-NEW_VOLUMES = "Holds for volumes claimed from now on; existing ones keep their size."
+NEW_VOLUMES = "Applies to volumes claimed from now on; existing ones keep their size."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def time_limit(
 ) -> Consequence:
     """Return what a limit of `seconds`, `before` until now, does to those that it holds for: who they belong to, and when they began."""
     if seconds >= before:
-        return Consequence(f"No {noun} ends now; those that the limit holds for get the longer time.")
+        return Consequence(f"No {noun} ends now; those under the limit get the longer time.")
     owners = Counter(owner for owner, at in begun if now - at > timedelta(seconds=seconds))
     if not owners:
         return Consequence(f"No {noun} would end now.")
@@ -46,7 +46,7 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
     if above:
         names = _names([f"{name} ({plural(slots, 'slot')})" for name, slots in above.most_common()])
         are = "person is" if len(above) == 1 else "people are"
-        parts.append(f"{len(above):,} {are} above it: {names}. What runs goes on; nothing new of theirs starts.")
+        parts.append(f"{len(above):,} {are} above it: {names}. Their running executions continue; new ones wait.")
     else:
         parts.append("Nobody is above it.")
     if stuck := sum(slots > limit for slots in waiting):
@@ -61,10 +61,10 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
 
 def queue_limit(waiting: int, *, limit: int) -> Consequence:
     """Return what a limit of the queue does while so many launches wait; a pair counts once."""
-    queue = "Nothing waits now" if not waiting else f"{plural(waiting, 'launch waits', 'launches wait')} now"
+    queue = "The queue is empty" if not waiting else f"{plural(waiting, 'launch waits', 'launches wait')} now"
     if waiting < limit:
         return Consequence(f"{queue}; there is room for {limit - waiting:,} more.")
-    stay = "; what waits stays" if waiting else ""
+    stay = "; queued ones stay" if waiting else ""
     return Consequence(f"{queue}{stay}. Launches that would have to wait are refused.", is_loss=True)
 
 
@@ -76,15 +76,15 @@ def login_locks(before: Collection[str], after: Collection[str]) -> Consequence:
         for locks, verb in ((begin, "locked"), (end, "unlocked"))
         if locks
     ]
-    return Consequence(" ".join(parts) or "No login is locked or unlocked by it now.", is_loss=bool(begin))
+    return Consequence(" ".join(parts) or "It locks or unlocks no login now.", is_loss=bool(begin))
 
 
 def retention(expired: int, *, days: int, before: int, noun: str, at_most: int) -> Consequence:
     """Return what keeping rows for `days` deletes; 0 is for ever. `expired` rows are older, counted up to one more than `at_most`."""
     if not days or 0 < before <= days:
-        return Consequence("Nothing is deleted. What was deleted before does not come back.")
+        return Consequence("Nothing is deleted now. Earlier deletions are not undone.")
     if not expired:
-        return Consequence("Nothing is that old yet.")
+        return Consequence("Nothing is old enough yet.")
     count = f"More than {at_most:,} {noun}s" if expired > at_most else plural(expired, noun)
     return Consequence(f"{count} would be deleted within the hour.", is_loss=True)
 
@@ -93,10 +93,10 @@ def maximum_workers(running: Iterable[tuple[str, int]], *, limit: int) -> Conseq
     """Return what a limit of workers does to running clusters: their owners, and to how many workers each may grow."""
     owners = Counter(owner for owner, workers in running if workers > limit)
     if not owners:
-        return Consequence("Holds for new and resized clusters; no running one may grow beyond it.")
+        return Consequence("Applies to new and resized clusters; no running one may grow beyond it.")
     keep = "It keeps its maximum" if owners.total() == 1 else "They keep their maximum"
     return Consequence(
-        f"{plural(owners.total(), 'running cluster')} may grow beyond it: {_by_person(owners)}. {keep}; it holds for new and resized ones."
+        f"{plural(owners.total(), 'running cluster')} may grow beyond it: {_by_person(owners)}. {keep}; it applies to new and resized ones."
     )
 
 

@@ -94,7 +94,7 @@ FAILURES: Sequence[FailureButton] = (
     FailureButton(
         "history-dropped",
         "The watch history is dropped",
-        "All watches end and cannot be resumed, so every cache has to read everything anew.",
+        "All watches end and cannot be resumed, so every cache has to read everything again.",
         "Every live page stays as it is; nothing is missing and nothing is shown twice.",
         needs_pods=False,
     ),

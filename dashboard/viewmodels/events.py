@@ -63,6 +63,6 @@ def history(events: Sequence[Event]) -> list[Fragment]:
     """Return an object's own events for the region "events", newest first; `events` are oldest first."""
     lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
     if not lines:
-        empty = EmptyState("Nothing known.", "Nothing has happened lately, or Kubernetes has forgotten it.")
+        empty = EmptyState("No events.", "No recent events. Kubernetes keeps them for about an hour.")
         return [Fragment("events-none", "dashboard/fragments/empty_item.html", empty, region="events")]
     return [Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events") for line in lines]

@@ -11,12 +11,21 @@ from decimal import Decimal
 from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
+from dashboard.viewmodels.expected_wait import WaitLine
+from dashboard.viewmodels.format import span
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
+from dashboard.viewmodels.run_place import RunPlace
+from dashboard.viewmodels.shown_findings import ShownFinding, shown_findings
+from dashboard.viewmodels.sizehints import SizeFacts
+from dashboard.viewmodels.sizes import size_words
+from dashboard.viewmodels.startup import StartMeasures, UsualStart
 from dashboard.viewmodels.states import ENDED_STATES, state_status, state_word
+from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
-from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.launch.quota import about_owner
 from grid.wording import POD_STAYS_SENTENCE, plural
 
 _FRAGMENTS = "dashboard/fragments/"
@@ -85,6 +94,11 @@ class ExecutionRecord:
     stops_at: datetime | None = None  # when it is stopped because its owner has lost access
     workspace_id: str = ""  # "" without a workspace, or when that is deleted
     workspace_name: str = ""
+    run: RunPlace | None = None  # None for what is no job
+    size: SizeFacts | None = None  # None while it runs, and of a cluster
+    findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
+    start: StartMeasures | None = None  # once it ran, or ended before
+    usual_start: UsualStart = field(default_factory=UsualStart)
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -138,6 +152,9 @@ class Head:
     evidence: tuple[str, ...]
     since: datetime
     has_ended: bool
+    reasons: NodeReasons | None = None
+    findings: tuple[ShownFinding, ...] = ()
+    wait: WaitLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +171,7 @@ class Actions:
     stopping: str
     resumes: str  # the workspace that the viewer may resume; "" when the page offers to launch again instead
     why_not_resume: str
+    again: str = ""  # URL that launches the same run again; "" when the page offers the launch form instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +200,7 @@ class Facts:
     kind: str
     workspace_id: str
     workspace_name: str
+    run: RunPlace | None
     owner: str
     project: str
     environment: str
@@ -203,10 +222,13 @@ class Facts:
     ran_for: str
 
 
-def head(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> Fragment:
+def head(
+    record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None
+) -> Fragment:
     """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
-    status, advice = state_status(record.state, message=record.message, diagnosis=current)
+    message = record.message if viewer.is_owner else about_owner(record.message, record.owner_username)
+    status, advice = state_status(record.state, message=message, diagnosis=current)
     since = record.state_since
     if record.cluster is not None and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)
@@ -216,13 +238,23 @@ def head(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -
     elif record.state == "running" and not status.note:
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
-    shown = Head(status, advice, evidence, since, has_ended=record.is_final)
+    stops = record.stop_requested_at is not None
+    shown = Head(
+        status,
+        advice,
+        evidence,
+        since,
+        has_ended=record.is_final,
+        reasons=None if stops else node_reasons(current, sees_all=viewer.sees_all),
+        findings=shown_findings(record.findings if viewer.may_read else (), status.note),
+        wait=None if stops else wait,
+    )
     return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)
 
 
 def _running_note(record: ExecutionRecord, viewer: Person) -> str:
     if record.kind not in _BROWSER_KINDS:
-        return "Its log says more."
+        return "See its log."
     if viewer.may_open:
         return "It is ready: open it."
     return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username} can open it."
@@ -251,6 +283,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             else "",
             resumes=record.workspace_id if may_resume and record.is_settled else "",
             why_not_resume=POD_STAYS_SENTENCE if may_resume and not record.is_settled else "",
+            again=record.run.again if record.run and person.is_owner else "",
         ),
     )
 
@@ -263,7 +296,7 @@ def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) 
         return "" if is_ready else "You can open it as soon as its head is up."
     if record.state != "running":
         return "You can open it as soon as it runs."
-    return "" if is_ready else "Its program does not answer at the moment."
+    return "" if is_ready else "Its program is not answering right now."
 
 
 def steps(record: ExecutionRecord) -> Fragment:
@@ -310,6 +343,7 @@ def facts(
             kind=record.kind.capitalize() if cluster is None else f"{cluster.framework_name} cluster",
             workspace_id=record.workspace_id,
             workspace_name=record.workspace_name,
+            run=record.run,
             owner=record.owner_username,
             project=record.project_name,
             environment=record.environment_name,
@@ -331,18 +365,6 @@ def facts(
             ran_for=span((end - started).total_seconds()) if started and record.ended_at else "",
         ),
     )
-
-
-def span(seconds: float) -> str:
-    """Return a duration in its two largest units: "42 s", "7 min 12 s", "3 h 5 min"."""
-    whole_seconds = max(0, int(seconds))
-    for size, unit, small, small_unit in ((3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole_seconds >= size:
-            rest = whole_seconds % size // small
-            return (
-                f"{whole_seconds // size:,} {unit} {rest} {small_unit}" if rest else f"{whole_seconds // size:,} {unit}"
-            )
-    return f"{whole_seconds} s"
 
 
 def _cost(record: ExecutionRecord, now: datetime) -> str:
@@ -373,28 +395,3 @@ def _slots(record: ExecutionRecord) -> str:
 
 def _head_size(cluster: ClusterRecord) -> str:
     return size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)
-
-
-def size_words(millicores: int, memory_bytes: int, gpus: int, shared_memory: str = "") -> str:
-    """Return for example "3.5 cores, 14 GiB memory, 1 GPU"."""
-    parts = [cores_words(f"{millicores}m"), f"{format_bytes(memory_bytes)} memory"]
-    if gpus:
-        parts.append(plural(gpus, "GPU"))
-    if shared_memory:
-        parts.append(f"{memory_words(shared_memory)} shared memory")
-    return ", ".join(parts)
-
-
-def cores_words(cores: str) -> str:
-    try:
-        milli = millicores(cores)
-    except ValueError:
-        return cores
-    return f"{format_cores(milli)} {'core' if milli == 1000 else 'cores'}"
-
-
-def memory_words(memory: str) -> str:
-    try:
-        return format_bytes(whole(memory))
-    except ValueError:
-        return memory

@@ -6,7 +6,7 @@ import msgspec
 
 from dashboard.viewmodels.clusters import framework_name
 from grid.diagnosis.requests import Amounts, has_ended, pod_requests
-from grid.kube.objects import Pod
+from grid.kube.objects import Pod, is_ready
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime.executions import ExecutionRow
 
@@ -86,8 +86,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     @property
     def restarts(self) -> int:
         restarts = 0  # a loop, because each pod of a list is asked and `sum` takes three times as long
-        for status in self.pod.status.container_statuses if self.pod else ():
-            restarts += status.restart_count
+        if self.pod is not None:
+            for status in (*self.pod.status.init_container_statuses, *self.pod.status.container_statuses):
+                restarts += status.restart_count
         return restarts
 
     @property
@@ -106,7 +107,4 @@ def pod_state(pod: Pod) -> str:
         return "stopping"
     if not pod.spec.node_name:
         return "deploying"
-    for condition in pod.status.conditions:
-        if condition.type == "Ready" and condition.status == "True":
-            return "running"
-    return "preparing"
+    return "running" if is_ready(pod) else "preparing"

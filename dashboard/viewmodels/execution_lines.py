@@ -7,10 +7,12 @@ from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry, pod_state
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.expected_wait import with_note
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import STARTED, state_status
+from dashboard.viewmodels.told import message_of
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, total
 from grid.metrics.usage import Usage
@@ -50,9 +52,9 @@ class ExecutionLine(ViewModel, frozen=True, gc=False):
     pod_name: str = ""
 
 
-def status_of(entry: Entry, diagnosis: Diagnosis | None) -> Status:
+def status_of(entry: Entry, diagnosis: Diagnosis | None, *, to_owner: bool = False) -> Status:
     """Return the state in a word with its cause in a sentence, and what to do next. `diagnosis` is that of the entry's pod."""
-    message = entry.row.message if entry.row and not entry.is_member else ""
+    message = "" if entry.is_member else message_of(entry.row, to_owner=to_owner)
     return state_status(entry.state, message=message, diagnosis=diagnosis)
 
 
@@ -88,13 +90,17 @@ def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_al
     return _fragment(line, line.execution_id, *([line.pod_name] if is_one_of_several else []))
 
 
-def head_fragment(group: Group, used: Sequence[Usage], trouble: Status | None = None) -> Fragment:
-    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage, `trouble` that of the head's pod."""
+def head_fragment(
+    group: Group, used: Sequence[Usage], trouble: Status | None = None, *, to_owner: bool = False, wait: str = ""
+) -> Fragment:
+    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage, `trouble` that of the head's
+    pod, `wait` what is expected."""
     nodes = {member.node for member in group.entries if member.node}
+    status, advice = cluster_status(group, trouble, to_owner=to_owner)
     line = _line(
         group.head,
         shape="head",
-        status=cluster_status(group, trouble),
+        status=(with_note(status, wait), advice),
         requests=total(member.requests for member in group.entries),
         restarts=sum(member.restarts for member in group.entries),
         used=used,
@@ -147,11 +153,11 @@ def _line(
     )
 
 
-def cluster_status(group: Group, trouble: Status | None) -> Status:
+def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = False) -> Status:
     """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run. `trouble` is
     the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
-    status, _ = state_status(state, message=row.message if row else "")
+    status, _ = state_status(state, message=message_of(row, to_owner=to_owner))
     heads, others = [one for one in group.entries if one.is_head], [one for one in group.entries if not one.is_head]
     head_runs = any(one.state == "running" for one in heads)
     running = sum(one.state == "running" for one in others)
@@ -161,7 +167,7 @@ def cluster_status(group: Group, trouble: Status | None) -> Status:
         problem, advice = trouble
         return StatusLine(problem.severity, status.word, f"{problem.note} {count}"), advice
     if heads and not head_runs:
-        count = f"Its head does not run. {count}"
+        count = f"Its head is not running. {count}"
     if state == "running":
         return StatusLine(status.severity, status.word, count), ""
     has_started = state in ("deploying", "preparing") and head_runs and running > 0

@@ -43,7 +43,7 @@ def page_fragments(
     if not rows:
         empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
         if not view.is_filtered:
-            empty = EmptyState("Nothing is running or waiting.", "Launch something, or look at what has ended.")
+            empty = EmptyState("Nothing is running or waiting.", "Launch something, or see ended executions.")
         rows = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", empty, region=REGION)]
     return [*rows, _paging(window, page, view)]
 

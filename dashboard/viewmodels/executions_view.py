@@ -73,12 +73,13 @@ class ExecutionsView:
         )
 
     def query(self, **changed: Any) -> str:
-        """Return the query string of this view with the changes; defaults are left out."""
+        """Return the query string of this view with the changes. Defaults are left out, but where all of them are, the order is said: the
+        page without any parameter may open with a saved view."""
         new = replace(self, **changed)
         names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS, "before", "after")
         parts = {name: getattr(new, name) for name in names if getattr(new, name)}
         sort = ("-" if new.descending else "") + new.sort
-        if sort != ("ended" if new.show else "age"):
+        if sort != ("ended" if new.show else "age") or (new.page == 1 and not parts.keys() - {"show"}):
             parts["sort"] = sort
         if new.page > 1:
             parts["page"] = str(new.page)
@@ -99,7 +100,7 @@ class ExecutionsView:
 
     @property
     def cleared(self) -> str:
-        return "?show=ended" if self.show else "?"
+        return ExecutionsView.parse({"show": self.show}).query()
 
 
 @dataclass(frozen=True, slots=True)

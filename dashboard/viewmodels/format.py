@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 
 
@@ -11,6 +12,18 @@ def brief_duration(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{max(0, int(seconds))} s"
+
+
+def span(seconds: float) -> str:
+    """Return a duration in its two largest units: "42 s", "7 min 12 s", "3 h 5 min"."""
+    whole_seconds = max(0, int(seconds))
+    for size, unit, small, small_unit in ((3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole_seconds >= size:
+            rest = whole_seconds % size // small
+            return (
+                f"{whole_seconds // size:,} {unit} {rest} {small_unit}" if rest else f"{whole_seconds // size:,} {unit}"
+            )
+    return f"{whole_seconds} s"
 
 
 def age(moment: datetime | None, now: datetime) -> str:
@@ -32,3 +45,8 @@ def clock_time(moment: datetime) -> str:
 def percent(part: int, whole: int) -> int:
     """Return a share in whole percent, 0 to 100; 0 when the whole is 0."""
     return 0 if whole <= 0 else max(0, min(100, round(100 * part / whole)))
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return a text for a cell of a CSV file; one that a spreadsheet would compute is quoted with an apostrophe."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -47,8 +47,8 @@ def freshness_view(
         return FreshnessView(
             "behind",
             "Behind",
-            f"The dashboard is busy: what you see is up to {_counting(busy_seconds)} old. It catches up by itself; "
-            "if that lasts, tell an operator: more web processes help.",
+            f"The dashboard is busy: what you see is up to {_counting(busy_seconds)} old. It catches up by itself. If "
+            f"this lasts, tell an operator: more web processes help.",
         )
     if not freshness.error and behind < SMALL_DELAY:
         return _LIVE if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
@@ -66,8 +66,8 @@ def _idle(away: ControllerAway, now: datetime) -> str:
         at = away.since.astimezone(UTC)
         since = f" since {at:%H:%M:%S} UTC" + ("" if at.date() == now.date() else f" on {at:%-d %B}")
     return (
-        f"Nothing is started, stopped or scaled{since}; programs that run go on. "
-        "If that lasts, tell an operator: the controller has to be started."
+        f"Nothing is started, stopped or scaled{since}; running programs continue. If this lasts, "
+        "ask an operator to start the controller."
     )
 
 
@@ -76,8 +76,7 @@ def broken_view() -> FreshnessView:
     return FreshnessView(
         "broken",
         "Not up to date",
-        "This page could not be brought up to date. It is tried again every few seconds; "
-        "if that does not help, tell an operator: the server's log says more.",
+        "This page could not be updated. It retries every few seconds. If this lasts, ask an operator to look at the server's log.",
     )
 
 

@@ -14,6 +14,7 @@ from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
+from dashboard.viewmodels.pool_history import DEFAULT_RANGE, range_of
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
@@ -37,6 +38,7 @@ class InfrastructureView:
     sort: str = "pool"
     descending: bool = False
     page: int = 1
+    range: str = DEFAULT_RANGE  # of the charts
 
     @classmethod
     def parse(cls, query: Mapping[str, Any]) -> "InfrastructureView":
@@ -45,24 +47,28 @@ class InfrastructureView:
         page = str(query.get("page", ""))
         state = str(query.get("state", ""))
         return cls(
-            pool=str(query.get("pool", ""))[:63],
-            text=str(query.get("text", ""))[:100].strip(),
+            pool=str(query.get("pool", "")).replace("\0", "")[:63],
+            text=str(query.get("text", "")).replace("\0", "")[:100].strip(),
             state=state if state in STATES else "",
             sort=sort.removeprefix("-") if sort.removeprefix("-") in SORTS else "pool",
             descending=sort.startswith("-") and sort.removeprefix("-") in SORTS,
             page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
+            range=range_of(str(query.get("range", ""))),
         )
 
     def query(self, **changed: Any) -> str:
-        """Return the query string of this view with the changes; defaults are left out."""
+        """Return the query string of this view with the changes. Defaults are left out, but where all of them are, the order is said: the
+        page without any parameter may open with a saved view."""
         new = replace(self, **changed)
         sort = ("-" if new.descending else "") + new.sort
         wanted = {"pool": new.pool, "text": new.text, "state": new.state}
         parts = {name: value for name, value in wanted.items() if value}
-        if sort != "pool":
+        if sort != "pool" or (new.page == 1 and not parts):
             parts["sort"] = sort
         if new.page > 1:
             parts["page"] = str(new.page)
+        if new.range != DEFAULT_RANGE:
+            parts["range"] = new.range
         return "?" + urlencode(parts)
 
 

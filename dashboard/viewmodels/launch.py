@@ -5,29 +5,29 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
-from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import price_words
-from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
+from dashboard.viewmodels.sizes import cores_words, memory_words
+from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
 from grid.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
 class TierOffer:
-    """A stored tier that the user may choose; `running` counts all users' executions that hold slots on it."""
+    """A stored tier that the user may choose; `running` counts all users' executions that hold slots on it, and `plan` is
+    the pod of one more."""
 
     id: str
     name: str
     description: str
-    node_pool: str
     cores: str
     memory: str
     gpus: int
-    gpu_resource: str
     cost_per_hour: Decimal
     is_default: bool
     maximum: int | None
     running: int
+    plan: PodPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,9 @@ def tier_cards(
     offers: Collection[TierOffer],
     *,
     chosen: str,
-    ready_nodes: Mapping[str, int] | None,
-    pools: Mapping[str, PoolOffer] | None,
+    pools: Mapping[str, LaunchPool] | None,
 ) -> list[TierCard]:
-    """Return a card for each tier. `chosen` is checked when it is offered, else the default tier, else the first. `ready_nodes` are
-    numbers by pool, `pools` what their nodes have; None when unknown."""
-    ids = {offer.id for offer in offers}
-    defaults = [offer.id for offer in offers if offer.is_default] or [offer.id for offer in offers][:1]
-    checked = chosen if chosen in ids else next(iter(defaults), "")
+    """Return a card for each tier, that of `chosen` checked. `pools` is None while the cluster is unknown."""
     return [
         TierCard(
             id=offer.id,
@@ -74,8 +69,8 @@ def tier_cards(
             memory=memory_words(offer.memory),
             gpus=plural(offer.gpus, "GPU") if offer.gpus else "",
             price=price_words(offer.cost_per_hour),
-            now=_now(offer, ready_nodes, pools),
-            is_chosen=offer.id == checked,
+            now=_now(offer, pools),
+            is_chosen=offer.id == chosen,
         )
         for offer in offers
     ]
@@ -114,8 +109,8 @@ def slots(*, used: int, queued: int, maximum: int) -> Slots:
         note = "Launching is switched off by your admin; what you launch now waits until that changes."
     elif used + queued >= maximum:
         note = (
-            "All of your slots are taken, so this will wait in the queue. It starts by itself when something of yours ends; "
-            "you can stop something that you do not need any more."
+            "All your slots are in use, so this will wait in the queue. It starts by itself when one of your executions ends; "
+            "you can stop one that you no longer need."
         )
     return Slots(used, maximum, sentence, note)
 
@@ -131,25 +126,20 @@ def slots_together(needed: int, held: Slots) -> str:
     )
 
 
-def _now(offer: TierOffer, ready_nodes: Mapping[str, int] | None, pools: Mapping[str, PoolOffer] | None) -> StatusLine:
-    """Return whether the tier can be had now, or why a launch on it would wait."""
-    size = TierSize(offer.node_pool, offer.cores, offer.memory, offer.gpus, offer.gpu_resource)
-    fit = explain_fit(size, pools) if pools is not None else None
-    if fit is not None and fit.code == "too_large":
-        return StatusLine("problem", "Too large", f"{fit.sentence} An admin has to change the tier or its pool.")
-    if offer.maximum is not None and offer.running >= offer.maximum:
+def _now(offer: TierOffer, pools: Mapping[str, LaunchPool] | None) -> StatusLine:
+    """Return whether the tier can be had now, or why a launch on it would wait: by the rule of the card beside the form."""
+    found = fit((offer.plan,), LaunchFacts(pools))
+    if found.severity != "problem" and offer.maximum is not None and offer.running >= offer.maximum:
         taken = (
             f"All {offer.maximum:,} places of this tier are" if offer.maximum > 1 else "The only place of this tier is"
         )
         return StatusLine("wait", "Waits", f"{taken} taken, so it will wait in the queue.")
-    if fit is not None and fit.code == "no_nodes":
-        return StatusLine("problem", "No node", fit.sentence)
-    if ready_nodes is None:
+    if found.code == "not_known":
         return StatusLine("neutral", "Unknown", "The cluster does not answer now.")
-    if not ready_nodes.get(offer.node_pool):
-        sentence = "Its pool has no node now; one is started for you, which takes some minutes."
-        return StatusLine("wait", "Needs a node", sentence)
-    left = (
-        "" if offer.maximum is None else f"{offer.maximum - offer.running:,} of {plural(offer.maximum, 'place')} free."
-    )
-    return StatusLine("ok", f"{plural(ready_nodes[offer.node_pool], 'node')} ready", left)
+    if found.code != "starts_now":
+        return StatusLine(found.severity, found.headline, found.sentence)
+    if offer.maximum is None:
+        return StatusLine("ok", plural(found.free_places, "free place"), "")
+    free = min(found.free_places, offer.maximum - offer.running)
+    running = f"{offer.running:,} of at most {plural(offer.maximum, 'execution')} on this tier now."
+    return StatusLine("ok", plural(free, "free place"), running)

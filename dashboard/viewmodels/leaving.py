@@ -20,7 +20,7 @@ def leaving(record: ExecutionRecord, person: Person) -> Fragment:
     return Fragment("leaving", "dashboard/fragments/execution_leaving.html", _leaving(record, person))
 
 
-_ASK = "If you should work in the project, ask its owner or an admin."
+_ASK = "To work in the project again, ask its owner or an admin."
 
 
 def _denied(person: Person) -> str:
@@ -32,7 +32,7 @@ def _denied(person: Person) -> str:
 def left_sentence(record: ExecutionRecord) -> str:
     """Return the sentence that tells the owner why some rights are gone."""
     if record.owner_id in record.project_roles:
-        return f"You only view the project {record.project_name} now."
+        return f"You are only a viewer of the project {record.project_name} now."
     return f"You have left the project {record.project_name}."
 
 

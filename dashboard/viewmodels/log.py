@@ -90,6 +90,13 @@ class LogView:
     scope: str = ""  # which lines these are, in words
 
     @property
+    def found_row(self) -> LogRow | None:
+        """The last line that the knowledge base knows, of the newest ones: there the page jumps to."""
+        if self.asked.before or self.asked.after:
+            return None
+        return next((row for row in reversed(self.rows) if row.finding), None)
+
+    @property
     def levels(self) -> Mapping[str, str]:
         return LEVELS
 
@@ -200,9 +207,9 @@ def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
 
 def why_no_log(record: ExecutionRecord) -> str:
     if record.is_final:
-        return "No log was kept of it: it ended before its program wrote anything."
+        return "No log was kept: its program did not start, or wrote nothing."
     if record.state == "stopping":
-        return "Its program has ended; what it wrote last appears here when the execution has ended."
+        return "Its program has ended; its last lines appear here when the execution has ended."
     return "Its program has not started yet. The log appears here as soon as it writes something."
 
 

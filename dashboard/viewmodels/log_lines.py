@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from dashboard.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.viewmodels.log_level import is_shown, level_of
+from grid.diagnosis.logfindings import finding_of
 
 PAGE_LINES = 500
 LONGEST_ROW = 4000  # characters
@@ -49,6 +50,7 @@ class LogRow:
     level: str
     html: str
     cut: int  # characters that are not shown
+    finding: str = ""  # what the line means, if the knowledge base knows it
 
     @property
     def clock(self) -> str:
@@ -179,7 +181,9 @@ def rows_of(lines: Iterable[RawLine], *, day: str = "") -> list[LogRow]:
         html = ansi_html(read[:LONGEST_ROW] if cut else text)
         new_day = stamp[:10] if stamp[:10] != day else ""
         day = stamp[:10] or day
-        rows.append(LogRow(stamp, new_day, pod, _TINTS[sum(pod.encode()) % len(_TINTS)], level, html, cut))
+        known = finding_of(read)
+        tint = _TINTS[sum(pod.encode()) % len(_TINTS)]
+        rows.append(LogRow(stamp, new_day, pod, tint, level, html, cut, known.meaning if known else ""))
     return rows
 
 

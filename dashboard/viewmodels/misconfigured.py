@@ -1,14 +1,16 @@
 """What admins are told on the overview: what is misconfigured, with a link to mend it, and the latest changes; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.viewmodels.administration import EntryLike, TierLike, tier_size
+from dashboard.viewmodels.administration import EntryLike
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment, ViewModel
-from grid.diagnosis.tierfit import PoolOffer, explain_fit
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.shortages import Phantom
+from grid.diagnosis.tierdoctor import TierRequest, examine
 from grid.wording import plural
 
 _FRAGMENTS = "dashboard/fragments/"
@@ -56,20 +58,24 @@ class AdminFacts:
     changes: tuple[ChangeLine, ...] = ()
 
 
-def misfits(tiers: Iterable[tuple[str, str, TierLike]], offers: Mapping[str, PoolOffer]) -> list[Misconfigured]:
+def misfits(tiers: Iterable[tuple[str, str, TierRequest]], pools: Mapping[str, PoolShapes]) -> list[Misconfigured]:
     """Return the tiers that no node takes, and those whose pool has no node and gets none. Each tier comes with its id and name."""
-    shapes = {name: replace(offer, allocatable=_distinct(offer.allocatable)) for name, offer in offers.items()}
     found = []
-    for id, name, tier in tiers:
-        fit = explain_fit(tier_size(tier), shapes)
-        if fit is not None and fit.severity == "problem":
-            found.append(Misconfigured("tier", id, f"Tier {name}", fit.sentence, fit.next_step))
+    for id, name, request in tiers:
+        problem = examine(request, pools.get(request.pool, PoolShapes(request.pool))).problem
+        if problem is not None and problem.severity == "problem":
+            found.append(Misconfigured("tier", id, f"Tier {name}", problem.sentence, problem.next_step))
     return found
 
 
-def _distinct(allocatable: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-    """Return each size of node once: thousands of nodes have a few sizes."""
-    return tuple({tuple(one.items()): one for one in allocatable}.values())
+def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) -> list[Misconfigured]:
+    """Return the promises that a quota or limit range of the namespace breaks; `names` are those of tiers by id."""
+    return [
+        Misconfigured("tier", one.tier, f"Tier {names[one.tier]}", one.sentence, one.advice)
+        if one.tier
+        else Misconfigured("configuration", "", "Slots per user", one.sentence, one.advice)
+        for one in broken
+    ]
 
 
 def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:

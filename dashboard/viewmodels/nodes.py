@@ -1,6 +1,5 @@
 """Puts a node into words and numbers: its kind, its status, its requested and used resources."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -8,8 +7,9 @@ import msgspec
 
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import ViewModel
-from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
-from grid.kube.objects import Node, Pod
+from grid.diagnosis.requests import Amounts, amounts, summary
+from grid.diagnosis.resources import PODS, ResourceAmounts
+from grid.kube.objects import Node
 from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
@@ -56,16 +56,16 @@ class NodeSums(msgspec.Struct, frozen=True, gc=False):
     used: Amounts | None
 
 
-def node_sums(node: Node, pods: Sequence[Pod], usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:
-    running = [pod for pod in pods if not has_ended(pod)]
+def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:
+    """Return the values of a node; `requested` is what the pods that hold it request, as a `NodeRoom` knows it."""
     pool = node.metadata.labels.get(pool_label, "")
     return NodeSums(
         node=node,
         pool=pool,
         is_platform=node.metadata.labels.get(PLATFORM_NODE) == "true" or pool == PLATFORM_POOL,
         status=node_status(node),
-        pod_count=len(running),
-        requested=total(map(pod_requests, running)),
+        pod_count=requested.get(PODS, 0),
+        requested=summary(requested),
         allocatable=amounts(node.status.allocatable),
         used=None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes),
     )
@@ -80,7 +80,7 @@ def node_status(node: Node) -> StatusLine:
     if ready is None:
         return StatusLine("wait", "Joining", "it has not reported yet")
     if ready.status == "Unknown":
-        return StatusLine("problem", "Lost", ready.message.rstrip(".") or "its kubelet does not report any more")
+        return StatusLine("problem", "Lost", ready.message.rstrip(".") or "its kubelet no longer reports")
     if ready.status != "True":
         return StatusLine("wait", "Not ready", "; ".join(filter(None, [ready.message.rstrip("."), note])))
     if troubles:

@@ -15,6 +15,7 @@ from dashboard.viewmodels.node_cells import REGION, CellMap, density, states_wor
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.pools import PoolSums
 from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.told import message_of
 from grid.runtime.executions import ExecutionRow
 from grid.watch.pools import NodeGroup
 from grid.wording import listed, plural
@@ -25,9 +26,9 @@ REASONS_SHOWN = 3
 _FRAGMENTS = "dashboard/fragments/"
 
 _QUEUE_REASONS = {
-    "over_user_slots": "The owner uses all slots that one user may hold.",
-    "over_tier_maximum": "The tier runs as many executions as it may.",
-    "larger_than_limit": "It takes more slots than one user may hold.",
+    "over_user_slots": "All slots of the owner are in use.",
+    "over_tier_maximum": "The tier is at its limit of executions.",
+    "larger_than_limit": "It needs more slots than one user may hold.",
 }
 
 TROUBLE = ExecutionsView(status="trouble", descending=True)  # oldest first, as the others
@@ -60,9 +61,9 @@ def work_counts(
         WorkCount("Queued", f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
         WorkCount("Waiting for a node", f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
         WorkCount("Starting", f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
-        WorkCount("Active", f"{active:,}", "neutral", "?"),
+        WorkCount("Active", f"{active:,}", "neutral", ExecutionsView().query()),
     )
-    note = "Nothing waits and nothing fails." if not any((trouble, failed, queued, deploying, preparing)) else ""
+    note = "Nothing is waiting or failing." if not any((trouble, failed, queued, deploying, preparing)) else ""
     if not is_whole:
         note = "The executions are still being counted."
     return Fragment("work-counts", f"{_FRAGMENTS}overview_counts.html", WorkCounts(counts, note))
@@ -89,6 +90,7 @@ class WaitingPlace(ViewModel, frozen=True, gc=False):
     query: str
     oldest: WorkLine
     reasons: tuple[str, ...] = ()
+    expected: str = ""  # of the oldest
 
 
 def work_line(group: Group, status: StatusLine) -> WorkLine:
@@ -112,7 +114,7 @@ def _kind(head: Entry) -> str:
 
 
 def failed_line(row: ExecutionRow) -> WorkLine:
-    status, _ = state_status(row.state, message=row.message)
+    status, _ = state_status(row.state, message=message_of(row, to_owner=False))
     return WorkLine(
         execution_id=row.id,
         pod_namespace="",
@@ -134,17 +136,23 @@ def work_lines(region: str, lines: Iterable[WorkLine]) -> list[Fragment]:
 
 
 def queue_reason(row: ExecutionRow) -> str:
-    """Return why an execution is queued, for others than its owner, whom the message addresses."""
+    """Return why an execution is queued, in words that are the same for many."""
     return _QUEUE_REASONS.get(row.reason, row.message)
 
 
 def waiting(
-    title: str, view: ExecutionsView, count: int, oldest: WorkLine, reasons: Collection[str] = ()
+    title: str,
+    view: ExecutionsView,
+    count: int,
+    oldest: WorkLine,
+    reasons: Collection[str] = (),
+    *,
+    expected: str = "",
 ) -> WaitingPlace:
     """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
     found = Counter(reasons).most_common(REASONS_SHOWN)
     words = tuple(f"{times:,} × {reason}" if len(found) > 1 else reason for reason, times in found if reason)
-    return WaitingPlace(title, plural(count, "execution"), view.query(), oldest, words)
+    return WaitingPlace(title, plural(count, "execution"), view.query(), oldest, words, expected)
 
 
 def waiting_lines(lines: Iterable[WaitingPlace]) -> list[Fragment]:

@@ -105,7 +105,7 @@ def deactivation_sentences(
     if running:
         verb = "is" if running == 1 else "are"
         sentences.append(
-            f"{plural(running, 'active execution')} {verb} stopped after {duration(grace)}, unless you activate the account before."
+            f"{plural(running, 'active execution')} {verb} stopped after {duration(grace)}, unless you activate the account before then."
         )
     sentences.append("Files, workspaces, projects and history are kept, and so is the role.")
     if owned:

@@ -41,12 +41,12 @@ def health(parts: Sequence[HealthPart]) -> Fragment:
 def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> HealthPart:
     name = "Controller"
     if not is_known:
-        return HealthPart(name, "wait", "Whether it works is not known: its Lease cannot be read.")
+        return HealthPart(name, "wait", "Its state is unknown: its Lease cannot be read.")
     if away is None:
         return HealthPart(name, "ok")
     if away.since is None:
         return HealthPart(name, "problem", "No controller has ever run: nothing is admitted. Start one.")
-    sentence = "It has stopped: nothing is admitted, recorded or cleaned up. What runs goes on. Look at its log."
+    sentence = "It has stopped: nothing is admitted, recorded or cleaned up. Running programs continue. See its log."
     return HealthPart(name, "problem", sentence, away.since)
 
 

@@ -8,6 +8,7 @@ from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.element_ids import element_id, namespaced
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import pod_requests
@@ -59,6 +60,7 @@ class PodFacts:
     execution: str = ""
     containers: tuple[ContainerFact, ...] = ()
     diagnosis: Diagnosis | None = None
+    reasons: NodeReasons | None = None
 
 
 def pod_status(pod: Pod) -> StatusLine:
@@ -95,7 +97,9 @@ def pod_row(pod: Pod, usage: Usage | None, row: ExecutionRow | None = None) -> P
         name=pod.metadata.name,
         status=pod_status(pod),
         created_at=pod.metadata.creation_timestamp,
-        restarts=sum(status.restart_count for status in pod.status.container_statuses),
+        restarts=sum(
+            status.restart_count for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        ),
         cpu=format_cores(asked.cpu),
         memory=format_bytes(asked.memory),
         gpus=str(asked.gpus) if asked.gpus else "",
@@ -119,7 +123,7 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     """Return the rows of the region "pods", by namespace and name."""
     ordered = sorted(rows, key=lambda row: (row.namespace, row.name))
     if not ordered:
-        empty = EmptyState("No pods.", "Nothing runs on this node now.")
+        empty = EmptyState("No pods.", "Nothing is running on this node.")
         return [Fragment("pods-none", f"{_FRAGMENTS}empty_row.html", empty, region="pods")]
     return [
         Fragment(
@@ -130,7 +134,13 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
 
 
 def pod_facts(
-    pod: Pod, usage: Usage | None, keys: Keys, diagnosis: Diagnosis, row: ExecutionRow | None = None
+    pod: Pod,
+    usage: Usage | None,
+    keys: Keys,
+    diagnosis: Diagnosis,
+    row: ExecutionRow | None = None,
+    *,
+    sees_all: bool = False,
 ) -> PodFacts:
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
@@ -143,6 +153,7 @@ def pod_facts(
         owner=f"{owner.kind} {owner.name}" if owner else "",
         execution=pod.metadata.labels.get(keys.execution, ""),
         diagnosis=diagnosis,
+        reasons=node_reasons(diagnosis, sees_all=sees_all),
         containers=tuple(
             ContainerFact(
                 name=container.name,

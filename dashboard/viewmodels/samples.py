@@ -11,6 +11,16 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from dashboard.viewmodels.charts import (
+    DASH_DOT,
+    DASHES,
+    DOTS,
+    FINE_DOTS,
+    LONG_DASHES,
+    ChartLine,
+    ChartScale,
+    chart_values,
+)
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.execution import LifecycleLine
 from grid.wording import plural
@@ -156,16 +166,24 @@ def rescale_words(message: str) -> str:
 
 
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
-    """Return the values that the page's script draws. Times are seconds since 1970; a target of 0 is not drawn."""
+    """Return the chart of the workers, as `static/chart.js` draws it. Times are seconds since 1970; a target of 0 is not drawn."""
+    workers = ChartScale("workers", top=2, label="workers", is_whole=True)
+    lines = [
+        ChartLine("ready", "ready", [one.ready for one in samples], "workers", "--chart-ready", is_stepped=True),
+        ChartLine(
+            "wanted", "wanted", [one.wanted for one in samples], "workers", "--chart-wanted", DOTS, is_stepped=True
+        ),
+        ChartLine("cpu", "CPU", [one.cpu_percent for one in samples], "%", "--chart-cpu", LONG_DASHES, 1.5),
+        ChartLine("memory", "memory", [one.memory_percent for one in samples], "%", "--chart-memory", DASH_DOT, 1.5),
+    ]
+    targets = (("cpu", "CPU", cluster.target_cpu, DASHES), ("memory", "memory", cluster.target_memory, FINE_DOTS))
+    for name, label, target, dash in targets:
+        if cluster.autoscale and target:
+            level = [target] * len(samples)
+            lines.append(ChartLine(f"{name}-target", f"{label} target", level, "%", f"--chart-{name}", dash, 1))
     return {
         "times": [int(one.at.timestamp()) for one in samples],
-        "ready": [one.ready for one in samples],
-        "wanted": [one.wanted for one in samples],
-        "cpu": [one.cpu_percent for one in samples],
-        "memory": [one.memory_percent for one in samples],
-        "targetCpu": cluster.target_cpu if cluster.autoscale else 0,
-        "targetMemory": cluster.target_memory if cluster.autoscale else 0,
-        "maximum": cluster.workers_maximum,
+        "charts": {"workers": chart_values((workers, ChartScale("%", top=100, unit=" %", is_right=True)), lines)},
         "events": [
             {"at": int(one.at.timestamp()), "grows": one.before is None or one.after > one.before, "words": one.words}
             for one in events[-POINTS:]

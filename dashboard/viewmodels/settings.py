@@ -16,11 +16,11 @@ from grid.wording import plural
 _TOPICS = {
     "sagaStateTimeouts": "Time limits of executions",
     "userExecutionsQuota": "Slots and queue",
-    "homes": "Homes of people",
+    "homes": "Home volumes",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
     "logins": "Logins",
-    "retention": "What is kept, and for how long",
+    "retention": "Retention",
     "clusters": "Clusters",
     "dask": "Dask clusters, where they differ",
     "ray": "Ray clusters, where they differ",
@@ -232,7 +232,11 @@ def _section(
     )
     if not framework:
         return section
-    note = f"{changed} of {len(rows)} differ from all frameworks." if changed else "All as for all frameworks."
+    note = (
+        f"{changed} of {len(rows)} differ from all frameworks."
+        if changed
+        else "No value differs from those for all frameworks."
+    )
     is_open = any(row.is_changed or row.errors for row in rows) or bool(shown.words)
     return replace(section, is_closed=True, is_open=is_open, note=note)
 
@@ -263,7 +267,7 @@ def _row(
         fallback=_fallback(setting, values),
         has_fallback=bool(setting.general or record or not text),
         help=_help(setting, values),
-        back="Do as for all frameworks" if setting.general else "Back to the default",
+        back="Use the value for all frameworks" if setting.general else "Back to the default",
         errors=tuple(f"{error} In force is {in_force(setting, now)}." for error in errors),
         is_typed=is_typed,
         is_changed=is_changed,

@@ -17,10 +17,10 @@ ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Faile
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
 _SENTENCES = {
     "queued": "Waiting for a free slot.",
-    "deploying": "It is being sent to the cluster and waits for a node.",
-    "preparing": "Its node fetches the image and starts the program.",
-    "finishing": "The program has ended; its log and files are being kept.",
-    "stopping": "The program was asked to end.",
+    "deploying": "Sent to the cluster; waiting for a node.",
+    "preparing": "Its node pulls the image and starts the program.",
+    "finishing": "The program has ended; its log and files are being saved.",
+    "stopping": "The program is stopping.",
     "failed": "The program ended with an error.",
     "error": "The platform could not run it.",
 }
@@ -36,7 +36,7 @@ _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "failed": "problem",
     "error": "problem",
 }
-STARTED = "It has started; the state follows in a moment."  # pages see the pod before the controller has noted it
+STARTED = "It has started; the state updates in a moment."  # pages see the pod before the controller has noted it
 _OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # in these states the pod's diagnosis is preferred
 
 

@@ -35,7 +35,7 @@ def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
         sentences.append(
             f"Its cluster {other.name} ends too."
             if other.cluster is not None
-            else f"The {other.kind} {other.name} goes on without this cluster."
+            else f"The {other.kind} {other.name} continues without this cluster."
         )
     sentences.append(
         f"Files in the project {record.project_name} are kept. What is only in the program's memory is lost."

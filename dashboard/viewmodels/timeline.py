@@ -12,8 +12,9 @@ from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.samples import rescale_words
+from dashboard.viewmodels.startup import start_text
 from dashboard.viewmodels.states import state_word
-from grid.kube.objects import Event, Node
+from grid.kube.objects import Event, Node, true_condition
 from grid.wording import plural
 
 REGION = "timeline"
@@ -21,32 +22,32 @@ ITEMS_SHOWN = 200
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _HEADLINES = {
-    "TriggeredScaleUp": "A new node was asked for",
-    "NotTriggerScaleUp": "No new node would help",
+    "TriggeredScaleUp": "New node requested",
+    "NotTriggerScaleUp": "Scale-up would not help",
     "FailedScheduling": "No node has room yet",
-    "Scheduled": "A node was found",
-    "Pulling": "Fetching the image",
+    "Scheduled": "Scheduled on a node",
+    "Pulling": "Pulling the image",
     "Pulled": "Image pulled",
     "Created": "Container created",
-    "Started": "The program was started",
-    "Killing": "The program is asked to end",
+    "Started": "Program started",
+    "Killing": "Stopping the program",
     "Unhealthy": "The program does not answer yet",
     "BackOff": "Waiting before the next try",
     "Failed": "Failed",
     "FailedMount": "The files could not be attached",
     "FailedAttachVolume": "The files could not be attached",
-    "Preempted": "Its place was given to something more urgent",
-    "Evicted": "The node had to let it go",
-    "TaintManagerEviction": "The node had to let it go",
+    "Preempted": "Preempted by something more urgent",
+    "Evicted": "Evicted from its node",
+    "TaintManagerEviction": "Evicted from its node",
     "NodeNotReady": "Its node does not answer",
     "OOMKilling": "It used more memory than its tier has",
     "Resized": "The number of workers was changed by hand",
     "HeadRestarted": "The head was asked to restart",
-    "AccessLost": "Its owner may not work in the project any more",
-    "AccessRegained": "Its owner may work in the project again",
-    "WithoutCluster": "It goes on without its cluster",
+    "AccessLost": "Its owner no longer has access to the project",
+    "AccessRegained": "Its owner has access to the project again",
+    "WithoutCluster": "It continues without its cluster",
     "out_of_memory": "It used more memory than its tier has",
-    "restarted": "The program was started again",
+    "restarted": "Program restarted",
     "head_replaced": "The head was replaced",
     "head_restarted": "The head was started again",
     "head_out_of_memory": "The head used more memory than its tier has",
@@ -55,18 +56,18 @@ _HEADLINES = {
     "worker_out_of_memory": "A worker used more memory than its tier has",
     "worker_lost": "A worker was lost",
     "moved": "The head is reached at another address",
-    "made_again": "What somebody deleted was made again",
-    "not_made_again": "What somebody deleted could not be made again",
-    "controller_away": "The controller was away",
+    "made_again": "A deleted object was created again",
+    "not_made_again": "A deleted object could not be created again",
+    "controller_away": "The controller was not running",
     "cluster_away": "The cluster did not answer",
     "SuccessfulRescale": "The number of workers changes",
-    "SuccessfulCreate": "A pod was made",
-    "SuccessfulDelete": "A pod was taken away",
-    "FailedCreate": "A pod could not be made",
-    "ScalingReplicaSet": "Pods are added or taken away",
+    "SuccessfulCreate": "Pod created",
+    "SuccessfulDelete": "Pod deleted",
+    "FailedCreate": "Pod could not be created",
+    "ScalingReplicaSet": "Pods are added or removed",
     "FailedGetResourceMetric": "The load could not be measured",
-    "FailedComputeMetricsReplicas": "The number of workers could not be worked out",
-    "FailedGetExternalMetric": "What the framework has waiting could not be read",
+    "FailedComputeMetricsReplicas": "The number of workers could not be computed",
+    "FailedGetExternalMetric": "The framework's waiting work could not be read",
     "FailedGetScale": "The number of workers could not be read",
     "FailedRescale": "The number of workers could not be changed",
 }
@@ -190,8 +191,8 @@ def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
     return at.replace(microsecond=0), _PLACES.get(step, len(_COURSE)), at, id
 
 
-def lifecycle_text(record: ExecutionRecord) -> str:
-    """Return the stored history as text, oldest first, for download."""
+def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True) -> str:
+    """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
     lines = [
         f"# {record.object_name} ({record.name.strip()}), project {record.project_name}, tier {record.tier_name}",
     ]
@@ -201,6 +202,8 @@ def lifecycle_text(record: ExecutionRecord) -> str:
         actor = f" by {line.actor}" if line.actor else ""
         stamp = line.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         lines.append(f"{stamp}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
+    lines += [f"# {start_text(record.start)}"] if record.start is not None else []
+    lines += [f"# Found in its log: {one.meaning} {one.cure} | {one.line}" for one in record.findings if may_read]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
 
 
@@ -266,10 +269,10 @@ def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_P
         return []
     joined = TimelineItem(created, "", "A new node joined", f"{name} is starting up.", about=f"Node/{name}")
     found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
-    ready = next((one for one in node.status.conditions if one.type == "Ready" and one.status == "True"), None)
+    ready = true_condition(node, "Ready")
     ready_at = max(ready.last_transition_time or created, created) if ready else None
     # A node that became ready again after the start has no part in how this execution came to run.
     if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
-        item = TimelineItem(ready_at, "", "The new node is ready", f"{name} takes work.", about=f"Node/{name}")
+        item = TimelineItem(ready_at, "", "The new node is ready", f"{name} accepts pods.", about=f"Node/{name}")
         found.append((element_id("ready", name), "ready", item))
     return found

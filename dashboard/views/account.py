@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dashboard.access import may_observe, role_of
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
+from dashboard.notification_records import CHANNELS, choice_rows
 from dashboard.viewmodels.logins import session_rows
 from dashboard.viewmodels.people import ROLE_WORDS
 from grid import sessions
@@ -48,17 +49,19 @@ logout = LogoutView.as_view()
 def admin_login(request: HttpRequest) -> HttpResponse:
     """Redirect Django's admin to the one login page: a second one would be another way to try passwords."""
     if request.user.is_authenticated:
-        raise PermissionDenied("This page is for admins.")
+        raise PermissionDenied("Only admins can see this page.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """Show the user's own name, role, projects and sessions."""
+    """Show the user's own name, role, projects, notifications and sessions."""
     user, now = _user(request), timezone.now()
     context = {
         "role": f"{role_of(user).value.capitalize()}: {ROLE_WORDS[role_of(user)]}",
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
+        "choices": choice_rows(user.pk),
+        "channels": CHANNELS.values(),
         "rows": session_rows(sessions.of_user(user, now), _this(request)),
         "now": now,
     }
@@ -72,14 +75,14 @@ def session_end(request: HttpRequest) -> HttpResponse:
     if key == _this(request):
         return logout(request)
     ended = sessions.end(_user(request), key)
-    messages.success(request, "That session is ended." if ended else "That session had ended already.")
+    messages.success(request, "Session ended." if ended else "That session had already ended.")
     return redirect("account")
 
 
 @require_POST
 def sessions_end_others(request: HttpRequest) -> HttpResponse:
     sessions.end_others(_user(request), _this(request))
-    messages.success(request, "All your other sessions are ended.")
+    messages.success(request, "All your other sessions were ended.")
     return redirect("account")
 
 
@@ -92,7 +95,7 @@ def password(request: HttpRequest) -> HttpResponse:
         user = form.save()
         update_session_auth_hash(request, user)
         sessions.end_others(user, _this(request))
-        messages.success(request, "Your password is changed, and all your other sessions are ended.")
+        messages.success(request, "Your password was changed, and all your other sessions were ended.")
         return redirect("account")
     page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
     return _refused(request, page, form)

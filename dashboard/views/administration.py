@@ -1,4 +1,5 @@
-"""The pages on which admins edit tiers, environments and projects: one set of views, which differ only in their `EditedKind`."""
+"""The pages on which admins edit tiers, environments, projects and the knowledge base: the same views, which differ only in their
+`EditedKind`."""
 
 import hashlib
 import json
@@ -19,6 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.access import admin_required
 from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
+from dashboard.forms.knowledge import KnowledgeForm
+from dashboard.tier_records import known_shapes, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
     HistoryLine,
     PeopleWords,
@@ -27,18 +30,16 @@ from dashboard.viewmodels.administration import (
     in_use_sentence,
     people_words,
     pool_words,
-    tier_size,
     tier_words,
 )
+from dashboard.views.tier_checking import Pools, check_context
 from grid import audit
-from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.tierfit import PoolOffer, explain_fit, pool_offers
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, Membership, Project, User
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.tierdoctor import examine
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
-from grid.watch.pools import node_groups
 
-Offers = Mapping[str, PoolOffer]
 _HISTORY_LENGTH = 50
 # The roles of a project's members by their field names in an audit entry.
 _ROLES = {
@@ -60,6 +61,8 @@ class EditedKind:
     purpose: str
     related: tuple["str | Prefetch[Any]", ...] = ()  # the relations that its list fetches along
     is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
+    one: str = ""  # the name of one object within a sentence, where it is not the title's singular
+    while_archived: str = "nobody can choose it"
 
     @property
     def table(self) -> str:
@@ -67,8 +70,8 @@ class EditedKind:
 
     @property
     def noun(self) -> str:
-        """The kind's name within a sentence."""
-        return self.title.removesuffix("s").lower()
+        """The name of one object within a sentence."""
+        return self.one or self.title.removesuffix("s").lower()
 
     @property
     def object_type(self) -> str:
@@ -104,19 +107,29 @@ PROJECTS = EditedKind(
     # The users joined: asked for apart, each would be a condition, and SQLite takes a thousand.
     related=(Prefetch("memberships", Membership.objects.select_related("user")),),
 )
+KNOWLEDGE = EditedKind(
+    "knowledge",
+    "knowledge-entry",
+    "Knowledge base",
+    KnowledgeEntry,
+    KnowledgeForm,
+    "Known lines in the logs of failed programs: what they mean, and the usual cure.",
+    one="entry",
+    while_archived="no log is searched for it",
+)
 
 
 @require_safe
 @admin_required
 async def catalogue_list(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
-    answer: HttpResponse = await sync_to_async(_list)(request, catalogue, _offers(catalogue))
+    answer: HttpResponse = await sync_to_async(_list)(request, catalogue, await _pools(catalogue))
     return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = "") -> HttpResponse:
-    answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, _offers(catalogue))
+    answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, await _pools(catalogue))
     return answer
 
 
@@ -144,7 +157,8 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
         instance.save()
         action = AuditEntry.Action.ARCHIVED if instance.is_archived else AuditEntry.Action.RESTORED
         audit.record(actor=_actor(request), instance=instance, action=action, before=before)
-    word = "archived: what runs on it goes on, and nobody can choose it" if instance.is_archived else "back"
+    goes_on = "" if isinstance(instance, KnowledgeEntry) else "running executions continue, and "
+    word = f"archived: {goes_on}{catalogue.while_archived}" if instance.is_archived else "back"
     messages.success(request, f"{instance} is {word}.")
     return redirect(catalogue.name)
 
@@ -161,16 +175,19 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
             _apply_old_values(instance, entry)
             audit.record(actor=_actor(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
     except ValidationError as error:
-        messages.error(request, f"This cannot be taken back: {' '.join(error.messages)}")
+        messages.error(request, f"This cannot be undone: {' '.join(error.messages)}")
     else:
-        messages.success(request, f"The change of {entry.at:%Y-%m-%d %H:%M} is taken back.")
+        messages.success(request, f"The change of {entry.at:%Y-%m-%d %H:%M} is undone.")
     return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
 
 
-def _list(request: HttpRequest, catalogue: EditedKind, offers: Offers | None) -> HttpResponse:
-    everything = catalogue.model._default_manager.select_related().prefetch_related(*catalogue.related)
-    rows = [(one, _words(one, offers)) for one in everything]
+def _list(request: HttpRequest, catalogue: EditedKind, pools: Pools | None) -> HttpResponse:
+    everything = list(catalogue.model._default_manager.select_related().prefetch_related(*catalogue.related))
+    rows = [(one, _words(one)) for one in everything]
+    tiers = [one for one in everything if isinstance(one, HardwareTier)]
+    checks = tier_checks(tiers, pools) if pools is not None else {}
     context = {
+        "checks": [(one, checks[one.pk]) for one in tiers if one.pk in checks],
         "catalogue": catalogue,
         "rows": [row for row in rows if not row[0].is_archived],  # type: ignore[attr-defined]
         "archived": [row for row in rows if row[0].is_archived],  # type: ignore[attr-defined]
@@ -179,17 +196,18 @@ def _list(request: HttpRequest, catalogue: EditedKind, offers: Offers | None) ->
     return render(request, "dashboard/catalogue.html", context)
 
 
-def _edit(request: HttpRequest, catalogue: EditedKind, id: str, offers: Offers | None) -> HttpResponse:
+def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | None) -> HttpResponse:
     instance = get_object_or_404(catalogue.model, pk=id) if id else None
     title = str(instance) if instance else ""
-    form = catalogue.form(request.POST if request.method == "POST" else None, instance=instance, pools=offers)
-    stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
+    form = catalogue.form(request.POST if request.method == "POST" else None, instance=instance, pools=pools)
+    only_checked = request.method != "POST" or "check" in request.POST
+    stale = not only_checked and instance is not None and request.POST.get("version") != _version(instance)
     saved = None
-    if not stale and request.method == "POST" and form.is_valid():
+    if not only_checked and not stale and form.is_valid():
         saved = _save(form, request.user, version=request.POST.get("version", ""))
         stale = saved is None
     if stale and instance is None:
-        form.add_error("id", "Somebody has made one of this id meanwhile; choose another.")
+        form.add_error("id", "This id was just taken; choose another.")
     elif stale:
         form.add_error(
             None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
@@ -197,16 +215,16 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, offers: Offers |
     if saved is not None:
         messages.success(request, f"{saved} is saved. {form.consequence()}".strip())
         # The page of a tier that cannot run says so.
-        return redirect(catalogue.singular, saved.pk) if _fit(saved, offers) else redirect(catalogue.name)
+        return redirect(catalogue.singular, saved.pk) if _has_problem(saved, pools) else redirect(catalogue.name)
     context = {
         "catalogue": catalogue,
         "form": form,
         "sections": form.sections(),
         "object": instance,
         "object_name": title,
-        "pools": pool_words(offers or {}),
+        "pools": pool_words((pools or {}).values()),
         "version": _version(instance) if instance else "",
-        "fit": _fit(form.instance, offers) if instance or form.is_bound else None,
+        **_doctor(form, pools),
         "in_use": in_use_sentence(_active(instance)) if instance and catalogue.is_frozen_at_launch else "",
         "history": _history(catalogue, id, form),
         "archive_name": f"{catalogue.singular}-archive",
@@ -277,7 +295,7 @@ def _assign_again(project: Project, entry: AuditEntry) -> None:
     users = {user.get_username(): user for user in User.objects.filter(username__in=roles, date_joined__lte=entry.at)}
     users |= {user.get_username(): user for user in project.members.all()}
     if gone := sorted(roles.keys() - users.keys()):
-        raise ValidationError(f"there is no account {' or '.join(gone)} any more.")
+        raise ValidationError(f"the account {' or '.join(gone)} no longer exists.")
     named: dict[str, list[User]] = {
         role: [users[name] for name in roles if roles[name] == role] for role in Membership.Role.values
     }
@@ -310,18 +328,26 @@ def _active(instance: Any) -> int:
     return Execution.objects.unsettled().filter(uses, state__in=ACTIVE_STATES).count()
 
 
-def _words(instance: models.Model, offers: Offers | None) -> TierWords | PeopleWords | None:
+def _words(instance: models.Model) -> TierWords | PeopleWords | None:
     if isinstance(instance, Project):
         return people_words((one.user.get_username(), one.role) for one in instance.memberships.all())
-    return tier_words(instance, offers) if isinstance(instance, HardwareTier) else None
+    return tier_words(instance) if isinstance(instance, HardwareTier) else None
 
 
-def _fit(instance: models.Model, offers: Offers | None) -> Diagnosis | None:
-    """Return why no node of its pool could take the tier; None when one could, for other objects, while the cluster is unknown and
-    without a pool. A form's instance has the typed values, as far as they are valid."""
-    if offers is None or not isinstance(instance, HardwareTier) or not instance.node_pool:
-        return None
-    return explain_fit(tier_size(instance), offers)
+def _has_problem(instance: models.Model, pools: Pools | None) -> bool:
+    """Return whether no node of its pool takes the tier now; False for other objects, and while the nodes are unknown."""
+    if pools is None or not isinstance(instance, HardwareTier):
+        return False
+    pool = pools.get(instance.node_pool, PoolShapes(instance.node_pool))
+    return examine(tier_request(instance), pool).problem is not None
+
+
+def _doctor(form: CatalogueForm, pools: Pools | None) -> dict[str, Any]:
+    if not isinstance(form, TierForm):
+        return {}
+    is_new = form.instance._state.adding
+    url = reverse("tier-new-check") if is_new else reverse("tier-check", args=[form.instance.pk])
+    return {"check_url": url, **check_context(form, pools)}
 
 
 def _version(instance: models.Model) -> str:
@@ -330,12 +356,9 @@ def _version(instance: models.Model) -> str:
     return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _offers(catalogue: EditedKind) -> Offers | None:
-    """Return what the node pools offer; None until the nodes are read, and for other kinds than tiers. Call it on the event loop."""
-    runtime = get_runtime()
-    if catalogue is not TIERS or not runtime.nodes.freshness(runtime.monotonic()).synced:
-        return None
-    return pool_offers(runtime.nodes.values(), node_groups(runtime.config_maps.values()))
+async def _pools(catalogue: EditedKind) -> Pools | None:
+    """Return the shapes of the pools' nodes; None until the nodes are read, and for other kinds than tiers."""
+    return await known_shapes(get_runtime()) if catalogue is TIERS else None
 
 
 def _actor(request: HttpRequest) -> User:

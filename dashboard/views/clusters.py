@@ -29,7 +29,7 @@ from grid.launch.changes import resize, restart_head
 from grid.models import Execution
 from grid.runtime import get_runtime
 
-_NO_CLUSTER = "There is no such cluster, or it is not yours to see."
+_NO_CLUSTER = "This cluster does not exist, or you have no access to it."
 
 
 @require_safe
@@ -108,7 +108,7 @@ async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionR
     viewer, record, cluster = await _seen_cluster(request, id)
     who = person(viewer, record)
     if who.is_owner and not who.may_change:
-        raise PermissionDenied(f"{left_sentence(record)} You may stop the cluster, and not change it.")
+        raise PermissionDenied(f"{left_sentence(record)} You may stop the cluster, but not change it.")
     if not who.may_change:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can change a cluster.")
     return viewer, record, cluster

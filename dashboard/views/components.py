@@ -3,7 +3,8 @@
 The tests look at it in light and dark, narrow and wide; whoever changes the stylesheet does too.
 """
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from django import forms
 from django.conf import settings
@@ -12,12 +13,17 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from dashboard.access import admin_required
+from dashboard.access import admin_required, viewer_of
+from dashboard.viewmodels.first_steps import WorkFacts, work_steps
 from dashboard.viewmodels.freshness import FreshnessView, broken_view
+from dashboard.viewmodels.node_reasons import node_reasons
 from dashboard.viewmodels.nodes import Share, StatusLine
+from dashboard.viewmodels.sparklines import sparkline
+from dashboard.viewmodels.startup import StartMeasures, UsualStart, waterfall
 from dashboard.viewmodels.timeline import TimelineItem
-
-_LONG = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"
+from dashboard.views.component_samples import LONG_NAME, component_samples
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
+from grid.diagnosis.startup import Phase
 
 
 class SampleForm(forms.Form):
@@ -36,6 +42,8 @@ def components(request: HttpRequest) -> HttpResponse:
         raise Http404("This page is for demonstrations.")
     now = timezone.now()
     context = {
+        **component_samples(now),
+        "viewer": viewer_of(request.user),
         "now": now,
         "form": SampleForm({"title": "Churn notebook", "tier": "large", "autoscale": "on", "notes": "too long"}),
         "statuses": STATUSES,
@@ -50,6 +58,7 @@ def components(request: HttpRequest) -> HttpResponse:
             FreshnessView("behind", "The cluster does not answer", "What you see is from 12:00:00 UTC."),
             broken_view(),
         ),
+        "first_steps": work_steps(WorkFacts("Customer churn", has_launched=False, has_opened=False, has_ended=False)),
         "timeline": (
             TimelineItem(
                 now, "problem", "It used more memory than its tier has", "OOMKilled", "OOMKilling", is_raw=True
@@ -73,16 +82,61 @@ def components(request: HttpRequest) -> HttpResponse:
             ("Running", "todo", ""),
             ("Failed", "problem", "1 min"),
         ),
-        "rows": (("Churn notebook", STATUSES[0], 40), ("Nightly features", STATUSES[2], 96), (_LONG, STATUSES[1], 0)),
+        "rows": (
+            ("Churn notebook", STATUSES[0], 40),
+            ("Nightly features", STATUSES[2], 96),
+            (LONG_NAME, STATUSES[1], 0),
+        ),
         "tabs": {"": "What happened", "log": "Log", "events": "Kubernetes events"},
         "tab": "",
+        "sparklines": SPARKLINES,
+        "starts": STARTS,
+        "reasons": node_reasons(_waiting(now + timedelta(hours=2)), sees_all=True),
     }
     return render(request, "dashboard/components.html", context)
 
 
+def _waiting(until: datetime) -> Diagnosis:
+    """Return a diagnosis whose table has a row of each kind."""
+    full = "full: at most 1 core free, but 2 cores needed; taken by a workspace of scientist and 4 more"
+    table = (
+        EvidenceRow(1_204, ("gpu-1", "gpu-10", "gpu-1000"), full, "for_now", until),
+        EvidenceRow(2, ("gpu-2", "gpu-3"), "cordoned; too small: has 1 core, but 2 cores needed", "decision"),
+        EvidenceRow(1, (LONG_NAME,), "too small: has 1 core, but 2 cores needed", "always"),
+    )
+    return Diagnosis("busy", "", "wait", "you", table=table, link="executions", is_normal=True)
+
+
+_HOURS = tuple(enumerate((2, 3, 3, 5, 8, 7, 9, 6, 4, 4, 2, 3)))
+SPARKLINES = (
+    sparkline(_HOURS, span=(0, 11), top=10, words="2 to 9 of 10 cores", gap=3),
+    sparkline([*_HOURS[:4], *_HOURS[8:]], span=(0, 11), top=10, words="2 to 5 cores, with a gap", gap=3),
+    sparkline([(hour, 0) for hour, _ in _HOURS], span=(0, 11), top=0, words="0 waiting", gap=3),
+    sparkline(_HOURS[-1:], span=(0, 11), top=10, words="3 cores, the first value", gap=3),
+)
 STATUSES = (
     StatusLine("ok", "Running"),
-    StatusLine("wait", "Deploying", "No node has room yet; a new one was asked for, which takes some minutes."),
+    StatusLine("wait", "Deploying", "No node has room yet; a new one is on its way, which takes a few minutes."),
     StatusLine("problem", "Failed", "The program used more memory than its tier has: 4 GiB."),
     StatusLine("neutral", "Stopped", "Stopped by scientist."),
+)
+_COLD = StartMeasures(
+    total=188,
+    seconds={Phase.QUEUED: 2, Phase.NODE_WAIT: 130, Phase.PULLING: 48, Phase.ANSWERING: 8},
+    node_started=True,
+    node_decision=8,
+    node_creation=104,
+    node_joining=18,
+    image_cached=False,
+    image_bytes=1_800_000_000,
+)
+_USUAL = UsualStart(
+    count=12, total=11, seconds={Phase.QUEUED: 2, Phase.NODE_WAIT: 0, Phase.PULLING: 0, Phase.ANSWERING: 9}
+)
+STARTS = (
+    ("started", waterfall(_COLD, _USUAL, is_final=False).context),
+    (
+        "starting",
+        waterfall(replace(_COLD, ran=False, open_phase=Phase.ANSWERING), UsualStart(), is_final=False).context,
+    ),
 )

@@ -78,7 +78,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
         errors = {problem.path: (problem.message,) for problem in error.problems}
         return _page(request, submitted, errors, status=HTTPStatus.BAD_REQUEST)
     if not changes:
-        messages.info(request, "Nothing differs from what is stored.")
+        messages.info(request, "Nothing was changed.")
     elif request.POST.get("do") == "save":
         messages.success(request, saved_sentence(changes))
     else:

@@ -3,6 +3,7 @@
 The page exists only with GRID_DEMO and the embedded cluster; otherwise it is 404.
 """
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -31,7 +32,8 @@ async def demonstration(request: HttpRequest) -> HttpResponse:
     except GridError as error:
         problem = str(error)
     context = {"x": view, "problem": problem, "seconds": _SECONDS}
-    return render(request, "dashboard/demonstration.html", context, status=503 if problem else 200)
+    status = 503 if problem else 200
+    return await sync_to_async(render)(request, "dashboard/demonstration.html", context, status=status)
 
 
 @require_POST

@@ -29,20 +29,28 @@ from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.viewmodels.workers import LEGEND
 from dashboard.views.live import live_page
 from dashboard.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
+from dashboard.views.saved_views import opened_with_default
 from grid.changefeed import Change
 from grid.runtime import get_runtime
 
 TABS = {"": "What happened", "log": "Log", "events": "Kubernetes events"}
-_NOT_THERE = "There is no such execution, or it is not yours to see."
+_NOT_THERE = "This execution does not exist, or you have no access to it."
 
 
 @require_safe
 async def executions(request: HttpRequest) -> HttpResponse:
-    view = ExecutionsView.parse(request.GET.dict())
+    asked = request.GET.dict()
+    view = ExecutionsView.parse(asked)
+    if not asked or asked == {"show": "ended"}:
+        answer = await opened_with_default(request, view.show or "executions")
+        if answer is not None:
+            return answer
     viewer = await current_viewer(request)
     context: dict[str, Any] = {
         "kinds": KINDS,
         "problems": dict(bounds(view).problems),
+        "tabs": {"": "Running and waiting", "ended": "Ended"},
+        "tab": view.show,
     }
     if view.show == "ended":
         page, offered = await sync_to_async(ended_page)(viewer, view), await sync_to_async(ended_choices)(viewer, view)
@@ -60,8 +68,8 @@ async def executions(request: HttpRequest) -> HttpResponse:
     context["choices"] = choices(rows_to_choose_from(get_runtime(), viewer), view)
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
     context["chips"] = filter_chips(view, context["choices"], context["states"])
-    asked = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
-    answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=asked, context=context)
+    query = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
+    answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=query, context=context)
     # The filter's script shows this as the page's URL.
     answer["HX-Push-Url"] = request.path + view.query()
     return answer
@@ -111,14 +119,15 @@ async def execution_log(request: HttpRequest, id: str) -> HttpResponseBase:
 
 @require_safe
 async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
-    _, record = await seen(request, id)
-    return _text_file(lifecycle_text(record), f"{record.object_name}-lifecycle.log")
+    viewer, record = await seen(request, id)
+    may_read = person(viewer, record).may_read
+    return _text_file(lifecycle_text(record, may_read=may_read), f"{record.object_name}-lifecycle.log")
 
 
 async def current_viewer(request: HttpRequest) -> Viewer:
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
-        raise PermissionDenied("This page is not for your account.")
+        raise PermissionDenied("You have no access to this page.")
     return viewer
 
 

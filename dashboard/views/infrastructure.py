@@ -1,23 +1,32 @@
 """Infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched on request."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.node import NODE
 from dashboard.pages.pod import POD
-from dashboard.viewmodels.infrastructure import STATES
+from dashboard.pages.pool_history import PoolHistory, history_in
+from dashboard.viewmodels.infrastructure import STATES, InfrastructureView
 from dashboard.viewmodels.log import LogQuery
 from dashboard.viewmodels.manifest import as_yaml
+from dashboard.viewmodels.pool_history import PoolMoments, PoolTrend, Trends, pool_charts, pool_trends, section
 from dashboard.views.describing import node_description, pod_description
 from dashboard.views.fetching import fetched
 from dashboard.views.live import admitted, live_page
 from dashboard.views.logs import log_answer, log_file, pod_log_view, pod_source
+from dashboard.views.saved_views import opened_with_default
 from grid.kube.resources import NODES, PODS, Resource
+from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import known_pools
 
@@ -28,10 +37,85 @@ POD_TABS = {"": "Events", "log": "Log", "describe": "Description", "yaml": "YAML
 @require_safe
 async def infrastructure(request: HttpRequest) -> HttpResponse:
     await admitted(request, INFRASTRUCTURE, request.GET)
+    answer = None if request.GET else await opened_with_default(request, "nodes")
+    if answer is not None:
+        return answer
     runtime = get_runtime()
-    pools = known_pools(runtime.nodes.values(), runtime.config_maps.values(), label=settings.NODE_POOL_LABEL)
-    context = {"states": STATES, "pools": sorted(pools)}
+    pools = known_pools(runtime.nodes.values(), runtime.groups.by_name(), label=settings.NODE_POOL_LABEL)
+    view = InfrastructureView.parse(request.GET.dict())
+    context = {
+        "states": STATES,
+        "pools": sorted(pools),
+        **await pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range)),
+    }
     return await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
+
+
+async def pool_section(runtime: Runtime, pool: str, range: str, query_of: Callable[[str], str]) -> dict[str, Any]:
+    """Return the context of `fragments/pool_history.html`; `query_of` is the page's query for a range."""
+    history = history_in(runtime)
+    found, trends = await asyncio.gather(history.read_in_time(pool, range), history.trends(range))
+    moments, from_prometheus = (None, False) if found is None else (found.moments, found.is_from_prometheus)
+    return {
+        "history": section(
+            moments,
+            range,
+            pool=pool,
+            is_read=found is not None and trends is not None,
+            from_prometheus=from_prometheus,
+            query_of=query_of,
+            url=reverse("pool-history"),
+        ),
+        "trends": await _trends(history, trends, pool, range),
+    }
+
+
+@require_safe
+async def pool_history(request: HttpRequest) -> HttpResponse:
+    """Return the charts' values as JSON, with `?part=rows` the rows of the table beside them, and with `?part=pools` those of the pools."""
+    await admitted(request, INFRASTRUCTURE, request.GET)
+    history, view = history_in(get_runtime()), InfrastructureView.parse(request.GET.dict())
+    part = request.GET.get("part", "")
+    if part == "pools":
+        read = await history.trends(view.range)
+        trends = await _trends(history, read, view.pool, view.range)
+        return await _part(request, view, None, "pool_trends.html", is_read=read is not None, trends=trends)
+    found = (await history.read(view.pool, view.range)).moments
+    if part == "rows":
+        return await _part(request, view, found, "pool_history_rows.html")
+    until = int(get_runtime().clock().timestamp()) // 60
+    answer = JsonResponse(await asyncio.to_thread(pool_charts, found, view.range, until=until))
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+async def _part(
+    request: HttpRequest,
+    view: InfrastructureView,
+    found: PoolMoments | None,
+    template: str,
+    *,
+    is_read: bool = True,
+    **more: Any,
+) -> HttpResponse:
+    url = reverse("pool-history")
+    shown = section(found, view.range, pool=view.pool, is_read=is_read, from_prometheus=False, query_of=str, url=url)
+    return await sync_to_async(render)(request, f"dashboard/fragments/{template}", {"history": shown, **more})
+
+
+async def _trends(history: PoolHistory, found: Trends | None, pool: str, range: str) -> list[PoolTrend]:
+    if found is None:
+        return []
+
+    def query_of(name: str) -> str:
+        if not name:
+            return ""  # the filter knows no nodes without a pool
+        return InfrastructureView(pool="" if name == ALL_POOLS else name, range=range).query()
+
+    # A hundred pools take 24 ms.
+    return await asyncio.to_thread(
+        pool_trends, found, range, until=history.minute, chosen=pool or ALL_POOLS, query_of=query_of
+    )
 
 
 @require_safe

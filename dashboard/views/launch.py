@@ -1,10 +1,10 @@
 """The launch form and its submission."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -14,27 +14,34 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import viewer_of
-from dashboard.forms.launch import LaunchForm, new_token
+from dashboard.forms.jobs import typed_in
+from dashboard.forms.launch import LaunchForm, linked, new_token
 from dashboard.ids import id_in
+from dashboard.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
 from dashboard.records import visible_executions
+from dashboard.run_records import run_place
+from dashboard.size_records import hint_of
 from dashboard.viewmodels.executions_view import KINDS
-from dashboard.viewmodels.launch import Slots, TierOffer, tier_cards
+from dashboard.viewmodels.fit_card import ClusterKnown
+from dashboard.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
+from dashboard.viewmodels.sizehints import SizeHint
 from dashboard.views.launch_cluster import (
     cluster_context,
     cluster_initial,
-    facts_of,
-    running_by_tier,
-    slots_of,
+    link_of,
+    with_choice,
     workers_left,
 )
 from dashboard.workspace_records import has_stopped
+from grid.diagnosis.launchfit import Pools
 from grid.errors import Rejected
-from grid.labels import SIMULATED
-from grid.launch.clusters.request import ClusterFacts
+from grid.launch import jobs
+from grid.launch.preview import pod_plan
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
-from grid.models import Execution, HardwareTier, User, Workspace
+from grid.launch.spec import tier_spec
+from grid.models import Execution, HardwareTier, Job, User, Workspace
 from grid.models.environment import Kind
-from grid.runtime import Runtime, get_runtime
+from grid.runtime import get_runtime
 
 _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 
@@ -43,52 +50,56 @@ _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 async def launch(request: HttpRequest) -> HttpResponse:
     """Show the launch form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
-    answer: HttpResponse = await sync_to_async(_launch)(request, ready_nodes(runtime), facts_of(runtime))
-    if request.method == "POST":
+    known = await cluster_known(runtime)
+    answer: HttpResponse = await sync_to_async(_launch)(request, known)
+    if answer.status_code == HTTPStatus.FOUND:
         runtime.executions.hint()
     return answer
 
 
-def ready_nodes(runtime: Runtime) -> Mapping[str, int] | None:
-    """Return the number of schedulable, ready nodes by pool, without simulated ones; None until the cluster has been read."""
-    if not runtime.freshness().synced:
-        return None
-    found: dict[str, int] = {}
-    for node in runtime.nodes.values():
-        pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
-        is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-        if pool and is_ready and not node.spec.unschedulable and SIMULATED not in node.metadata.labels:
-            found[pool] = found.get(pool, 0) + 1
-    return found
-
-
-def _launch(request: HttpRequest, nodes: Mapping[str, int] | None, facts: ClusterFacts) -> HttpResponse:
+def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
+    """Return where a launch leads to, or the page with the form."""
     assert isinstance(request.user, User)
     kinds = [kind for kind in _ORDER if environments_for(request.user, kind).exists()]
     model = _model(request)
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
     held = slots_of(request.user)
+    is_check = "check" in request.POST or "choose" in request.POST
+    notes: list[str] = []
     if request.method == "POST":
-        form = LaunchForm(request.POST, user=request.user, kind=kind, facts=facts)
-        if "check" not in request.POST and form.is_valid():
+        form = LaunchForm(with_choice(request.POST), user=request.user, kind=kind, pools=known.pools)
+        if not is_check and form.is_valid():
             launched = _submit(request, form)
             if launched is not None:
                 return launched
+    elif (again := _of_own_job(request.user, model)) and "kind" not in request.GET:
+        return redirect(again)
     else:
-        initial, left = _initial(request.user, kind, model), workers_left(held, kind)
-        form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, facts=facts)
-    context = _context(form, kinds, nodes, held) | cluster_context(form, held)
-    refused = form.is_bound and "check" not in request.POST
-    return render(request, "dashboard/launch.html", context, status=422 if refused else 200)
+        wanted = _wanted(kind, model) | linked(request.GET)
+        initial, left = _first(request.user, kind) | wanted, workers_left(held, kind)
+        form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, pools=known.pools)
+        notes = form.withhold(wanted)
+    if asked and asked not in _ORDER:
+        notes.append("The kind of work that was asked for does not exist; choose from what is offered.")
+    context = _context(form, kinds, known.pools, held) | cluster_context(form, held)
+    context |= {"notes_of_link": notes, "link": link_of(form)}
+    if "check" in request.POST:
+        context["check"] = check_of(form, is_awaited=False)
+    context["card"] = card_of(form if form.is_bound else form.as_sent(), held, known)
+    return render(request, "dashboard/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 
 
 def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
     """Redirect to the new execution, or to what this form has launched before. Return None, with errors in the form, when rejected."""
     wanted = form.execution_id()
     try:
+        after = form.job.cleaned_data["after"] if form.job else None
         with transaction.atomic():
-            execution = submit(form.request(), now=timezone.now(), execution_id=wanted, facts=form.facts)
+            if after is not None:
+                run = jobs.create(form.request(), after=after, now=timezone.now(), job_id=wanted, pools=form.pools)
+                return redirect("job", id=run.job_id)
+            execution = submit(form.request(), now=timezone.now(), execution_id=wanted, pools=form.pools)
         return redirect("execution", id=execution.pk)
     except Rejected as refused:
         form.add_problems(refused.problems)
@@ -99,7 +110,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
         if address is None:
             raise
         if not address:
-            sentence = "This form was sent before, and the workspace that it launched was deleted. Open the form anew to launch another."
+            sentence = f"This form was sent before, and the {form.kind} that it launched was deleted. Open a new form to launch another."
             form.add_error(None, sentence)
             return None
         messages.info(request, "This form was sent twice; it was launched once.")
@@ -107,14 +118,15 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
 
 
 def _launched_before(id: str, owner: User) -> str | None:
-    """Return the URL of the owner's execution with that id, or of its workspace when the history has dropped the execution; "" when the
-    workspace was deleted, None when there is neither."""
+    """Return the URL of the owner's execution with that id, or of its workspace or job when there is no such execution (any more); ""
+    when that was deleted, None when there is neither."""
     if Execution.objects.filter(pk=id, owner=owner).exists():
         return reverse("execution", kwargs={"id": id})
-    workspace = Workspace.objects.filter(pk=id, owner=owner).first()
-    if workspace is None:
-        return None
-    return reverse("workspace", kwargs={"id": id}) if workspace.deleted_at is None else ""
+    for name, rows in (("workspace", Workspace.objects), ("job", Job.objects)):
+        kept = rows.filter(pk=id, owner=owner).first()
+        if kept is not None:
+            return reverse(name, kwargs={"id": id}) if kept.deleted_at is None else ""
+    return None
 
 
 def _model(request: HttpRequest) -> Execution | None:
@@ -124,33 +136,47 @@ def _model(request: HttpRequest) -> Execution | None:
     return visible_executions(viewer).filter(pk=asked).first() if viewer and asked else None
 
 
-def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:
-    """Return initial values: those of `model` and its cluster, or else what the user launched last: project, environment and tier."""
+def _of_own_job(user: User, model: Execution | None) -> str:
+    """Return the URL that runs the same again, when the execution to launch again is of the user's own job; else ""."""
+    place = run_place(model) if model is not None and model.owner_id == user.pk else None
+    return place.again if place else ""
+
+
+def _first(user: User, kind: str) -> dict[str, Any]:
+    """Return the initial values of a new form: what the user launched last."""
     mine = Execution.objects.filter(owner=user).only("project", "environment", "tier")
     latest, alike = mine.first(), mine.filter(kind=kind).first()
     initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
     if alike is not None:
         initial |= {"environment": alike.environment_id, "tier": alike.tier_id}
+    return initial
+
+
+def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
+    """Return the values of the execution to launch again, and of its cluster; {} without one of this kind."""
     if model is None or model.kind != kind:
-        return initial
-    initial |= {
+        return {}
+    attached = model if kind == Kind.CLUSTER else model.attached.order_by("requested_at").first()
+    cluster = cluster_initial(attached) if attached else {}
+    return {
         "project": model.project_id,
         "environment": model.environment_id,
         "tier": model.tier_id,
         "title": model.title,
+        **typed_in(model),
+        **cluster,
+        "with_cluster": bool(cluster),
     }
-    attached = model if kind == Kind.CLUSTER else model.attached.order_by("requested_at").first()
-    cluster = cluster_initial(attached) if attached else {}
-    return initial | cluster | {"with_cluster": bool(cluster)}
 
 
-def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None, held: Slots) -> dict[str, Any]:
+def _context(form: LaunchForm, kinds: list[str], pools: Pools | None, held: Slots) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
-    offers = tier_offers(form.tiers)
+    offers, chosen = tier_offers(form.tiers), form.chosen("environment")
+    cards = tier_cards(offers, chosen=form.chosen("tier"), pools=pools)
     missing = ""
     if not projects:
         missing = (
-            "You contribute to no project yet. Ask an admin to make one for you, or to make you a contributor of one."
+            "You are not a contributor of any project yet. Ask an admin to create one for you or to add you to one."
         )
     elif (form.is_cluster and form.cluster is None) or not environments:
         missing = "No environment is offered for this kind of work. Ask your admin to add one."
@@ -162,16 +188,27 @@ def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None
         "kinds": {kind: KINDS[kind] for kind in kinds},
         "projects": projects,
         "chosen_project": form.chosen("project"),
-        "environments": sorted(
-            environments, key=lambda one: (one.pk != form.chosen("environment"), bool(one.frameworks))
-        ),
-        "chosen_environment": form.chosen("environment"),
-        "tiers": tier_cards(offers, chosen=form.chosen("tier"), ready_nodes=nodes, pools=form.facts.offers),
+        "environments": sorted(environments, key=lambda one: (one.pk != chosen, bool(one.frameworks))),
+        "chosen_environment": chosen,
+        "tiers": cards,
+        "size_hint": _size_hint(form, cards) if not missing and not form.is_cluster else None,
         "slots": held,
         "missing": missing,
         "has_stopped": form.kind == Kind.WORKSPACE and has_stopped(form.user.pk),
         "token": form["token"].value() or new_token(),
     }
+
+
+def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
+    """Return which smaller tier would have done for the last launches like this one."""
+    environment = next((one for one in form.environments if one.pk == form.chosen("environment")), None)
+    project = next((one for one in form.projects if one.pk == form.chosen("project")), None)
+    if environment is None or project is None:
+        return None  # a link asked for what is not offered, so nothing is chosen yet
+    title = str(form["title"].value() or "").strip()
+    like = Execution(kind=form.kind, environment=environment, project=project, title=title)
+    unfit = [card.id for card in cards if card.now.severity == "problem"]
+    return hint_of(form.user, like, chosen=form.chosen("tier"), tiers=form.tiers, unfit=unfit)
 
 
 def tier_offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
@@ -182,15 +219,14 @@ def tier_offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
             id=tier.pk,
             name=tier.name,
             description=tier.description,
-            node_pool=tier.node_pool,
             cores=tier.cores,
             memory=tier.memory,
             gpus=tier.gpus,
-            gpu_resource=tier.gpu_resource,
             cost_per_hour=tier.cost_per_hour,
             is_default=tier.is_default,
             maximum=tier.maximum_simultaneous,
             running=running.get(tier.pk, 0),
+            plan=pod_plan(tier_spec(tier)),
         )
 
     return [offer(tier) for tier in tiers]

@@ -1,30 +1,32 @@
 """The launch form's cluster part: an estimate that follows the form's values, and the choices for a framework."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
-from django.db.models import Count, F, Sum
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from dashboard.forms.cluster import ClusterForm
 from dashboard.forms.launch import ATTACHABLE_KINDS, LaunchForm
+from dashboard.launch_facts import card_of, cluster_known, running_by_tier, slots_of
 from dashboard.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
 from dashboard.viewmodels.executions_view import KINDS
-from dashboard.viewmodels.launch import Slots, slots
-from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.diagnosis.tierfit import TierSize, pool_offers
-from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
-from grid.launch.spec import parse_spec
+from dashboard.viewmodels.fit_card import ClusterKnown
+from dashboard.viewmodels.launch import Slots
+from grid.diagnosis.launchfit import Pools
+from grid.launch.clusters.request import version_mismatch
+from grid.launch.preview import pod_plan
+from grid.launch.spec import parse_spec, tier_spec
 from grid.models import Execution, HardwareTier, User
 from grid.models.environment import Kind
-from grid.runtime import Runtime, get_runtime
-from grid.watch.pools import node_groups
+from grid.runtime import get_runtime
 
+_TIER_FIELDS = frozenset({"tier", "head_tier", "worker_tier"})
 _CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # reset to the framework's configured defaults
 
 
@@ -38,11 +40,10 @@ class FrameworkCard:
     is_chosen: bool
 
 
-def facts_of(runtime: Runtime) -> ClusterFacts:
-    """Return what the node pools offer, or UNKNOWN until the cluster has been read. Call it on the event loop."""
-    if not runtime.freshness().synced:
-        return UNKNOWN
-    return ClusterFacts(pool_offers(runtime.nodes.values(), node_groups(runtime.config_maps.values())))
+def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
+    """Return the form as it is filled in now, bound to the posted values."""
+    assert isinstance(request.user, User)
+    return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
 
 
 def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
@@ -50,7 +51,6 @@ def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
     part = form.cluster
     if part is None:
         return {"cluster": None}
-    asked = form if part.is_bound else _as_sent(form, part)
     return {
         "cluster": part,
         "frameworks": [
@@ -59,14 +59,29 @@ def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
         ],
         "wants_cluster": form.wants_cluster,
         "kind_word": KINDS[form.kind].lower(),
-        **_estimate_context(asked, held),
+        **_estimate_context(form if part.is_bound else form.as_sent(), held),
     }
+
+
+def link_of(form: LaunchForm) -> str:
+    """Return the address that opens the form with its present values."""
+    return f"{reverse('launch')}?{urlencode(form.link())}"
+
+
+def with_choice(data: QueryDict) -> QueryDict:
+    """Return the posted values with the tier of the pressed button "Choose ..." in its field."""
+    field, _, id = data.get("choose", "").partition(":")
+    if field not in _TIER_FIELDS or not id:
+        return data
+    changed = data.copy()
+    changed[field] = id
+    return changed
 
 
 @require_POST
 async def launch_estimate(request: HttpRequest) -> HttpResponse:
-    """Return the estimate for the posted form as a fragment, with the errors of the cluster's fields."""
-    answer: HttpResponse = await sync_to_async(_estimate)(request, facts_of(get_runtime()))
+    """Return the card for the posted form as a fragment, with the errors of the cluster's fields."""
+    answer: HttpResponse = await sync_to_async(_estimate)(request, await cluster_known(get_runtime()))
     return answer
 
 
@@ -108,47 +123,29 @@ def cluster_initial(execution: Execution) -> dict[str, Any]:
     }
 
 
-def slots_of(user: User) -> Slots:
-    mine = Execution.objects.filter(owner=user).order_by()
-    used = mine.holding_slots().aggregate(Sum("slots"))
-    queued = mine.queued().aggregate(Sum("slots"))
-    return slots(
-        used=used["slots__sum"] or 0,
-        queued=queued["slots__sum"] or 0,
-        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
-    )
-
-
-def running_by_tier() -> dict[str, int]:
-    """Return the number of all users' executions that hold slots, by tier. As in the queue, a cluster whose head has another tier
-    counts on both tiers."""
-    holding = Execution.objects.holding_slots().order_by()
-    heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
-    counts: Counter[str] = Counter()
-    for column, rows in (("tier_id", holding), ("head_tier_id", heads)):
-        counts.update(dict(rows.values_list(column).annotate(Count("pk"))))
-    return dict(counts)
-
-
 def workers_left(held: Slots, kind: str) -> int:
     """Return the free slots left for workers: the head takes one, and so does the execution that the cluster is attached to."""
     return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
 
 
-def _estimate(request: HttpRequest, facts: ClusterFacts) -> HttpResponse:
-    assert isinstance(request.user, User)
-    kind = request.POST.get("kind", "")
-    form = LaunchForm(request.POST, user=request.user, kind=kind, facts=facts)
-    context = {"is_update": True, "cluster": form.cluster, **_estimate_context(form, slots_of(request.user))}
-    return render(request, "dashboard/fragments/cluster_estimate.html", context)
+def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
+    form = posted_form(request, known.pools)
+    held = slots_of(form.user)
+    context = {"is_update": True, "cluster": form.cluster, "link": link_of(form), **_estimate_context(form, held)}
+    context["card"] = card_of(form, held, known)
+    return render(request, "dashboard/fragments/fit_card.html", context)
 
 
 def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
     """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
     part = form.cluster
     plan = _plan(form, part) if form.errors is not None and part and part.errors is not None else None
-    shown: Estimate | None = estimate(plan, held, form.facts.offers) if plan else None
-    return {"estimate": shown, "mismatch": _mismatch(form, part) if part else ""}
+    shown: Estimate | None = estimate(plan, held, form.pools) if plan else None
+    return {
+        "estimate": shown,
+        "has_estimate": part is not None and form.wants_cluster,
+        "mismatch": _mismatch(form, part) if part and form.wants_cluster else "",
+    }
 
 
 def _plan(form: LaunchForm, part: ClusterForm) -> ClusterPlan | None:
@@ -170,18 +167,10 @@ def _plan(form: LaunchForm, part: ClusterForm) -> ClusterPlan | None:
 
 
 def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
-    size = TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus, tier.gpu_resource)
-    return Machine(tier.name, size, tier.cost_per_hour, tier.maximum_simultaneous, running.get(tier.pk, 0))
+    return Machine(pod_plan(tier_spec(tier)), tier.cost_per_hour, tier.maximum_simultaneous, running.get(tier.pk, 0))
 
 
 def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
     theirs = part.typed.get("cluster_environment")
     ours = form.environments.filter(pk=form.chosen("environment")).first()
     return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""
-
-
-def _as_sent(form: LaunchForm, part: ClusterForm) -> LaunchForm:
-    """Return the form bound to its own initial values."""
-    own = {name: form.chosen(name) for name in ("project", "environment", "tier")}
-    data = {**own, "title": form["title"].value() or "", "with_cluster": "on", **part.as_sent()}
-    return LaunchForm(data, user=form.user, kind=form.kind, facts=form.facts)

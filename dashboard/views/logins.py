@@ -45,5 +45,5 @@ def unlock(request: HttpRequest) -> HttpResponse:
         ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=request.user)
     except ValueError:
         raise SuspiciousOperation("There is no such kind of lock.") from None
-    messages.success(request, "Unlocked: logging in is possible again." if ended else "That lock had ended already.")
+    messages.success(request, "Unlocked: logging in is possible again." if ended else "That lock had already ended.")
     return redirect("logins")

@@ -168,7 +168,7 @@ def _kept_scope(kept: str) -> str:
     end = (
         f"Only its end was kept: the last {LOG_BYTES // 1024} KiB or {LOG_LINES:,} lines."
         if is_cut
-        else "All of it was kept."
+        else "The whole log was kept."
     )
     return f"The pod has ended. {end}"
 

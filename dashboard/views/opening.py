@@ -18,8 +18,8 @@ from grid.models import Execution, User
 from grid.origins import BEGIN_PATH, OPEN_PATH
 
 _NOT_OPENED = (
-    "Only its owner can open a workspace or app, and a cluster's page only its owner and the contributors of its project; "
-    "all of them only while they contribute and it runs."
+    "Only its owner can open a workspace or an app, and only its owner and the project's contributors a cluster's page. "
+    "It has to be running, and you have to be a contributor."
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -5,9 +5,15 @@ from django.views.decorators.http import require_safe
 
 from dashboard.pages.overview import OVERVIEW
 from dashboard.viewmodels.node_cells import STEPS
-from dashboard.views.live import live_page
+from dashboard.viewmodels.pool_history import range_of
+from dashboard.views.infrastructure import pool_section
+from dashboard.views.live import admitted, live_page
+from grid.runtime import get_runtime
 
 
 @require_safe
 async def overview(request: HttpRequest) -> HttpResponse:
-    return await live_page(request, OVERVIEW, "dashboard/overview.html", context={"steps": STEPS})
+    await admitted(request, OVERVIEW, request.GET)
+    range = range_of(request.GET.get("range", ""))
+    history = await pool_section(get_runtime(), "", range, lambda other: f"?range={other}")
+    return await live_page(request, OVERVIEW, "dashboard/overview.html", context={"steps": STEPS, **history})

@@ -17,7 +17,7 @@ async def palette(request: HttpRequest) -> HttpResponse:
     in a thread."""
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
-        raise PermissionDenied("This page is not for your account.")
+        raise PermissionDenied("You have no access to this page.")
     text = request.GET.get("q", "").replace("\x00", "")[:LENGTH].strip()
     results = await sync_to_async(find)(viewer, text, copied_caches(get_runtime(), viewer, text))
     template = "fragments/palette_options" if request.GET.get("options") == "1" else "palette"

@@ -67,7 +67,7 @@ def invite(request: HttpRequest) -> HttpResponse:
             with transaction.atomic():
                 user = accounts.invite(form.instance, Role(form.cleaned_data["role"]), actor=actor)
         except IntegrityError:
-            form.add_error("username", "Somebody has this name already.")
+            form.add_error("username", "This name is taken.")
         else:
             return _link_page(request, *accounts.make_link(user.pk, actor=actor))
     status = 400 if form.is_bound else 200
@@ -157,7 +157,7 @@ def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
     """End one session by its stored key, or all without a key."""
     key = request.POST.get("session", "").replace("\0", "")
     ended = accounts.end_sessions(id, key, actor=_actor(request))
-    messages.success(request, f"Ended sessions: {ended}." if ended else "Nothing was open any more.")
+    messages.success(request, f"Ended sessions: {ended}." if ended else "No session was open.")
     return redirect("person", id)
 
 

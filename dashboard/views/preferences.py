@@ -1,4 +1,7 @@
-"""What the browser keeps for its owner, in cookies: the theme, and how tables look. Nothing of it is worth a row in the database."""
+"""What the browser keeps for its owner, in cookies: the theme, how tables look, which first steps are done. Nothing of it is worth a row
+in the database."""
+
+from collections.abc import Iterable
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -6,9 +9,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from dashboard.templatetags.frame import THEMES
+from dashboard.viewmodels.first_steps import CARDS
 from dashboard.viewmodels.tables import COMPACT, DENSITY_COOKIE, TABLES, hidden_columns, hidden_cookie
 
 _YEAR = 365 * 24 * 60 * 60
+_STEPS_COOKIE = "first-steps-"
 
 
 @login_not_required
@@ -17,7 +22,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     """Store the theme and redirect back to the page that the user was on."""
     response, chosen = _back(request), request.POST.get("theme", "")
     if chosen in dict(THEMES):
-        _keep(response, "theme", chosen)
+        keep_cookie(response, "theme", chosen)
     return response
 
 
@@ -26,9 +31,27 @@ def choose_table_view(request: HttpRequest) -> HttpResponse:
     """Store the shown columns and the density of a table, and redirect back to the page that the user was on."""
     response, table = _back(request), request.POST.get("table", "")
     if table in TABLES:
-        _keep(response, hidden_cookie(table), hidden_columns(table, request.POST.getlist("column")))
-        _keep(response, DENSITY_COOKIE, COMPACT if request.POST.get("density") == COMPACT else "")
+        keep_cookie(response, hidden_cookie(table), hidden_columns(table, request.POST.getlist("column")))
+        keep_cookie(response, DENSITY_COOKIE, COMPACT if request.POST.get("density") == COMPACT else "")
     return response
+
+
+@require_POST
+def choose_first_steps(request: HttpRequest) -> HttpResponse:
+    """Hide a card of first steps for good, and redirect back to the page that the user was on."""
+    response = _back(request)
+    hide_first_steps(response, request.user.pk, {request.POST.get("card", "")} & set(CARDS))
+    return response
+
+
+def hidden_first_steps(request: HttpRequest, user_id: int | None) -> set[str]:
+    """Return the cards of first steps that the user has hidden or done, in this browser, which others may use too."""
+    return {card for card in CARDS if f"{_STEPS_COOKIE}{card}-{user_id}" in request.COOKIES}
+
+
+def hide_first_steps(response: HttpResponse, user_id: int | None, cards: Iterable[str]) -> None:
+    for card in cards:
+        keep_cookie(response, f"{_STEPS_COOKIE}{card}-{user_id}", "hidden")
 
 
 def _back(request: HttpRequest) -> HttpResponseRedirect:
@@ -36,5 +59,6 @@ def _back(request: HttpRequest) -> HttpResponseRedirect:
     return HttpResponseRedirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts=None) else "/")
 
 
-def _keep(response: HttpResponse, name: str, value: str) -> None:
+def keep_cookie(response: HttpResponse, name: str, value: str) -> None:
+    """Have the browser keep a preference for a year."""
     response.set_cookie(name, value, max_age=_YEAR, samesite="Lax", httponly=True)

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.access import may_administer, may_manage_project, may_see_project
+from dashboard.access import may_administer, may_contribute, may_manage_project, may_see_project
 from dashboard.forms.projects import MemberForm, OwnProjectForm
 from dashboard.viewmodels.administration import history_lines
 from dashboard.views.administration import EditedKind, catalogue_edit, catalogue_list
@@ -23,7 +23,13 @@ from grid.wording import duration
 
 _HISTORY_LENGTH = 50
 _RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer"))}
-_LABELS = {"name": "Name", "description": "Description", "contributors": "Contributors", "viewers": "Viewers"}
+_LABELS = {
+    "name": "Name",
+    "description": "Description",
+    "contributors": "Contributors",
+    "viewers": "Viewers",
+    "secret": "Secret",
+}
 
 
 @require_safe
@@ -91,6 +97,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "project": project,
         "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
         "may_manage": may_manage,
+        "may_contribute": may_contribute(request.user, _roles(project)),
         "members": _in_order(members),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
@@ -116,7 +123,7 @@ def _said(user: User, before: Membership | None, role: str) -> str:
     if role == Membership.Role.CONTRIBUTOR:
         return f"{user} is a contributor now."
     lost = f" What {user} runs here is stopped after {_grace()}." if before is not None else ""
-    return f"{user} is a viewer now.{lost}" if role else f"{user} is not in the project any more.{lost}"
+    return f"{user} is a viewer now.{lost}" if role else f"{user} is no longer in the project.{lost}"
 
 
 def _grace() -> str:

@@ -29,7 +29,7 @@ async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
     if request.method == "POST":
         await _stop([id], viewer.username)
-        messages.info(request, f"{record.name} was asked to stop.")
+        messages.info(request, f"{record.name} is stopping.")
         return redirect("execution", id=id)
     context = {"record": record, "person": who, "consequences": consequences(record, who)}
     return await sync_to_async(render)(request, "dashboard/execution_stop.html", context)
@@ -45,9 +45,9 @@ async def executions_stop(request: HttpRequest) -> HttpResponse:
     stopped = [line for line in lines if line.can_be_stopped]
     if request.method == "POST":
         await _stop([line.id for line in stopped], viewer.username)
-        words = f"{plural(len(stopped), 'execution')} {'was' if len(stopped) == 1 else 'were'} asked to stop."
+        words = f"{plural(len(stopped), 'execution')} {'is' if len(stopped) == 1 else 'are'} stopping."
         messages.info(
-            request, words if stopped else "Nothing was stopped: all of them have ended, or are not yours to stop."
+            request, words if stopped else "Nothing was stopped: all of them have ended, or you may not stop them."
         )
         return redirect("executions")
     context = {"lines": stopped, "others": [line for line in lines if not line.can_be_stopped]}

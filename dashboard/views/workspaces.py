@@ -17,22 +17,23 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.access import may_manage_workspace, may_see_workspace
 from dashboard.forms.workspaces import RenameForm, ResumeForm
 from dashboard.ids import id_in
+from dashboard.launch_facts import pool_states, slots_of
 from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
 from dashboard.viewmodels.my_executions import workspace_card
 from dashboard.viewmodels.prices import price_words
 from dashboard.viewmodels.workspaces import WorkspaceRecord
-from dashboard.views.launch import ready_nodes, tier_offers
-from dashboard.views.launch_cluster import facts_of, slots_of
+from dashboard.views.launch import tier_offers
 from dashboard.workspace_records import executions_of, page_of, read_workspace
+from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
-from grid.launch.clusters.request import ClusterFacts, read_cluster_settings, stored_settings, version_mismatch
+from grid.launch.clusters.request import read_cluster_settings, stored_settings, version_mismatch
 from grid.models import Execution, User, Workspace
 from grid.runtime import get_runtime
 from grid.wording import plural
 
-_NOT_THERE = "There is no such workspace, or it is not yours to see."
+_NOT_THERE = "This workspace does not exist, or you have no access to it."
 
 
 @require_safe
@@ -51,7 +52,8 @@ def workspace(request: HttpRequest, id: str) -> HttpResponse:
 async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
     """Show the resume form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
-    answer: HttpResponse = await sync_to_async(_resume)(request, id, ready_nodes(runtime), facts_of(runtime))
+    pools = await pool_states(runtime)
+    answer: HttpResponse = await sync_to_async(_resume)(request, id, pools)
     if request.method == "POST":
         runtime.executions.hint()
     return answer
@@ -69,7 +71,7 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
                 form.add_error(problem.path or None, problem.message)
         else:
             title = form.cleaned_data["title"].strip()
-            messages.info(request, f"Renamed to {title}." if title else "It has no title any more.")
+            messages.info(request, f"Renamed to {title}." if title else "Its title was removed.")
             return redirect("workspace", id=id)
     return _page(request, record, form)
 
@@ -108,16 +110,16 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
     return render(request, "dashboard/workspace.html", context, status=422 if form else 200)
 
 
-def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, facts: ClusterFacts) -> HttpResponse:
+def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     record = _managed(request, id)
     assert isinstance(request.user, User)
     asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
-    initial = {"environment": asked.environment_id, "tier": asked.tier_id}
+    initial = {"environment": asked.environment_id, "tier": request.GET.get("tier") or asked.tier_id}
     form = ResumeForm(request.POST if request.method == "POST" else None, user=request.user, initial=initial)
     closed = rules.why_not_resume(asked)
     if closed is None and form.is_bound and form.is_valid():
         try:
-            return redirect("execution", id=_resumed(form, id, facts).pk)
+            return redirect("execution", id=_resumed(form, id, pools).pk)
         except Rejected as refused:
             form.add_problems(refused.problems)
             # Another click or page was faster, so the workspace runs, or is still stopping.
@@ -131,12 +133,12 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
         messages.info(request, "This workspace has not ended: here it is.")
         return redirect("execution", id=execution.pk)
     held = slots_of(request.user)
-    context = _form_context(form, asked, nodes, facts) | _cluster_context(form, asked, held) if closed is None else {}
+    context = _form_context(form, asked, pools) | _cluster_context(form, asked, held) if closed is None else {}
     context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": held}
     return render(request, "dashboard/workspace_resume.html", context, status=422 if form.is_bound else 200)
 
 
-def _resumed(form: ResumeForm, id: str, facts: ClusterFacts) -> Execution:
+def _resumed(form: ResumeForm, id: str, pools: Pools | None) -> Execution:
     chosen = form.cleaned_data
     return rules.resume(
         id,
@@ -144,17 +146,15 @@ def _resumed(form: ResumeForm, id: str, facts: ClusterFacts) -> Execution:
         tier=chosen["tier"],
         with_cluster=chosen["with_cluster"],
         now=timezone.now(),
-        facts=facts,
+        pools=pools,
     )
 
 
-def _form_context(
-    form: ResumeForm, asked: Workspace, nodes: Mapping[str, int] | None, facts: ClusterFacts
-) -> dict[str, Any]:
+def _form_context(form: ResumeForm, asked: Workspace, pools: Pools | None) -> dict[str, Any]:
     """Return the form's template context; `notes` say at each field why the workspace's old value is not chosen."""
     notes: dict[str, str] = {}
     if not form.is_bound:
-        for problem in rules.problems_as_launched(asked, facts=facts):
+        for problem in rules.problems_as_launched(asked, pools=pools):
             path = problem.path if problem.path in form.fields else "with_cluster"
             notes[path] = f"{notes[path]} {problem.message}" if path in notes else problem.message
         form.initial["with_cluster"] = "with_cluster" not in notes
@@ -163,7 +163,7 @@ def _form_context(
         "notes": notes,
         "environments": list(form.environments),
         "chosen_environment": form.chosen("environment"),
-        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), ready_nodes=nodes, pools=facts.offers),
+        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), pools=pools),
     }
 
 

@@ -4,9 +4,10 @@ ask each of them, and fail for an address or a method that has no row here.
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead` owns,
 `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and left-cluster;
 `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped workspace of the
-same three people; a `stranger` has nothing to do with it; `invited` has a link and no password yet; an `auditor` sees everything and
-does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a goodbye that says so), `open` or
-`refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a form, not a person.
+same three people; training is a job of the owner's; owners-view and owners-secret are his, too; a `stranger` has nothing to do with it;
+`invited` has a link and no password yet; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login
+page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers
+to an admin. 422 and 400 refuse a form, not a person.
 
 What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
 nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200.
@@ -23,7 +24,15 @@ TABLE = """
 GET  login                                       200      302      302      302      302      302      302      302      302      302
 POST login                                       200      302      302      302      302      302      302      302      302      302
 POST logout                                      login    login    login    login    login    login    login    login    login    login
+GET  notifications                               login    200      200      200      200      200      200      200      200      200
+POST notifications-read                          login    302      302      302      302      302      302      302      302      302
+POST notification-choices                        login    302      302      302      302      302      302      302      302      302
 POST table-view                                  login    302      302      302      302      302      302      302      302      302
+POST first-steps-hide                            login    302      302      302      302      302      302      302      302      302
+POST view-save                                   login    302      302      302      302      302      302      302      302      302
+GET  view-open               owners-view         login    302      404      404      404      404      404      404      404      404
+POST view-default            owners-view         login    302      404      404      404      404      404      404      404      404
+POST view-delete             owners-view         login    302      404      404      404      404      404      404      404      404
 GET  join                    no-such             410      410      410      410      410      410      410      410      410      410
 POST join                    no-such             410      410      410      410      410      410      410      410      410      410
 GET  join                    invited             302      302      302      302      302      302      302      302      302      302
@@ -37,6 +46,10 @@ GET  freshz                                      200      200      200      200 
 GET  home                                        login    200      200      200      200      200      200      200      200      200
 WS   home                                        login    open     open     open     open     open     open     open     open     open
 GET  palette                                     login    200      200      200      200      200      200      200      200      200
+GET  help                                        login    200      200      200      200      200      200      200      200      200
+GET  usage                                       login    200      200      200      200      200      200      200      200      200
+GET  usage-of-everybody                          login    403      403      403      403      403      403      200      200      200
+GET  person-usage            owner               login    200      403      403      403      403      403      200      200      200
 GET  account                                     login    200      200      200      200      200      200      200      200      200
 GET  password                                    login    200      200      200      200      200      200      200      200      200
 POST password                                    login    200      200      200      200      200      200      200      200      200
@@ -46,10 +59,16 @@ POST sessions-end-others                         login    302      302      302 
 GET  launch                                      login    200      200      200      200      200      200      200      200      200
 POST launch                                      login    302      302      302      422      422      422      422      422      422
 POST launch-estimate                             login    200      200      200      200      200      200      200      200      200
+POST launch-objects                              login    200      200      200      422      422      422      422      422      422
+POST launch-check                                login    200      200      200      200      200      200      200      200      200
 POST launch-choices                              login    200      200      200      200      200      200      200      200      200
 
 GET  executions                                  login    200      200      200      200      200      200      200      200      200
 WS   executions                                  login    open     open     open     open     open     open     open     open     open
+GET  queue                                       login    200      200      200      200      200      200      200      200      200
+WS   queue                                       login    open     open     open     open     open     open     open     open     open
+GET  queue-order             workspace           login    403      403      403      403      404      404      403      200      200
+POST queue-order             workspace           login    403      403      403      403      404      404      403      422      422
 GET  executions-stop                             login    200      200      200      200      200      200      200      200      200
 POST executions-stop                             login    302      302      302      302      302      302      302      302      302
 
@@ -124,6 +143,29 @@ POST workspace-resume        notebook            login    302      403      403 
 POST workspace-rename        notebook            login    302      403      403      403      404      404      403      403      403
 GET  workspace-delete        notebook            login    200      403      403      403      404      404      403      403      403
 POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403
+GET  jobs                                        login    200      200      200      200      200      200      200      200      200
+GET  job                     training            login    200      200      200      200      404      404      200      200      200
+GET  job-compare             training            login    302      302      302      302      404      404      302      302      302
+GET  job-again               training            login    200      403      403      403      404      404      403      403      403
+POST job-again               training            login    302      403      403      403      404      404      403      403      403
+GET  job-run                 training            login    200      403      403      403      404      404      403      403      403
+POST job-run                 training            login    422      403      403      403      404      404      403      403      403
+GET  job-sweep               training            login    200      403      403      403      404      404      403      403      403
+POST job-sweep               training            login    422      403      403      403      404      404      403      403      403
+GET  job-edit                training            login    200      403      403      403      404      404      403      403      403
+POST job-edit                training            login    422      403      403      403      404      404      403      403      403
+GET  schedule-new            training            login    200      403      403      403      404      404      403      403      403
+POST schedule-new            training            login    422      403      403      403      404      404      403      403      403
+POST schedule-check          training            login    200      403      403      403      404      404      403      403      403
+GET  schedule-edit           training            login    200      403      403      403      404      404      403      403      403
+POST schedule-edit           training            login    422      403      403      403      404      404      403      403      403
+POST schedule-pause          training            login    302      403      403      403      404      404      403      403      403
+GET  schedule-delete         training            login    200      403      403      403      404      404      403      403      403
+POST schedule-delete         training            login    302      403      403      403      404      404      403      403      403
+GET  job-stop                training            login    200      403      403      403      404      404      403      403      403
+POST job-stop                training            login    302      403      403      403      404      404      403      403      403
+GET  job-delete              training            login    200      403      403      403      404      404      403      403      403
+POST job-delete              training            login    302      403      403      403      404      404      403      403      403
 GET  workspace               left-notebook       login    200      200      200      200      200      404      200      200      200
 GET  workspace-resume        left-notebook       login    403      403      403      403      200      404      403      403      403
 POST workspace-resume        left-notebook       login    403      403      403      403      422      404      403      403      403
@@ -144,13 +186,19 @@ GET  pod-log                 no-such             login    403      403      403 
 GET  overview                                    login    403      403      403      403      403      403      200      200      200
 WS   overview                                    login    refused  refused  refused  refused  refused  refused  open     open     open
 GET  infrastructure                              login    403      403      403      403      403      403      200      200      200
+GET  pool-history                                login    403      403      403      403      403      403      200      200      200
 WS   infrastructure                              login    refused  refused  refused  refused  refused  refused  open     open     open
 GET  node                    node-a              login    403      403      403      403      403      403      200      200      200
 WS   node                    node-a              login    refused  refused  refused  refused  refused  refused  open     open     open
 
+GET  startup                                     login    403      403      403      403      403      403      200      200      200
+GET  startup-days                                login    403      403      403      403      403      403      200      200      200
+
 GET  tiers                                       login    403      403      403      403      403      403      403      403      200
 GET  tier-new                                    login    403      403      403      403      403      403      403      403      200
 POST tier-new                                    login    403      403      403      403      403      403      403      403      400
+POST tier-new-check                              login    403      403      403      403      403      403      403      403      200
+POST tier-check              small               login    403      403      403      403      403      403      403      403      200
 GET  tier                    small               login    403      403      403      403      403      403      403      403      200
 POST tier                    small               login    403      403      403      403      403      403      403      403      400
 GET  tier-archive            small               login    403      403      403      403      403      403      403      403      200
@@ -170,9 +218,25 @@ POST project-new                                 login    403      403      403 
 GET  project                 churn               login    200      200      200      200      404      404      200      200      200
 POST project                 churn               login    403      400      403      403      404      404      403      403      400
 POST project-member          churn               login    403      302      403      403      404      404      403      403      302
+GET  project-secrets         churn               login    200      200      200      403      404      404      403      403      200
+POST project-secrets         churn               login    302      302      302      403      404      404      403      403      403
+POST project-secret-delete   churn               login    302      302      302      403      404      404      403      403      302
+GET  secrets                                     login    200      200      200      200      200      200      200      200      200
+POST secrets                                     login    302      302      302      302      302      302      302      302      302
+POST secret-delete           owners-secret       login    302      404      404      404      404      404      404      404      404
 GET  project-archive         churn               login    403      403      403      403      403      403      403      403      200
 POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
 POST project-revert          churn               login    403      403      403      403      403      403      403      403      302
+GET  knowledge                                   login    403      403      403      403      403      403      200      200      200
+POST knowledge                                   login    403      403      403      403      403      403      200      200      200
+GET  knowledge-found         licence             login    403      403      403      403      403      403      200      200      200
+GET  knowledge-entry-new                         login    403      403      403      403      403      403      403      403      200
+POST knowledge-entry-new                         login    403      403      403      403      403      403      403      403      400
+GET  knowledge-entry         licence             login    403      403      403      403      403      403      403      403      200
+POST knowledge-entry         licence             login    403      403      403      403      403      403      403      403      400
+GET  knowledge-entry-archive licence             login    403      403      403      403      403      403      403      403      200
+POST knowledge-entry-archive licence             login    403      403      403      403      403      403      403      403      302
+POST knowledge-entry-revert  licence             login    403      403      403      403      403      403      403      403      302
 GET  configuration                               login    403      403      403      403      403      403      403      403      200
 POST configuration                               login    403      403      403      403      403      403      403      403      302
 GET  people                                      login    403      403      403      403      403      403      403      403      200

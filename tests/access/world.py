@@ -10,12 +10,24 @@ from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
-from grid.models import AuditEntry, Execution, Project, User, Workspace
+from grid.models import (
+    AuditEntry,
+    Execution,
+    Job,
+    KnowledgeEntry,
+    Project,
+    SavedView,
+    Schedule,
+    StoredSecret,
+    User,
+    Workspace,
+)
 from grid.runtime import Runtime
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
@@ -71,6 +83,12 @@ class World:
         execution = self.executions.get(row.target)
         if row.route == "join":
             return _link(self.people["invited"]) if row.target == "invited" else {"uidb64": "x", "token": "x"}
+        if row.route == "secret-delete":
+            return {"id": StoredSecret.objects.get(owner=self.people["owner"]).pk}
+        if row.route == "project-secret-delete":
+            return {"id": row.target, "secret": StoredSecret.objects.get(owner=None).pk}
+        if row.target == "owners-view":
+            return {"id": SavedView.objects.get(user=self.people["owner"]).pk}
         if row.route.startswith("person"):
             return {"id": self.people[row.target].pk}
         if row.route == "node":
@@ -84,20 +102,26 @@ class World:
                 object_type=_MODELS[row.route.removesuffix("-revert")], object_id=row.target
             )
             return {"id": row.target, "entry_id": self.entry.pk}
+        if row.target == "training":
+            numbers = {"job-again": 0, **dict.fromkeys(_OF_SCHEDULES, Schedule.objects.get().pk)}
+            return {"id": row.target, **({"number": numbers[row.route]} if row.route in numbers else {})}
         found = execution or self.workspaces.get(row.target)
         return {"id": found.pk if found else row.target}
 
 
-_MODELS = {"tier": "hardwaretier", "environment": "environment", "project": "project"}
+_OF_SCHEDULES = ("schedule-edit", "schedule-pause", "schedule-delete")
+_MODELS = {
+    "tier": "hardwaretier",
+    "environment": "environment",
+    "project": "project",
+    "knowledge-entry": "knowledgeentry",
+}
+_LAUNCH = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
 _BODIES: dict[str, dict[str, Any]] = {
     "login": {"username": "owner", "password": "wrong"},
-    "launch": {
-        "kind": "workspace",
-        "project": "churn",
-        "environment": "jupyterlab",
-        "tier": "small",
-        "token": "t1",
-    },
+    "launch": _LAUNCH,
+    "launch-check": _LAUNCH,
+    "launch-objects": _LAUNCH,
     "execution-opening": {"opener": "a" * 64},
     "execution-resize": {"minimum": "1", "maximum": "2"},
     "workspace-resume": {"environment": "jupyterlab", "tier": "small"},
@@ -105,6 +129,9 @@ _BODIES: dict[str, dict[str, Any]] = {
     "configuration": {"base": "{}", "do": "save", UNNEEDED_SECONDS.key: "60"},
     "demonstration-size": {"pods": "100", "churn": "1"},
     "demonstration-failure": {"failure": "bad-image"},
+    "view-save": {"table": "executions", "name": "Jobs", "query": "?kind=job"},
+    "secrets": {"name": "KEY", "value": "v"},
+    "project-secrets": {"name": "KEY", "value": "v"},
     "project-member": {"username": "viewer", "role": "contributor"},
     "person-role": {"role": "auditor"},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
@@ -130,9 +157,18 @@ def build() -> World:
         "left-notebook": make_workspace(people["former"], project),
         "viewed-notebook": make_workspace(people["viewer"], project),
     }
+    notebook = workspaces["notebook"]
+    training = Job.objects.create(
+        id="training", owner=people["owner"], project=project, environment=notebook.environment, tier=notebook.tier
+    )
+    Schedule.objects.create(job=training, cron="0 6 * * *", time_zone="UTC", next_at=timezone.now())
     project.members.remove(people["former"])
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
     people["invited"] = User.objects.create_user(username="invited")
+    SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
+    for holder in ({"owner": people["owner"]}, {"project": project}):
+        StoredSecret.objects.create(name="KEY", ciphertext="x", changed_by="owner", **holder)
+    KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}
     return World(people, cookies, executions, workspaces, entry)

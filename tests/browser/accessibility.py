@@ -4,7 +4,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Page
 
 
-def violations(page: Page, part: str = "html") -> list[tuple[str, list[str]]]:
+def violations(page: Page, part: str = "html") -> list[str]:
     """Return the rules that are broken in the part of the page that a selector names, each with the first three elements that break it."""
     found = Axe().run(page, context=part).response["violations"]
-    return [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found]
+    return [f"{one['id']}: {[node['html'] for node in one['nodes']][:3]}" for one in found]

@@ -8,7 +8,19 @@ from django.contrib.auth.models import Group
 
 from grid import centralconfig
 from grid.kube.resources import CONFIG_MAPS, NODES
-from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User, Workspace
+from grid.models import (
+    AuditEntry,
+    ConfigRecord,
+    Environment,
+    Execution,
+    HardwareTier,
+    Job,
+    JobRun,
+    Project,
+    StartUp,
+    User,
+    Workspace,
+)
 from tests.browser.server import Stage
 from tests.support import builders
 from tests.support.frozen import on_tier
@@ -40,9 +52,25 @@ COMMAND = (
 )
 
 
-def _fill() -> None:
-    for model in (Execution, Workspace, Environment, HardwareTier, Project, AuditEntry, ConfigRecord):
+def forget_all() -> None:
+    """No execution, and nothing that an admin makes."""
+    for model in (
+        Execution,
+        StartUp,
+        JobRun,
+        Job,
+        Workspace,
+        Environment,
+        HardwareTier,
+        Project,
+        AuditEntry,
+        ConfigRecord,
+    ):
         model._default_manager.all().delete()
+
+
+def _fill() -> None:
+    forget_all()
     alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
     vision = Group.objects.get_or_create(name="vision team")[0]
     Group.objects.get_or_create(name="marketing analytics")

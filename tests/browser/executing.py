@@ -8,8 +8,20 @@ from asgiref.sync import sync_to_async
 
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
-from grid.labels import KEYS
-from grid.models import Environment, Execution, ExecutionLog, HardwareTier, LifecycleEntry, Project, User, Workspace
+from grid.labels import KEYS, NODE_POOL
+from grid.models import (
+    Environment,
+    Execution,
+    ExecutionLog,
+    HardwareTier,
+    Job,
+    JobRun,
+    LifecycleEntry,
+    Project,
+    StartUp,
+    User,
+    Workspace,
+)
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.dashboard.filling import slow_filling
@@ -20,7 +32,7 @@ GPU = {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"}
 
 
 def _team() -> None:
-    for model in (Execution, Workspace, Environment, HardwareTier, Project):
+    for model in (Execution, StartUp, JobRun, Job, Workspace, Environment, HardwareTier, Project):
         model.objects.all().delete()
     alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
     churn = Project.objects.start(id="churn", name="Customer churn", owner=alice)
@@ -119,6 +131,20 @@ async def count(stage: Stage) -> int:
 async def place_pod(stage: Stage, id: str, node: str = "", ready: bool = False, pool: str = "default-gpu") -> None:
     phase = "Running" if ready else "Pending"
     stage.cluster.put(PODS, _pod(id, minutes=1, node=node, phase=phase, ready=ready, requests=GPU))
+
+
+async def await_node(stage: Stage, id: str) -> None:
+    """Its pod asks for two cores of a pool whose nodes are full, cordoned or too small."""
+    for number, (cpu, cordoned) in enumerate((("4", False), ("4", False), ("64", True), ("1", False))):
+        name = f"fast-{number}"
+        stage.cluster.put(NODES, builders.node(name, pool="fast", cpu=cpu, unschedulable=cordoned))
+        asked = {"cpu": cpu}
+        stage.cluster.put(
+            PODS, builders.pod(f"on-{name}", node=name, phase="Running", namespace="other", requests=asked)
+        )
+    said = builders.condition("PodScheduled", "False", "Unschedulable", "0/4 nodes are available: 3 Insufficient cpu.")
+    spec = {"nodeSelector": {NODE_POOL: "fast"}}
+    stage.cluster.put(PODS, _pod(id, requests={"cpu": "2"}, spec=spec, conditions=[said]))
 
 
 async def tell(stage: Stage, id: str, name: str, reason: str, message: str, kind: str = "Normal") -> None:

@@ -1,12 +1,23 @@
-"""What a person would find wrong with a page at the first look, found by measuring it as the browser shows it."""
+"""What a person would find wrong with a page at the first look, found by measuring it as the browser shows it, and by axe."""
 
+import os
+from pathlib import Path
 from typing import cast
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import violations
 
 LEAST_TEXT = 12.0  # px
+LONGEST_WORD = 30  # letters; a longer one is none of a language, and has to be broken somewhere
+MOST_SHIFT = 0.05  # of the window's area times the way moved, added up; the Web Vitals call up to 0.1 good
+ON_SCREENS = pytest.mark.parametrize(
+    ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
+)
+WIDE_AND_PHONE = pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
 
-_SCRIPT = """() => {
+_FAULTS = """([LEAST, LONGEST]) => {
   const found = new Set();
   const beyond = document.documentElement.scrollWidth - innerWidth;
   if (beyond > 0) found.add(`wider than the window by ${beyond} px`);
@@ -19,6 +30,7 @@ _SCRIPT = """() => {
     if (parseFloat(style.fontSize) && parseFloat(style.fontSize) < LEAST) found.add(`${style.fontSize}: ${text.trim().slice(0, 40)}`);
     if (element.closest("pre, code, .mono, .log")) continue;
     for (const word of text.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      if (word[0].length > LONGEST) continue;
       const range = document.createRange();
       range.setStart(node, word.index);
       range.setEnd(node, word.index + word[0].length);
@@ -29,7 +41,47 @@ _SCRIPT = """() => {
   return [...found];
 }"""
 
+# What moved by itself since the page was loaded or looked at before; what somebody did a moment ago may move things.
+_SHIFTS = """() => new Promise((done) => {
+  new PerformanceObserver((list, observer) => {
+    observer.disconnect();
+    const shifts = list.getEntries().filter((one) => !one.hadRecentInput && one.startTime > (window.lookedAt || 0));
+    const moved = shifts.flatMap((one) => one.sources.map(({node}) => (node?.outerHTML || node?.textContent || "?").trim().slice(0, 80)));
+    done([shifts.reduce((sum, one) => sum + one.value, 0), [...new Set(moved)]]);
+  }).observe({type: "layout-shift", buffered: true});
+  setTimeout(() => done([0, []]), 50);  // nothing is told when there is nothing
+})"""
+
+
+def look_at(page: Page, name: str, *, part: str = "html", opened: bool = False) -> None:
+    """Fail when the page as it stands has a fault to the eye or for axe, which looks at the part that a selector names.
+
+    With `opened`, everything is looked at open that can be opened.
+    """
+    found = wrong_with(page, name, part=part, opened=opened)
+    assert not found, "\n".join(found)
+
+
+def wrong_with(page: Page, name: str, *, part: str = "html", opened: bool = False) -> list[str]:
+    """Return what `look_at` would fail for. A picture is kept in the folder that GRID_SCREENSHOTS names."""
+    expect(page.locator("h1").first).to_be_visible()
+    moved = shifts(page)
+    if opened:
+        page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
+    if folder := os.environ.get("GRID_SCREENSHOTS"):
+        width, dark = page.evaluate("[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]")
+        page.screenshot(path=Path(folder) / f"{name}-{width}-{'dark' if dark else 'light'}.png", full_page=True)
+    found = [f"{name}: {each}" for each in (*moved, *faults(page), *violations(page, part))]
+    page.evaluate("window.lookedAt = performance.now()")
+    return found
+
 
 def faults(page: Page) -> list[str]:
     """Return sentences: the page is wider than the window, a text is smaller than `LEAST_TEXT`, a word is broken inside."""
-    return cast(list[str], page.evaluate(_SCRIPT.replace("LEAST)", f"{LEAST_TEXT})")))
+    return cast(list[str], page.evaluate(_FAULTS, [LEAST_TEXT, LONGEST_WORD]))
+
+
+def shifts(page: Page) -> list[str]:
+    """Return a sentence when what was shown has moved by more than `MOST_SHIFT` since the page was loaded, or looked at before."""
+    value, moved = page.evaluate(_SHIFTS)
+    return [f"moved by {value:.3f}: {moved[:5]}"] if value > MOST_SHIFT else []

@@ -1,16 +1,14 @@
 """A cluster's page in a real browser: live, by keyboard, without a script, at every width and in both themes."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser import clustering
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 PATH = f"/executions/{clustering.ID}/"
@@ -82,6 +80,40 @@ def test_each_line_of_the_chart_has_its_colour(stage: StageProcess, visit: Visit
     assert strokes == 3, "one that is mostly red, green and blue each"
 
 
+def test_the_legend_tells_lines_apart_by_their_dashes(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH)
+    expect(page.locator(".u-legend .chart-line")).to_have_count(6)
+    drawn = page.locator(".u-legend tr:has(.chart-line)").evaluate_all(
+        "rows => rows.map((row) => ['.u-label', 'line'].map((part) => row.querySelector(part)))"
+        ".map(([label, line]) => [label.innerText, line.getAttribute('stroke-dasharray')])"
+    )
+    assert [label for label, _ in drawn] == ["ready", "wanted", "CPU", "memory", "CPU target", "memory target"]
+    assert len({dashes for _, dashes in drawn}) == len(drawn)
+
+
+def test_the_arrow_keys_move_through_the_chart_and_what_is_there_is_said(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH)
+    chart = page.get_by_role("application", name="Workers over time. The arrow keys move through time.")
+    chart.focus()
+    said = chart.locator("[aria-live]")
+    page.keyboard.press("ArrowLeft")
+    expect(said).to_have_text(re.compile(r"^\d\d:\d\d:\d\d UTC: ready \d+, wanted 16, CPU \d+ %, memory \d+ %"))
+    page.keyboard.press("Home")
+    expect(said).to_contain_text("ready 1, wanted 1,")
+    page.keyboard.press("ArrowRight")
+    second = said.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(said).not_to_have_text(second)
+    page.keyboard.press("ArrowLeft")
+    expect(said).to_have_text(second)
+    page.keyboard.press("Escape")
+    expect(said).to_have_text("")
+    page.keyboard.press("Tab")
+    expect(page.locator(".samples-table summary")).to_be_focused()
+
+
 def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
     """Left alone, an axis with one moment spans years."""
     stage.play(clustering.growing)
@@ -90,12 +122,9 @@ def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProce
 
     def only_the_last(route: Route) -> None:
         chart = route.fetch().json()
-        count = len(chart["times"])
-        alone = {
-            name: found[-1:] if isinstance(found, list) and len(found) == count else found
-            for name, found in chart.items()
-        }
-        route.fulfill(json=alone | {"events": []})
+        for line in chart["charts"]["workers"]["lines"].values():
+            line["values"] = line["values"][-1:]
+        route.fulfill(json=chart | {"times": chart["times"][-1:], "events": []})
 
     page.route("**/samples/", only_the_last)
     page.add_init_script(_KEEP_WHAT_IS_WRITTEN)
@@ -151,20 +180,14 @@ def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
 
 
 @pytest.mark.slow
+@WIDE_AND_PHONE
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str) -> None:
-    """At both widths in both themes. Pictures are kept where GRID_SCREENSHOTS says."""
+def test_no_state_of_a_cluster_has_a_fault_to_the_eye(
+    stage: StageProcess, visit: Visit, name: str, width: int, scheme: str
+) -> None:
     scene, path = PAGES[name]
     stage.play(scene)
-    page = visit("alice", path)
-    expect(page.locator("h1")).to_be_visible()
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            if page.locator("[data-samples]").count():
-                expect(page.locator(".uplot canvas")).to_be_visible()
-            if folder := os.environ.get("GRID_SCREENSHOTS"):
-                page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
-            assert violations(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page = visit("alice", path, width=width, scheme=scheme)
+    if page.locator("[data-chart]").count():
+        expect(page.locator(".uplot canvas")).to_be_visible()
+    look_at(page, f"cluster-{name}")

@@ -1,14 +1,13 @@
 """The configuration page in a real browser: by keyboard, with and without JavaScript, on a phone, in the dark."""
 
-import os
 import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
+from tests.browser.looks import ON_SCREENS, look_at
 from tests.browser.stage import StageProcess
 
 ADMIN = "ada-admin"
@@ -128,29 +127,22 @@ def test_somebody_who_is_faster_is_named_and_what_was_typed_stays(visit: Visit, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
+@ON_SCREENS
+def test_no_state_of_the_page_has_a_fault_to_the_eye(
+    visit: Visit, width: int, scheme: str, forgiven: list[str]
+) -> None:
     forgiven.append("400")
     page = visit(ADMIN, PAGE, width=width, scheme=scheme)
-
-    def look_at(name: str) -> None:
-        if folder := os.environ.get("GRID_SCREENSHOTS"):
-            page.screenshot(path=f"{folder}/configuration-{name}-{width}-{scheme}.png")
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        assert violations(page) == [], name
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-
-    look_at("page")
+    look_at(page, "configuration-page", opened=True)
     field(page, "Deploying timeout").fill("60")
     field(page, "Maximum executions per user").fill("0")
     field(page, "Maximum workers").fill("ten")
     press(page, "Review changes")
     expect(page.get_by_role("alert")).to_be_visible()
-    look_at("wrong")
+    look_at(page, "configuration-wrong", opened=True)
     field(page, "Maximum workers").fill("10")
     press(page, "Review changes")
     expect(lines(page)).to_have_count(3)
-    look_at("review")
+    look_at(page, "configuration-review", opened=True)
     page.goto(f"{PAGE}?q=limit&changed=on")
-    look_at("filtered")
+    look_at(page, "configuration-filtered", opened=True)

@@ -6,9 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import administering, demonstrating
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import faults
+from tests.browser.looks import ON_SCREENS, look_at
 from tests.browser.stage import StageProcess
 
 
@@ -26,20 +25,17 @@ def demonstration(stage: StageProcess) -> Iterator[None]:
 def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/demonstration/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Demonstration")
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    look_at(page, "demonstration")
     slider = page.get_by_label("Changes a second")
     slider.press("ArrowRight")
     expect(page.locator("output[for=slider-churn]")).to_have_text("21")
     page.get_by_role("button", name="Start The API server is stuck").click()
     expect(page.locator(".notice")).to_contain_text("Every live page says how far behind it is")
-    assert violations(page) == []
+    look_at(page, "demonstration-stuck")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 1024, 390])
+@ON_SCREENS
 def test_the_component_page_shows_each_part_as_it_should_be(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/components/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Components")
-    assert faults(page) == []
-    assert violations(page) == []
+    look_at(page, "components")

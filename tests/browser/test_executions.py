@@ -1,29 +1,17 @@
 """Launching and watching executions in a real browser: by keyboard, live, with the filter in the address."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, scenes
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import faults, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
-PAGES = {
-    "list": PATH,
-    "ended": "/executions/?show=ended",
-    "launch": "/launch/",
-    "running": "/executions/aaaa2222bb/",
-    "deploying": "/executions/bbbb3333cc/",
-    "preparing": "/executions/dddd5555ee/",
-    "failed": "/executions/ffff7777gg/",
-    "stop": "/executions/aaaa2222bb/stop/",
-}
 
 
 def rows(page: Page) -> list[str]:
@@ -51,7 +39,7 @@ def test_a_launch_by_keyboard_is_followed_to_running_without_a_reload(stage: Sta
     stage.play(executing.place_pod, id=id)
     expect(row).to_contain_text("Deploying")
     stage.play(executing.tell, id=id, name="up", reason="TriggeredScaleUp", message="0->1")
-    expect(page.locator("#timeline")).to_contain_text("A new node was asked for")
+    expect(page.locator("#timeline")).to_contain_text("New node requested")
     stage.play(scenes.put_node, name="gpu-1", pool="default-gpu", age_seconds=0)
     expect(page.locator("#timeline")).to_contain_text("The new node is ready")
     stage.play(executing.place_pod, id=id, node="gpu-1")
@@ -117,6 +105,34 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_view_is_saved_opened_made_the_default_and_deleted(
+    stage: StageProcess, visit: Visit, javascript: bool
+) -> None:
+    stage.play(executing.working_day)
+    page = visit("alice", f"{PATH}?kind=job", javascript=javascript)
+    menu = page.locator(".saved-views")
+    menu.locator("summary").click()
+    page.get_by_label("Save these filters, order and columns as").fill("My <b>jobs</b>")
+    menu.get_by_role("button", name="Save").click()
+    expect(page.locator(".notice")).to_have_text("Saved as “My <b>jobs</b>”.")
+    expect(menu.locator("summary")).to_have_text("Saved: My <b>jobs</b>")
+    page.goto(PATH)
+    menu.locator("summary").click()
+    menu.get_by_role("button", name="Make default view My").click()
+    page.get_by_role("link", name="Ended", exact=True).click()
+    page.get_by_role("link", name="Running and waiting").click()
+    expect(page).to_have_url(re.compile(r"/executions/\?kind=job$"))
+    menu.locator("summary").click()
+    menu.get_by_role("button", name="Delete My").click()
+    expect(page.locator(".notice")).to_contain_text("Deleted the view")
+    expect(menu.locator("summary")).to_have_text("Saved views")
+    page.goto(PATH)
+    expect(page).to_have_url(re.compile(r"/executions/$"))
+    if javascript:
+        follow(page)
+
+
 def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
     stage: StageProcess, visit: Visit
 ) -> None:
@@ -127,11 +143,9 @@ def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
         expect(plain.locator("#executions-paging")).to_contain_text(
             re.compile(r"Looked at \d of \d+ executions so far")
         )
+        assert faults(plain) == []
         page = visit("olga-operator", "/executions/?sort=-name")
-        assert violations(page) == []
-        if folder := os.environ.get("GRID_SCREENSHOTS"):
-            for shown in (plain, page):
-                shown.screenshot(path=Path(folder) / f"unfinished-{shown.viewport_size['width']}.png")  # type: ignore[index]
+        look_at(page, "executions-unfinished")
         follow(page)
         expect(page.locator("#executions-paging")).to_have_text(re.compile(r"^\s*\d+ executions, \d+ rows\s*$"))
         not_reloaded(page)
@@ -139,18 +153,3 @@ def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
         stage.play(executing.slow_lists, seconds=0)
     plain.get_by_role("link", name="Reload to see the whole list").click()
     expect(plain.locator("#executions-paging")).not_to_contain_text("so far")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str, scheme: str) -> None:
-    """Pictures are kept where GRID_SCREENSHOTS says."""
-    stage.play(executing.working_day)
-    for width in (1440, 390):
-        page = visit("alice", PAGES[name], width=width, scheme=scheme)
-        expect(page.locator("h1")).to_be_visible()
-        if folder := os.environ.get("GRID_SCREENSHOTS"):
-            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,12 +1,12 @@
 """The frame of all pages and what comes over them, in a real browser: the navigation, questions as dialogs, tables."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser import executing
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
+from tests.browser.looks import look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
@@ -37,7 +37,7 @@ def test_a_question_is_a_dialog_that_escape_closes_and_that_is_a_page_without_a_
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("It belongs to alice.")
     expect(dialog.get_by_role("link", name="Keep it running")).to_be_focused()
-    assert not violations(page)
+    look_at(page, "frame-question")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.locator("#head")).to_contain_text("Running")
@@ -55,13 +55,20 @@ def test_several_executions_are_selected_and_stopped_after_one_question(visit: V
     boxes = page.locator("#executions .select")
     wanted = boxes.count()
     assert wanted > 2
-    for number in range(wanted):
-        boxes.nth(number).check()
+    every = page.get_by_role("checkbox", name="Select all rows of this page")
+    every.check()
     expect(bar).to_contain_text(f"{wanted} selected")
-    assert not violations(page)
+    bar.get_by_role("button", name="Clear").click()
+    expect(bar).to_be_hidden()
+    boxes.first.check()
+    assert every.evaluate("box => box.indeterminate && !box.checked"), "some are selected"
+    bar.get_by_role("button", name="Select all").click()
+    expect(bar).to_contain_text(f"{wanted} selected")
+    expect(every).to_be_checked()
+    look_at(page, "frame-selected")
     bar.get_by_role("button", name="Stop").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
-    expect(page.locator(".notice")).to_contain_text("were asked to stop.")
+    expect(page.locator(".notice")).to_contain_text("are stopping.")
 
 
 def test_a_row_opens_to_its_whole_cause_and_stays_open_while_it_changes(visit: Visit, working: StageProcess) -> None:
@@ -87,13 +94,8 @@ def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: StageProc
         _height(rows.nth(each).evaluate("row => row.getBoundingClientRect().height")) for each in range(rows.count())
     )
     assert highest <= (96 if width == 390 else 44)
-    assert not _overflows(page)
 
 
 def _height(value: object) -> float:
     assert isinstance(value, int | float)
     return float(value)
-
-
-def _overflows(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

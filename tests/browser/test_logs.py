@@ -1,14 +1,11 @@
 """The log viewer in a real browser: following, earlier lines, search, choices that are remembered, and all of it without JavaScript."""
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, scenes
-from tests.browser.accessibility import violations
 from tests.browser.conftest import ANYTHING, Visit
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 POD = "workspace-aaaa2222bb"
@@ -66,8 +63,7 @@ def test_the_first_lines_appear_when_the_program_has_started(stage: StageProcess
     stage.play(executing.working_day)
     page = visit("alice", "/executions/dddd5555ee/?tab=log")
     expect(page.locator("#log .empty")).to_contain_text("Its program has not started yet.")
-    if folder := os.environ.get("GRID_SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / "log-waiting.png", full_page=True)
+    look_at(page, "log-waiting")
     stage.play(executing.write_log, name="workspace-dddd5555ee", lines=["hello"])
     stage.play(executing.place_pod, id="dddd5555ee", node="default-7f4k2", ready=True)
     expect(page.locator(".log-row")).to_have_text(["09:00:00.000 hello"])
@@ -147,19 +143,14 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@WIDE_AND_PHONE
 @pytest.mark.parametrize("name", ["one", "pod", "all"])
-def test_axe_finds_nothing(stage: StageProcess, visit: Visit, name: str, scheme: str) -> None:
-    """Pictures are kept where GRID_SCREENSHOTS says."""
+def test_no_log_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, name: str, width: int, scheme: str) -> None:
     paths = {"all": f"/executions/{clustering.ID}/?tab=log", "one": PATH, "pod": f"/pods/compute-grid/{POD}/?tab=log"}
     stage.play(clustering.growing if name == "all" else executing.working_day)
     stage.play(executing.write_log, name=POD, lines=COLOURFUL)
-    for width in (1440, 390):
-        page = visit("olga-operator", paths[name], width=width, scheme=scheme)
-        expect(page.locator(".log-row").last).to_be_visible()
-        page.get_by_role("searchbox", name="Search").fill("step 39")
-        expect(page.locator("#log-found")).to_contain_text("lines")
-        if folder := os.environ.get("GRID_SCREENSHOTS"):
-            page.screenshot(path=Path(folder) / f"log-{name}-{width}-{scheme}.png", full_page=True)
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page = visit("olga-operator", paths[name], width=width, scheme=scheme)
+    expect(page.locator(".log-row").last).to_be_visible()
+    page.get_by_role("searchbox", name="Search").fill("step 39")
+    expect(page.locator("#log-found")).to_contain_text("lines")
+    look_at(page, f"log-{name}")

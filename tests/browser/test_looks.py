@@ -1,21 +1,21 @@
 """Every page at three widths: nothing is wider than the window, no word is broken inside, no text is too small, and axe finds nothing."""
 
+import re
+
 import pytest
-from playwright.sync_api import expect
 
 from tests.browser import executing
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import faults
+from tests.browser.looks import ON_SCREENS, wrong_with
 from tests.browser.stage import StageProcess
 
-SCREENS = [(1440, "light"), (1024, "dark"), (390, "light")]
 PAGES = {
     "alice": [
         "/",
         "/executions/",
         "/executions/?show=ended",
+        "/queue/",
         "/workspaces/",
         "/launch/",
         "/launch/?kind=cluster",
@@ -29,7 +29,9 @@ PAGES = {
     "olga-operator": [
         "/",
         "/executions/",
+        "/queue/",
         "/infrastructure/",
+        "/startup/",
         "/executions/aaaa2222bb/?tab=events",
         "/executions/ffff7777gg/",
     ],
@@ -48,7 +50,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("person", PAGES)
-@pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "middle", "phone"])
+@ON_SCREENS
 def test_pages_look_as_they_should(
     stage: StageProcess, visit: Visit, forgiven: list[str], person: str, width: int, scheme: str
 ) -> None:
@@ -58,9 +60,28 @@ def test_pages_look_as_they_should(
     wrong = []
     for path in PAGES[person]:
         page.goto(path)
-        expect(page.locator("h1")).to_be_visible()
         if page.locator("#live").count():
             follow(page)
-        found = [*faults(page), *(f"{rule}: {elements}" for rule, elements in violations(page))]
-        wrong += [f"{path}: {each}" for each in found]
+        wrong += wrong_with(page, f"looks-{person}-{re.sub('[^a-z0-9]+', '-', path)}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_wrong_with_a_page_is_found(visit: Visit) -> None:
+    page = visit("alice", "/account/")
+    assert wrong_with(page, "account") == []
+    page.evaluate(
+        """() => {
+            const added = document.createElement("p");
+            added.innerHTML = "<small>tiny</small> <img src='data:,'> <b>unbreakable words</b>";
+            document.querySelector('main').prepend(added);
+            added.style.cssText = "height: 300px; min-width: 2000px";
+            added.children[0].style.fontSize = "9px";
+            added.children[2].style.cssText = "display: block; width: 1em; overflow-wrap: anywhere";
+        }"""
+    )
+    page.wait_for_function(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+    )
+    found = wrong_with(page, "account")
+    for each in ("wider than the window by", "9px: tiny", "broken inside a word: unbreakable", "image-alt", "moved by"):
+        assert any(each in one for one in found), (each, found)

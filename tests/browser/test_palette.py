@@ -1,14 +1,13 @@
 """The command palette and the keyboard shortcuts in a real browser: by keyboard alone, on a phone, and without JavaScript."""
 
-import os
 import re
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 
@@ -95,7 +94,6 @@ def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
     page = visit("olga-operator", "/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
-    assert violations(page, "#shortcuts") == []
     page.keyboard.press("Escape")
     for key, path in (("i", "/infrastructure/"), ("l", "/launch/"), ("e", "/executions/"), ("h", "/")):
         page.keyboard.press("g")
@@ -157,10 +155,8 @@ def test_a_lost_server_is_said(visit: Visit, stage: StageProcess, forgiven: list
     expect(page.locator("#palette-sentence")).to_have_text("The server does not answer. Type again to retry.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
-def test_it_is_accessible_and_fits(visit: Visit, width: int, scheme: str) -> None:
-    """Pictures are kept where GRID_SCREENSHOTS says."""
+@WIDE_AND_PHONE
+def test_it_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/executions/", width=width, scheme=scheme)
     looks = {"empty": "", "found": "de", "none": "no such thing"}
     for name, text in looks.items():
@@ -170,23 +166,14 @@ def test_it_is_accessible_and_fits(visit: Visit, width: int, scheme: str) -> Non
             with page.expect_response(lambda response: "options=1" in response.url):
                 page.keyboard.type(text)
             expect(page.locator("#palette-sentence")).to_contain_text(re.compile("result|Nothing"))
-        assert violations(page, "#palette") == [], name
+        look_at(page, f"palette-{name}", part="#palette")
         assert page.locator("#palette").evaluate("each => each.scrollWidth <= each.clientWidth"), name
-        picture(page, f"palette-{name}-{width}-{scheme}")
         page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.locator("#shortcuts")).to_be_visible()
-    assert violations(page, "#shortcuts") == []
-    picture(page, f"palette-shortcuts-{width}-{scheme}")
+    look_at(page, "palette-shortcuts", part="#shortcuts")
     page.goto("/palette/?q=e")
-    assert violations(page, "main") == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    picture(page, f"palette-page-{width}-{scheme}")
-
-
-def picture(page: Page, name: str) -> None:
-    if folder := os.environ.get("GRID_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/{name}.png")
+    look_at(page, "palette-page")
 
 
 def test_without_javascript_the_page_finds_as_well(visit: Visit) -> None:

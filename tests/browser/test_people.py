@@ -1,6 +1,5 @@
 """People in a real browser: invited by an admin, joined through a link, without JavaScript, on a phone, in the dark."""
 
-import os
 import re
 from urllib.parse import urlsplit
 
@@ -8,14 +7,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import administering
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import faults
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 ADMIN = "ada-admin"
 PASSWORD = "a long and new passphrase"
-SCREENS = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +21,11 @@ def catalogues(stage: StageProcess) -> None:
     stage.play(administering.people)
 
 
-def look_at(page: Page, name: str) -> None:
-    expect(page.locator("h1").first).to_be_visible()
-    if folder := os.environ.get("GRID_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/people-{name}-{page.evaluate('innerWidth')}.png", full_page=True)
-    assert [*faults(page), *violations(page)] == [], name
-
-
 def invite(page: Page) -> str:
     """Return the path of the link, whose origin is that of the settings."""
     page.get_by_label("Username").fill("nina")
-    page.get_by_label("Role").select_option("operator")
-    page.get_by_role("button", name="Make the account and a link").click()
+    page.get_by_label("Role", exact=True).select_option("operator")
+    page.get_by_role("button", name="Create the account and a link").click()
     return urlsplit(page.locator("#link").inner_text()).path
 
 
@@ -46,60 +36,62 @@ def set_password(page: Page) -> None:
     expect(page.locator(".notice-success")).to_have_text("Your password is set, and you are logged in.")
 
 
-@pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "phone"])
+@WIDE_AND_PHONE
 def test_an_invited_person_joins_once(visit: Visit, forgiven: list[str], width: int, scheme: str) -> None:
     page = visit(ADMIN, "/people/invite/", width=width, scheme=scheme)
-    look_at(page, "invite")
+    look_at(page, "people-invite")
     link = invite(page)
-    look_at(page, "link")
+    look_at(page, "people-link")
     guest = visit("", link, width=width, scheme=scheme)
     expect(guest.locator("h1")).to_have_text("Set your password")
     assert guest.url.endswith("/set-password/"), "the token is not in the address"
-    look_at(guest, "join")
+    look_at(guest, "people-join")
     set_password(guest)
     forgiven.append("410")
     guest.goto(link)
-    expect(guest.locator("h1")).to_have_text("This link does not work any more")
-    look_at(guest, "used")
+    expect(guest.locator("h1")).to_have_text("This link no longer works")
+    look_at(guest, "people-used")
 
 
 def test_an_invited_person_joins_without_a_script(visit: Visit) -> None:
     link = invite(visit(ADMIN, "/people/invite/", javascript=False))
-    set_password(visit("", link, javascript=False))
+    guest = visit("", link, javascript=False)
+    set_password(guest)
+    expect(guest.get_by_role("navigation", name="Main")).to_contain_text("nina")
 
 
-@pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "phone"])
+@WIDE_AND_PHONE
 def test_the_pages_of_people_look_as_they_should(visit: Visit, width: int, scheme: str) -> None:
     page = visit(ADMIN, "/people/", width=width, scheme=scheme)
-    look_at(page, "people")
+    look_at(page, "people-people")
     page.goto("/people/?state=deactivated")
-    look_at(page, "deactivated")
-    page.locator("table a").first.click()
-    look_at(page, "closed")
+    look_at(page, "people-deactivated")
+    page.locator("tbody a").first.click()
+    look_at(page, "people-closed")
     page.goto("/people/?text=alice")
-    page.locator("table a").first.click()
-    look_at(page, "person")
+    page.locator("tbody a").first.click()
+    look_at(page, "people-person")
     page.get_by_role("link", name="Deactivate").click()
     expect(page.get_by_role("dialog")).to_contain_text("They stay the owner of Customer churn")
-    look_at(page, "deactivate")
+    look_at(page, "people-deactivate")
     page.get_by_role("dialog").get_by_role("link", name="Keep active").click()
     expect(page).to_have_url(re.compile(r"/people/\d+/$"))
 
 
-@pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "phone"])
+@WIDE_AND_PHONE
 def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit, width: int, scheme: str) -> None:
     page = visit("alice", "/projects/", width=width, scheme=scheme)
-    look_at(page, "projects")
+    look_at(page, "people-projects")
     page.get_by_role("link", name="Customer churn").click()
-    look_at(page, "project")
+    look_at(page, "people-project")
     page.get_by_label("Username").fill("charlie")
-    page.get_by_role("form", name="Add a member").get_by_label("Role").select_option("viewer")
+    page.get_by_role("form", name="Add a member").get_by_label("Role", exact=True).select_option("viewer")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".notice-success")).to_have_text("charlie is a viewer now.")
     page.get_by_role("button", name="Make contributor of charlie").click()
     expect(page.locator(".notice-success")).to_have_text("charlie is a contributor now.")
-    look_at(page, "project-changed")
+    look_at(page, "people-project-changed")
     member = visit("charlie", "/projects/churn/", width=width, scheme=scheme)
-    look_at(member, "project-member")
+    look_at(member, "people-project-member")
     member.goto("/account/")
-    look_at(member, "account")
+    look_at(member, "people-account")

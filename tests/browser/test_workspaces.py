@@ -1,15 +1,12 @@
 """Stopping and resuming a workspace in a real browser: live at home, and without a script."""
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 TITLE = "Explore the churn of 2026"
@@ -67,18 +64,13 @@ def test_home_follows_it_live(stage: StageProcess, visit: Visit) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, scheme: str) -> None:
-    """Pictures are kept where GRID_SCREENSHOTS says."""
+@WIDE_AND_PHONE
+def test_no_page_of_a_workspace_has_a_fault_to_the_eye(
+    stage: StageProcess, visit: Visit, width: int, scheme: str
+) -> None:
     stage.play(executing.team)
-    own = f"/workspaces/{launch_and_stop(visit('alice', '/'))}/"
-    pages = {"home": "/", "workspaces": "/workspaces/", "workspace": own}
-    pages |= {name: f"{own}{name}/" for name in ("resume", "delete")}
-    for name, path in pages.items():
-        for width in (1440, 390):
-            page = visit("alice", path, width=width, scheme=scheme)
-            expect(page.locator("h1")).to_be_visible()
-            if folder := os.environ.get("GRID_SCREENSHOTS"):
-                page.screenshot(path=Path(folder) / f"workspaces-{name}-{width}-{scheme}.png", full_page=True)
-            assert violations(page) == [], name
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page = visit("alice", "/", width=width, scheme=scheme)
+    own = f"/workspaces/{launch_and_stop(page)}/"
+    for name in ("", "resume", "delete"):
+        page.goto(f"{own}{name}/" if name else own)
+        look_at(page, f"workspace-{name or 'own'}")

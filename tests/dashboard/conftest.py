@@ -43,6 +43,7 @@ def two_pools() -> Iterator[Runtime]:
     nodes = [decode(node(f"n-{pool}", pool=pool), Node) for pool in ("default", "default-gpu")]
     become(runtime.nodes, nodes)
     runtime.nodes.mark_synced(runtime.monotonic())
+    runtime.pods.mark_synced(runtime.monotonic())
     assert all(one.metadata.labels[NODE_POOL] for one in nodes)
     with using_runtime(runtime):
         yield runtime

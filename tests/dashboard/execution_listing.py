@@ -32,7 +32,7 @@ class Source:
     sees_all: bool
 
     def status(self, entry: Entry) -> tuple[StatusLine, str]:
-        return status_of(entry, self.explain(entry.pod) if entry.pod is not None else None)
+        return status_of(entry, self.explain(entry.pod) if entry.pod is not None else None, to_owner=True)
 
     def usage(self, entry: Entry) -> Usage | None:
         return self.usage_of(entry.pod.metadata.key) if entry.pod is not None else None

@@ -122,7 +122,7 @@ def test_a_page_for_admins_answers_them_with_what_it_is_asked_and_nobody_else(
     request.user = people.admin
     assert page(request, "small", verb="edit") == "ada-admin may edit small"
     request.user = people.operator
-    with pytest.raises(PermissionDenied, match=r"^This page is for admins\.$"):
+    with pytest.raises(PermissionDenied, match=r"^Only admins can see this page\.$"):
         page(request, "small", verb="edit")
 
 
@@ -192,4 +192,4 @@ def test_an_unknown_page_says_so_kindly(people: People, client: Client) -> None:
     client.force_login(people.owner)
     response = client.get("/nothing/")
     assert response.status_code == 404
-    assert b"There is nothing here" in response.content
+    assert b"Page not found" in response.content

@@ -69,7 +69,7 @@ def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
     page = log_in(people.operator).get("/account/").content.decode()
     assert "Operator: also stops and changes what others run" in page
     assert '<a href="/projects/churn/">Customer churn</a>' in page
-    assert '<td data-label="Role">Contributor</td>' in page
+    assert '<td class="l2">Contributor</td>' in page
     assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
 
 
@@ -91,7 +91,7 @@ def test_nobody_ends_the_session_of_somebody_else(people: People, role: str) -> 
     theirs = log_in(people.owner)
     mine = log_in(getattr(people, role))
     answer = mine.post("/account/sessions/end/", {"session": key_of(theirs)}, follow=True)
-    assert "That session had ended already." in answer.content.decode()
+    assert "That session had already ended." in answer.content.decode()
     mine.post("/account/sessions/end-others/")
     assert is_logged_in(theirs)
 

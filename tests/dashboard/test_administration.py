@@ -71,7 +71,7 @@ def test_an_environment_is_saved_unchanged_with_its_frameworks(admin: Client) ->
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("", "Say which frameworks a cluster of this environment can be made of."),
+        ("", "Say which frameworks a cluster of this environment can have."),
         ("dusk 1.0", "“dusk” is not a framework; there are dask, ray, spark."),
         ("dask", "“dask” does not name one version; write for example dask 2026.8.0."),
         ("dask 1.0 2.0", "does not name one version"),
@@ -138,7 +138,7 @@ def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Cl
         admin.post("/projects/churn/", {**values, "contributors": contributors, "version": version})
     older = AuditEntry.objects.order_by("pk")[0]
     answer = admin.post(f"/projects/churn/take-back/{older.pk}/", follow=True)
-    assert "is taken back" in answer.content.decode()
+    assert "is undone" in answer.content.decode()
     assert project.people()["contributors"] == ["charlie"]
 
 
@@ -166,7 +166,7 @@ def test_undoing_gives_no_role_to_who_has_the_name_of_somebody_before(admin: Cli
     User.objects.create(username="bob")
     removal = AuditEntry.objects.get()
     answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
-    assert "there is no account bob any more" in answer.content.decode()
+    assert "the account bob no longer exists" in answer.content.decode()
     assert project.people()["contributors"] == []
 
 
@@ -230,7 +230,7 @@ def test_owner_who_gives_a_project_away_stays_a_contributor(admin: Client, peopl
     entries = {"name": project.name, "owner": people.teammate.pk, "volume_size": "10Gi", "version": version}
     assert admin.post("/projects/churn/", entries).status_code == 302
     assert project.people() == {"owner": "bob", "contributors": ["alice"], "viewers": []}
-    assert "alice owned it before and is a contributor now" in admin.get("/projects/").content.decode()
+    assert "alice was the owner and is a contributor now" in admin.get("/projects/").content.decode()
 
 
 def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
@@ -242,7 +242,7 @@ def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
         "viewers": [people.owner.pk],
     }
     answer = admin.post("/projects/new/", entries)
-    assert answer.context["form"].errors["viewers"] == ["alice is to own it, and cannot be a viewer as well."]
+    assert answer.context["form"].errors["viewers"] == ["alice is the owner, and cannot be a viewer as well."]
 
 
 def test_what_was_saved_between_the_check_and_the_writing_is_not_overwritten(people: People) -> None:

@@ -105,7 +105,7 @@ def test_a_change_that_no_longer_fits_is_not_taken_back(admin: Client, tier: Har
     entry = AuditEntry.objects.get()
     HardwareTier.objects.filter(id="small").update(shared_memory="6Gi")
     answer = admin.post(f"/tiers/small/take-back/{entry.pk}/", follow=True)
-    assert "cannot be taken back" in answer.content.decode()
+    assert "cannot be undone" in answer.content.decode()
     tier.refresh_from_db()
     assert tier.memory == "8Gi"
 
@@ -169,13 +169,55 @@ def test_the_fit_is_told_for_what_is_being_typed(admin: Client) -> None:
     answer = admin.post("/tiers/new/", {**TIER, "cores": "64", "name": ""})
     assert answer.status_code == 400
     assert "it asks for 64 cores, but the largest node has 4" in answer.content.decode()
-    assert admin.get("/tiers/new/").context["fit"] is None
+    assert "Fill in the pool" in admin.get("/tiers/new/").content.decode()
 
 
-def test_nothing_is_said_of_the_fit_while_the_cluster_is_unknown(admin: Client, tier: HardwareTier) -> None:
+def test_while_the_cluster_is_unknown_the_form_says_that_nobody_knows_the_fit(
+    admin: Client, tier: HardwareTier
+) -> None:
     with using_runtime(new_runtime({LOCAL: FakeCluster()})):
-        assert admin.get("/tiers/small/").context["fit"] is None
-        assert admin.get("/tiers/").status_code == 200
+        assert "nodes are not known now" in admin.get("/tiers/small/").content.decode()
+        assert "How they fit their nodes" not in admin.get("/tiers/").content.decode()
+
+
+def test_the_check_follows_the_typing_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
+    fits = admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+    assert "2 places on its only node of the pool default when it is empty." in fits
+    assert "8 GiB of 16 GiB" in fits
+    unclear = admin.post("/tiers/new/check/", {**TIER, "cores": "lots"}).content.decode()
+    assert "Correct the fields of the machine" in unclear
+    assert HardwareTier.objects.get().cores == "1"
+    assert admin.post("/tiers/none/check/", TIER).status_code == 404
+
+
+def test_check_without_scripts_shows_the_form_again_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
+    answer = admin.post("/tiers/small/", {**TIER, "cores": "3", "check": "on"})
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert "1 place on its only node of the pool default" in text
+    assert "With 2 cores instead of 3" not in text  # a third less is another tier
+    assert HardwareTier.objects.get().cores == "1"
+
+
+def test_a_running_execution_that_would_find_no_place_again_is_counted(
+    admin: Client, tier: HardwareTier, people: People
+) -> None:
+    make_execution(people.owner, make_project(people.owner), tier=tier)
+    said = "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."
+    assert said in admin.post("/tiers/small/check/", {**TIER, "cores": "64"}).content.decode()
+    assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+
+
+def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) -> None:
+    make_tier("twin", cores="1", memory="4Gi", cost_per_hour="0.5")
+    make_tier("whale", cores="64")
+    make_tier("old", cores="64", is_archived=True)
+    answer = admin.get("/tiers/")
+    found = {tier.pk: check for tier, check in answer.context["checks"]}
+    assert found.keys() == {"small", "twin", "whale"}
+    assert (found["whale"].fits, found["whale"].places) == ("too large for its nodes", "")
+    assert (found["small"].fits, found["small"].places) == ("fits", "4")
+    assert found["twin"].overlap == "Small gives at least as much, for free."
 
 
 @pytest.mark.parametrize(
@@ -237,13 +279,13 @@ def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: P
         make_execution(user, project, tier=tier)
     make_workspace(people.owner, project, tier=tier)
     question = admin.get("/tiers/busy/archive/").content.decode()
-    assert "3 executions of 2 people use it now and will go on" in question
-    assert "1 workspace was launched with it: whoever resumes one has to choose another." in question
+    assert "3 executions of 2 people use it now and continue" in question
+    assert "1 workspace was launched with it: resuming one then needs another choice." in question
     assert "It is the default tier" in question
-    assert "Its 2 members can launch nothing in it." in admin.get("/projects/churn/archive/").content.decode()
+    assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
     assert "1 workspace of it cannot be resumed until it is restored." in admin.get("/projects/churn/archive/").text
     unused = make_environment("unused", name="Unused <b>")
-    assert "Nothing that runs or waits uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
+    assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
     assert not HardwareTier.objects.filter(is_archived=True).exists()
 
 

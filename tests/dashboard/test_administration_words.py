@@ -9,7 +9,8 @@ import pytest
 
 from dashboard.viewmodels.administration import FieldChange, amount, history_lines, number, pool_words, tier_words
 from dashboard.viewmodels.prices import price_words
-from grid.diagnosis.tierfit import PoolOffer
+from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
+from grid.kube.objects import Metadata, Node, NodeStatus
 from tests.support.builders import MOMENT
 
 
@@ -43,32 +44,31 @@ class Entry:
 
 
 def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
-    words = tier_words(Tier(gpus=2, shared_memory="2Gi"), None)
+    words = tier_words(Tier(gpus=2, shared_memory="2Gi"))
     assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
     assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
-    assert words.fit is None
     assert words.kinds == ""
-    assert tier_words(Tier(kinds=("job", "cluster", "dask")), None).kinds == "jobs, clusters, Dask clusters"
+    assert tier_words(Tier(kinds=("job", "cluster", "dask"))).kinds == "jobs, clusters, Dask clusters"
 
 
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
         ({}, "same as request; 10 GiB of disk"),
-        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has it to spare; 10 GiB of disk"),
-        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has it to spare; 10 GiB of disk"),
+        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has room; 10 GiB of disk"),
+        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
         (
             {"effective_cores_limit": "7", "effective_memory_limit": "16Gi"},
-            "up to 7 cores and 16 GiB, if the node has it to spare; 10 GiB of disk",
+            "up to 7 cores and 16 GiB, if the node has room; 10 GiB of disk",
         ),
     ],
 )
 def test_what_a_tier_may_use_is_a_sentence(changed: dict[str, Any], sentence: str) -> None:
-    assert tier_words(replace(Tier(), **changed), None).limits == sentence
+    assert tier_words(replace(Tier(), **changed)).limits == sentence
 
 
 def test_a_stored_quantity_that_cannot_be_read_spoils_only_its_own_words() -> None:
-    words = tier_words(Tier(cores="many"), None)
+    words = tier_words(Tier(cores="many"))
     assert (words.cores, words.memory, words.per_core) == ("many", "14 GiB", "")
 
 
@@ -97,7 +97,10 @@ def test_a_price_names_no_currency(cost: str, words: str) -> None:
     ],
 )
 def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum: int, words: str) -> None:
-    [pool] = pool_words({"p": PoolOffer("p", tuple(nodes), maximum)})
+    tally = ShapeTally()
+    for allocatable in nodes:
+        tally.count(Node(metadata=Metadata(name="n"), status=NodeStatus(allocatable=allocatable)), {})
+    [pool] = pool_words([PoolShapes("p", tally.shapes(), maximum)])
     assert pool.size == words
 
 

@@ -113,9 +113,11 @@ def test_the_chart_gets_samples_targets_and_events_with_their_causes(people: Peo
         message="New size: 3; reason: cpu resource utilization (percentage of request) above target",
     )  # fmt: skip
     values = client_of(people.teammate).get(f"/executions/{running.pk}/samples/").json()
-    assert values["wanted"] == [1, 1, 1, 3, 3]
-    assert values["cpu"] == [60] * 5
-    assert (values["targetCpu"], values["targetMemory"]) == (80, 80)
+    lines = {name: line["values"] for name, line in values["charts"]["workers"]["lines"].items()}
+    assert list(lines) == ["ready", "wanted", "cpu", "memory", "cpu-target", "memory-target"]
+    assert lines["wanted"] == [1, 1, 1, 3, 3]
+    assert lines["cpu"] == [60] * 5
+    assert lines["cpu-target"] == lines["memory-target"] == [80] * 5
     (event,) = values["events"]
     assert event["grows"]
     assert event["words"] == "Grows from 1 to 3 workers: CPU use is above its target."
@@ -173,7 +175,7 @@ def test_a_head_that_does_not_run_yet_is_not_restarted(people: People, running: 
     Execution.objects.filter(pk=running.pk).update(state=State.DEPLOYING)
     answer = client_of(people.owner).post(f"/executions/{running.pk}/restart-head/")
     assert answer.status_code == 422
-    assert "does not run yet" in answer.content.decode()
+    assert "is not running yet" in answer.content.decode()
 
 
 def test_what_is_no_cluster_has_no_samples_and_no_workers_to_change(people: People, running: Execution) -> None:
@@ -289,7 +291,7 @@ def test_an_ended_cluster_keeps_its_chart_and_its_cost(
     fill(runtime, cluster)
     read_executions(runtime)
     page = text(people.owner, running)
-    assert "There are no workers any more." in page
+    assert "There are no workers: the cluster has ended." in page
     assert "data-final" in page
     assert "Change workers" not in page
     assert "$1.00" in page, "two hours of a head at 0.10 and of one worker at 0.40"

@@ -12,27 +12,28 @@ from dashboard.viewmodels.cluster_estimate import (
     Estimate,
     Machine,
     estimate,
-    nodes_needed,
     nodes_of,
-    per_node,
 )
 from dashboard.viewmodels.launch import Slots, slots
-from grid.diagnosis.requests import Amounts
-from grid.diagnosis.tierfit import PoolOffer, TierSize
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, Pools, nodes_needed, places
+from grid.diagnosis.resources import resource_amounts
+from grid.kube.objects import Taint
 
 GIB = 2**30
-NODE = {"cpu": "8", "memory": "32Gi"}
+NODE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
+GPU = "nvidia.com/gpu"
 ROOM = slots(used=1, queued=0, maximum=25)
 
 
 def machine(
     cores: str = "1", memory: str = "4Gi", *, pool: str = "default", gpus: int = 0, price: str = "0.05"
 ) -> Machine:
-    return Machine("Small", TierSize(pool, cores, memory, gpus, "nvidia.com/gpu"), Decimal(price))
+    requests = resource_amounts({"cpu": cores, "memory": memory, "pods": "1", **({GPU: str(gpus)} if gpus else {})})
+    return Machine(PodPlan(f"{cores} and {memory}", pool, requests), Decimal(price))
 
 
-def pools(nodes: int = 2, maximum: int = 5, **node: str) -> dict[str, PoolOffer]:
-    return {"default": PoolOffer("default", ({**NODE, **node},) * nodes, maximum)}
+def pools(nodes: int = 2, maximum: int = 5, *taints: Taint) -> dict[str, LaunchPool]:
+    return {"default": LaunchPool("default", (AlikeNodes({}, NODE, nodes, taints),) if nodes else (), maximum)}
 
 
 def told(
@@ -41,11 +42,11 @@ def told(
     minimum: int = 1,
     maximum: int = 5,
     room: Slots = ROOM,
-    offers: dict[str, PoolOffer] | None = None,
+    known: Pools | None = None,
     companion: Machine | None = None,
 ) -> Estimate:
     plan = ClusterPlan(machine(), worker, minimum, maximum, companion)
-    return estimate(plan, room, pools() if offers is None else offers)
+    return estimate(plan, room, pools() if known is None else known)
 
 
 def amounts_of(shown: Estimate) -> dict[str, tuple[str, ...]]:
@@ -93,17 +94,17 @@ def test_what_one_may_launch_nothing_with_is_told_apart_from_too_few_slots() -> 
 def test_a_tier_without_a_place_left_is_said() -> None:
     full, small, unlimited = replace(machine(), places=4, running=3), replace(machine(), places=1), machine("2")
     pair = estimate(ClusterPlan(unlimited, full, 1, 5, companion=full), ROOM, None)
-    assert "wait: This takes 2 places on the tier Small, which runs at most 4 at once and 3 now" in sentences(pair)
+    assert "wait: This takes 2 places on the tier 1 and 4Gi, which runs at most 4 at once and 3 now" in sentences(pair)
     assert "places on" not in sentences(estimate(ClusterPlan(unlimited, full, 1, 5), ROOM, None))
     never = estimate(ClusterPlan(small, small, 1, 5, companion=small), ROOM, None)
-    assert "problem: This takes 2 places on the tier Small, which runs at most 1 at once." in sentences(never)
+    assert "problem: This takes 2 places on the tier 1 and 4Gi, which runs at most 1 at once." in sentences(never)
 
 
 def test_head_and_workers_on_one_tier_take_one_place() -> None:
     small = replace(machine(), places=1)
     assert "place" not in sentences(estimate(ClusterPlan(small, small, 1, 5), ROOM, None))
     taken = replace(small, running=1)
-    assert "wait: This takes 1 place on the tier Small" in sentences(
+    assert "wait: This takes 1 place on the tier 1 and 4Gi" in sentences(
         estimate(ClusterPlan(taken, taken, 1, 5), ROOM, None)
     )
 
@@ -112,23 +113,33 @@ def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:
     assert "takes 2 workers; 1 core and 4 GiB of memory of it stay unused." in sentences(told(machine("3500m", "14Gi")))
     assert "takes 8 workers, with nothing left over." in sentences(told(machine()))
     stranded = sentences(told(machine("1", "28Gi")))
-    assert "wait: A node of the pool default (8 cores and 32 GiB of memory) takes 1 worker; 7 cores" in stranded
+    assert (
+        "wait: A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 1 worker; 7 cores"
+        in stranded
+    )
     assert "Another tier may use it better." in stranded
 
 
 def test_a_worker_that_fits_no_node_is_a_problem_and_its_nodes_are_not_known() -> None:
     shown = told(machine("9"))
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
-    assert "it asks for 9 cores, but the largest node has 8. Choose a smaller tier for the worker." in sentences(shown)
+    never = "9 and 4Gi asks for 9 cores where the largest node offers 8 in the pool default, after the overhead of every node."
+    assert f"problem: {never} Choose another tier for the worker." in sentences(shown)
+
+
+def test_nodes_behind_a_taint_take_no_worker() -> None:
+    shown = told(machine(), known=pools(2, 5, Taint(key="team", value="x", effect="NoSchedule")))
+    assert amounts_of(shown)["Nodes"] == ("not known", "not known")
+    assert "is kept free by the taint team=x:NoSchedule" in sentences(shown)
 
 
 def test_a_head_that_fits_no_node_is_said_as_well() -> None:
     plan = ClusterPlan(machine("64"), machine(), 1, 2)
-    assert "Choose a smaller tier for the head." in sentences(estimate(plan, ROOM, pools()))
+    assert "Choose another tier for the head." in sentences(estimate(plan, ROOM, pools()))
 
 
 @pytest.mark.parametrize(
-    ("offers", "maximum", "sentence"),
+    ("known", "maximum", "sentence"),
     [
         (pools(2, 5), 5, "ok: The pool default has 2 nodes, and up to 3 more may be started."),
         (pools(1, 1), 5, "ok: The pool default has 1 node, and no more may be started."),
@@ -143,8 +154,8 @@ def test_a_head_that_fits_no_node_is_said_as_well() -> None:
         ({}, 5, "problem: The pool default has no node, and none may be started."),
     ],
 )
-def test_what_the_pool_can_do_is_said(offers: dict[str, PoolOffer], maximum: int, sentence: str) -> None:
-    assert sentence in sentences(told(machine(), maximum=maximum, offers=offers))
+def test_what_the_pool_can_do_is_said(known: Pools, maximum: int, sentence: str) -> None:
+    assert sentence in sentences(told(machine(), maximum=maximum, known=known))
 
 
 def test_nodes_that_must_start_first_are_a_wait_and_too_few_for_the_minimum_a_problem() -> None:
@@ -154,7 +165,7 @@ def test_nodes_that_must_start_first_are_a_wait_and_too_few_for_the_minimum_a_pr
 
 
 def test_each_pool_is_counted_for_itself() -> None:
-    gpu = {"default-gpu": PoolOffer("default-gpu", ({**NODE, "nvidia.com/gpu": "1"},), 2)}
+    gpu = {"default-gpu": LaunchPool("default-gpu", (AlikeNodes({}, {**NODE, GPU: 1}),), 2)}
     worker = machine("3", "12Gi", pool="default-gpu", gpus=1)
     plan = ClusterPlan(machine(), worker, 1, 2)
     assert nodes_of(plan, 2, pools() | gpu) == {"default-gpu": 2, "default": 1}
@@ -165,8 +176,8 @@ def test_each_pool_is_counted_for_itself() -> None:
 
 def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
     worker = machine(pool="default-gpu", gpus=1)
-    offers = pools() | {"default-gpu": PoolOffer("default-gpu", (), 2)}
-    assert amounts_of(told(worker, offers=offers))["Nodes"] == ("1 and more", "1 and more")
+    known = pools() | {"default-gpu": LaunchPool("default-gpu", (), 2)}
+    assert amounts_of(told(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
 
 
 def test_nothing_is_said_of_nodes_while_the_cluster_is_not_known() -> None:
@@ -176,31 +187,38 @@ def test_nothing_is_said_of_nodes_while_the_cluster_is_not_known() -> None:
 
 
 def test_a_size_that_cannot_be_read_breaks_nothing() -> None:
-    assert amounts_of(told(machine("lots", "")))["Nodes"] == ("1", "5")  # counted as one on each node
+    assert amounts_of(told(machine("lots", "")))["Nodes"] == ("1", "1")
 
 
 def test_thousands_of_workers_are_counted_at_once() -> None:
     assert nodes_of(ClusterPlan(machine(), machine(), 1, 10**9), 10**9, pools()) == {"default": 10**9 // 8 + 1}
 
 
-sizes = st.builds(Amounts, st.integers(1, 10), st.integers(1, 10), st.integers(0, 2))
+sizes = st.tuples(st.integers(1, 10), st.integers(1, 10), st.integers(0, 2))
+
+
+def room(cpu: int, memory: int, gpus: int) -> dict[str, int]:
+    return {"cpu": cpu, "memory": memory, "example.com/gpu": gpus}
 
 
 @given(
-    st.lists(st.tuples(sizes, st.integers(0, 12)), max_size=4),
-    st.builds(Amounts, *[st.integers(4, 20)] * 2, st.integers(0, 4)),
+    st.lists(st.tuples(sizes, st.integers(1, 12)), max_size=4), st.tuples(*[st.integers(4, 20)] * 2, st.integers(0, 4))
 )
-def test_counting_in_groups_equals_placing_one_by_one(pods: list[tuple[Amounts, int]], node: Amounts) -> None:
-    opened: list[Amounts] = []
+def test_counting_in_groups_equals_placing_one_by_one(
+    pods: list[tuple[tuple[int, int, int], int]], size: tuple[int, int, int]
+) -> None:
+    pods.sort(key=lambda one: (one[0][2], *one[0][:2]), reverse=True)
+    pool = LaunchPool("default", (AlikeNodes({}, room(*size)),))
+    counted = nodes_needed([PodPlan("T", "default", room(*asked), count=count) for asked, count in pods], pool)
+    opened: list[dict[str, int]] = []
     for asked, count in pods:
         for _ in range(count):
-            if not per_node(asked, node):
-                assert nodes_needed(pods, node) is None
+            if not places(room(*asked), room(*size)):
+                assert counted is None
                 return
-            place = next((at for at, free in enumerate(opened) if per_node(asked, free)), None)
-            if place is None:
-                opened.append(node)
-                place = -1
-            free = opened[place]
-            opened[place] = Amounts(free.cpu - asked.cpu, free.memory - asked.memory, free.gpus - asked.gpus)
-    assert nodes_needed(pods, node) == len(opened)
+            free = next((one for one in opened if places(room(*asked), one)), None)
+            if free is None:
+                opened.append(free := room(*size))
+            for name, amount in room(*asked).items():
+                free[name] -= amount
+    assert counted == len(opened)

@@ -24,11 +24,11 @@ def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
     )
     record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
     html = [render_fragment(one, now=NOW) for one in timeline(record, [*events, other], [], assigned_node="")]
-    assert sum("A new node was asked for" in one for one in html) == 2
+    assert sum("New node requested" in one for one in html) == 2
     assert sum("3 pods" in one for one in html) == 1
     assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
     alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
-    assert sum("A new node was asked for" in render_fragment(one, now=NOW) for one in alone) == 3
+    assert sum("New node requested" in render_fragment(one, now=NOW) for one in alone) == 3
 
 
 def happened(name: str, about: RawObject, reason: str, message: str, **fields: Any) -> Event:
@@ -43,7 +43,7 @@ def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_
         for reason, kind in (("Scheduled", "Normal"), ("Pulled", "Normal"), ("FailedMount", "Warning"))
     ]
     html = [render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node="")]
-    for headline in ("A node was found", "Image pulled"):
+    for headline in ("Scheduled on a node", "Image pulled"):
         (line,) = [one for one in html if headline in one]
         assert "3 pods" in line
         assert pods[0]["metadata"]["name"] not in line
@@ -65,9 +65,9 @@ def test_a_metric_that_cannot_be_read_is_told_once() -> None:
     unread = happened("unread", scaler, "FailedGetResourceMetric", "no metrics returned", kind="Warning")
     echo = happened("echo", scaler, "FailedComputeMetricsReplicas", "invalid metrics: no metrics", kind="Warning")
     html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [unread, echo], [], assigned_node=""))
-    assert ("could not be measured" in html, "could not be worked out" in html) == (True, False)
+    assert ("could not be measured" in html, "could not be computed" in html) == (True, False)
     html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [echo], [], assigned_node=""))
-    assert "could not be worked out" in html
+    assert "could not be computed" in html
 
 
 def test_what_we_saw_ourselves_is_told_at_once_and_what_kubernetes_said_is_folded() -> None:

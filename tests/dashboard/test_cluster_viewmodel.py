@@ -187,14 +187,14 @@ def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: 
 def test_while_workers_end_the_autoscalers_maximum_is_not_told_as_the_clusters() -> None:
     limited = [condition("ScalingLimited", "True", "TooManyReplicas", "its own words")]
     (line,) = shown(clustering.RECORD, autoscaler("c", maximum=3, conditions=limited)).conditions
-    assert line.status.word.endswith("when workers that are ending are gone: until then they hold their slots.")
+    assert line.status.word.endswith("when the ending workers are gone; until then they hold their slots.")
 
 
 def test_the_number_of_workers_is_not_called_right_while_tasks_wait() -> None:
     steady = autoscaler("c", conditions=[condition("AbleToScale", "True", "ReadyForNewScale", "its own words")])
     (waits,) = shown(replace(clustering.RECORD, pending_tasks=18), steady).conditions
     (rests,) = shown(replace(clustering.RECORD, pending_tasks=0), steady).conditions
-    assert waits.status.word == "It can change the number of workers; the last measurement called for no other."
+    assert waits.status.word == "It can change the number of workers; the last measurement asked for no change."
     assert rests.status.word == "The number of workers is right for the load."
     assert waits.reason == rests.reason == "ReadyForNewScale"
 
@@ -207,7 +207,7 @@ def test_the_autoscalers_present_is_one_sentence() -> None:
     assert shown(clustering.RECORD, autoscaler("c", current=3, desired=5)).now == "It grows from 3 to 5 workers."
     assert shown(clustering.RECORD, autoscaler("c", current=5, desired=1)).now == "It shrinks from 5 to 1 worker."
     assert shown(clustering.RECORD, autoscaler("c", current=2, desired=2)).now == "It keeps 2 workers."
-    assert shown(clustering.RECORD, autoscaler("c", desired=0)).now == "It has not worked out a number yet."
+    assert shown(clustering.RECORD, autoscaler("c", desired=0)).now == "It has not computed a number yet."
 
 
 def test_how_the_number_is_chosen_is_said() -> None:
@@ -341,7 +341,7 @@ def test_without_samples_there_is_an_empty_chart_and_table() -> None:
 def test_what_a_restart_loses_is_said_for_each_framework(framework: str) -> None:
     lost = lost_by_restart(framework)
     assert len(lost) > 1
-    assert "stay" in lost[-1]
+    assert lost[-1].endswith("its history are kept.")
 
 
 def test_a_head_that_is_up_is_needed_to_open_it_and_workers_are_not() -> None:

@@ -70,7 +70,7 @@ def test_a_review_says_what_a_change_does_at_once(admin: Client, people: People)
     make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
     page = text_of(send(admin, **{TIMEOUT: "60", AUDIT: "0"}))
     assert "1 execution would end now: 1 of alice." in page
-    assert "Nothing is deleted. What was deleted before does not come back." in page
+    assert "Nothing is deleted now. Earlier deletions are not undone." in page
 
 
 def test_one_wrong_value_among_right_ones_is_said_at_its_field_and_nothing_is_saved(admin: Client) -> None:
@@ -151,7 +151,7 @@ def test_a_contradiction_is_said_at_the_fields_that_make_it(admin: Client) -> No
 
 def test_a_form_without_a_change_says_so(admin: Client) -> None:
     answer = admin.post(PAGE, {"base": "{}", "do": "review", SLOTS: "25", QUEUE: "1000"}, follow=True)
-    assert "Nothing differs from what is stored." in text_of(answer)
+    assert "Nothing was changed." in text_of(answer)
 
 
 def test_of_two_admins_the_slower_is_told_who_changed_what_and_when(admin: Client, people: People) -> None:
@@ -163,7 +163,7 @@ def test_of_two_admins_the_slower_is_told_who_changed_what_and_when(admin: Clien
     assert answer.status_code == 409
     sentence = f"bob-admin changed this to 700 executions on {at:%Y-%m-%d at %H:%M:%S} UTC."
     assert [row.key for row in answer.context["wrong"]] == [QUEUE]
-    assert sentence in text_of(answer) and "somebody else changed this setting meanwhile" in text_of(answer)
+    assert sentence in text_of(answer) and "somebody else changed this setting in the meantime" in text_of(answer)
     assert centralconfig.overrides() == {QUEUE: "700"}
 
     # What was typed is kept, and saved when it is reviewed once more, against what is stored now.
@@ -254,7 +254,7 @@ def test_the_contents_count_the_changed_settings_of_each_section(admin: Client, 
         change(key, text, actor=people.admin)
     sections = admin.get(PAGE).context["sections"]
     counts = {section.short_title: section.changed for section in sections if section.changed}
-    assert counts == {"Slots and queue": 2, "What is kept": 1}
+    assert counts == {"Slots and queue": 2, "Retention": 1}
 
 
 def test_the_review_looks_as_stored(admin: Client, people: People) -> None:

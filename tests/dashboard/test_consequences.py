@@ -24,7 +24,7 @@ from tests.support.settings import change
 from tests.test_query_plans import scans
 
 HOUR = 3600
-STAYS = "What runs goes on; nothing new of theirs starts."
+STAYS = "Their running executions continue; new ones wait."
 STUCK = "2 queued launches need more slots than that and cannot start."
 
 
@@ -56,9 +56,7 @@ def test_what_is_exactly_as_old_as_the_limit_goes_on() -> None:
 
 @pytest.mark.parametrize("seconds", [HOUR, HOUR + 1])
 def test_a_longer_limit_ends_nothing(seconds: int) -> None:
-    assert time_limit(seconds) == Consequence(
-        "No execution ends now; those that the limit holds for get the longer time."
-    )
+    assert time_limit(seconds) == Consequence("No execution ends now; those under the limit get the longer time.")
 
 
 def test_of_many_people_the_first_five_are_named() -> None:
@@ -92,11 +90,11 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
 @pytest.mark.parametrize(
     ("waiting", "limit", "sentence"),
     [
-        (0, 10, "Nothing waits now; there is room for 10 more."),
+        (0, 10, "The queue is empty; there is room for 10 more."),
         (1, 10, "1 launch waits now; there is room for 9 more."),
-        (12, 10, "12 launches wait now; what waits stays. Launches that would have to wait are refused."),
-        (10, 10, "10 launches wait now; what waits stays. Launches that would have to wait are refused."),
-        (0, 0, "Nothing waits now. Launches that would have to wait are refused."),
+        (12, 10, "12 launches wait now; queued ones stay. Launches that would have to wait are refused."),
+        (10, 10, "10 launches wait now; queued ones stay. Launches that would have to wait are refused."),
+        (0, 0, "The queue is empty. Launches that would have to wait are refused."),
     ],
 )
 def test_a_limit_of_the_queue_is_compared_with_its_length(waiting: int, limit: int, sentence: str) -> None:
@@ -106,7 +104,7 @@ def test_a_limit_of_the_queue_is_compared_with_its_length(waiting: int, limit: i
 def test_locks_of_logins_that_begin_and_end_are_named() -> None:
     assert consequences.login_locks(["a", "b"], ["b"]) == Consequence("1 login would be unlocked now: a.")
     assert consequences.login_locks([], ["a", "b"]) == Consequence("2 logins would be locked now: a and b.", True)
-    assert consequences.login_locks(["a"], ["a"]) == Consequence("No login is locked or unlocked by it now.")
+    assert consequences.login_locks(["a"], ["a"]) == Consequence("It locks or unlocks no login now.")
 
 
 @pytest.mark.parametrize(
@@ -115,9 +113,9 @@ def test_locks_of_logins_that_begin_and_end_are_named() -> None:
         (7, 30, 90, "7 logs would be deleted within the hour."),
         (7, 30, 0, "7 logs would be deleted within the hour."),
         (101, 30, 90, "More than 100 logs would be deleted within the hour."),
-        (0, 30, 90, "Nothing is that old yet."),
-        (7, 90, 30, "Nothing is deleted. What was deleted before does not come back."),
-        (7, 0, 30, "Nothing is deleted. What was deleted before does not come back."),
+        (0, 30, 90, "Nothing is old enough yet."),
+        (7, 90, 30, "Nothing is deleted now. Earlier deletions are not undone."),
+        (7, 0, 30, "Nothing is deleted now. Earlier deletions are not undone."),
     ],
 )
 def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, before: int, sentence: str) -> None:
@@ -187,7 +185,7 @@ def test_slots_are_summed_by_person_and_a_cluster_waits_with_what_it_is_attached
     make_execution(people.owner, project, state=State.QUEUED, slots=4, attached_to=first)
     said = effect(centralconfig.MAXIMUM_EXECUTIONS_PER_USER, "4")
     assert "alice (5 slots)" in said and "1 queued launch needs more slots" in said
-    assert effect(centralconfig.GLOBAL_QUEUE_LIMIT, "1").startswith("1 launch waits now; what waits stays.")
+    assert effect(centralconfig.GLOBAL_QUEUE_LIMIT, "1").startswith("1 launch waits now; queued ones stay.")
 
 
 def test_sessions_that_would_end_are_counted_by_last_use_and_by_login(effect: Effect, admin: Any) -> None:
@@ -223,7 +221,7 @@ def test_rows_older_than_a_shorter_retention_are_counted(effect: Effect, people:
         centralconfig.AUDIT_RETENTION: "record",
     }.items():
         assert effect(setting, "10") == f"1 {noun} would be deleted within the hour."
-        assert effect(setting, "30") == "Nothing is that old yet."
+        assert effect(setting, "30") == "Nothing is old enough yet."
 
 
 def test_rows_are_counted_up_to_a_limit(effect: Effect, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,5 +242,5 @@ def test_a_limit_of_workers_concerns_the_clusters_of_frameworks_that_follow_it(e
     change(of_dask.key, "50", actor=people.admin)
     assert (
         effect(most, "3")
-        == "Holds for new and resized clusters; no running one may grow beyond it. Dask has its own value."
+        == "Applies to new and resized clusters; no running one may grow beyond it. Dask has its own value."
     )

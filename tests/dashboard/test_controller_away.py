@@ -13,7 +13,7 @@ from tests.support.cluster import FakeCluster
 from tests.support.runtime import ask_for_lease, renew_lease
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SENTENCE = "Nothing is started, stopped or scaled since 09:00:00 UTC; programs that run go on."
+SENTENCE = "Nothing is started, stopped or scaled since 09:00:00 UTC; running programs continue."
 
 
 @pytest.fixture

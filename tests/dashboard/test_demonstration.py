@@ -124,7 +124,7 @@ async def test_whether_the_cluster_is_the_embedded_one_is_asked_until_it_answers
 def test_nothing_can_fail_in_an_empty_population_and_the_page_says_so(embedded: FakeCluster, admin: Client) -> None:
     embedded.sandbox = {**POPULATION, "nodes": 0, "pods": 0, "pools": []}
     page = admin.get("/demonstration/").content.decode()
-    assert "There is nothing to fail yet: ask for some pods first." in page
+    assert "Nothing can fail yet: add some pods first." in page
     assert page.count('<button type="submit" disabled>') == 6
     assert "<option>No pool yet</option>" in page
 
@@ -136,12 +136,12 @@ def test_a_failure_that_found_nothing_is_told_in_the_words_of_the_cluster(
 
     async def refuse(method: Any, path: str, body: Any = None) -> dict[str, Any]:
         if method == "POST":
-            raise Conflict("There is nothing to fail yet: ask for some pods first.")
+            raise Conflict("Nothing can fail yet: add some pods first.")
         return await answering(method, path, body)
 
     monkeypatch.setattr(embedded, "ask_sandbox", refuse)
     page = admin.post("/demonstration/failure/", {"failure": "taint"}, follow=True).content.decode()
-    assert "There is nothing to fail yet: ask for some pods first." in page
+    assert "Nothing can fail yet: add some pods first." in page
     assert "did not take it" not in page
 
 
@@ -165,7 +165,7 @@ def test_a_cluster_that_does_not_answer_is_said_in_words(
     monkeypatch.setattr(embedded, "ask_sandbox", silent)
     answer = admin.get("/demonstration/")
     assert answer.status_code == 503
-    assert "The embedded cluster does not answer just now" in answer.content.decode()
+    assert "The embedded cluster does not answer now" in answer.content.decode()
     page = admin.post("/demonstration/failure/", {"failure": "taint"}, follow=True).content.decode()
     assert "did not take it" in page
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from grid.diagnosis.refusals import explain_refusal
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
@@ -97,7 +98,7 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
     running.refresh_from_db()
     assert (running.stop_requested_at, running.stop_requested_by) == (asked, people.owner.username)
     page = text(people.owner, running)
-    assert "was asked" in client.get(answer["Location"]).content.decode()
+    assert "is stopping" in client.get(answer["Location"]).content.decode()
     assert f"Stop requested by {people.owner.username}." in page
     assert f'href="/executions/{running.pk}/stop/"' not in page
 
@@ -228,7 +229,7 @@ async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
         await socket.message()
         cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="0->1"))
         fill(runtime, cluster)
-        assert "A new node was asked for" in await socket.message()
+        assert "New node requested" in await socket.message()
         cluster.put(
             NODES, builders.node("gpu-1", pool="default-gpu", ready=False, created=MOMENT + timedelta(minutes=1))
         )
@@ -259,3 +260,25 @@ async def test_the_state_and_the_open_button_change_by_themselves(
         message = await socket.message()
         assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
         assert "disabled" not in message
+
+
+def test_a_pod_that_a_quota_refuses_says_which_quota_what_is_used_and_what_to_do(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    said = "pods is forbidden: exceeded quota: team, requested: requests.cpu=4, used: requests.cpu=13, limited: requests.cpu=16"
+    known = explain_refusal(said)
+    assert known is not None
+    project = make_project(people.owner, people.teammate)
+    message = f"{known.sentence} {known.next_step}"
+    execution = make_execution(
+        people.owner, project, state=State.DEPLOYING, reason="not_allowed", message=message, slots_reserved_at=MOMENT
+    )
+    fill(runtime, cluster)
+    read_executions(runtime)
+    for reader in (people.owner, people.teammate, people.operator):
+        shown = text(reader, execution)
+        assert "The quota “team” of the namespace is used up: 13 cores of 16 cores (requests.cpu) are in use" in shown
+        assert "and this takes 4 cores (requests.cpu)." in shown
+        assert (
+            "It starts when something else in the namespace ends; an admin of the cluster can raise the quota." in shown
+        )

@@ -16,19 +16,22 @@ from dashboard.viewmodels.execution import (
     actions,
     facts,
     head,
-    size_words,
-    span,
     steps,
 )
 from dashboard.viewmodels.executions_view import ExecutionsView
+from dashboard.viewmodels.format import span
 from dashboard.viewmodels.log import LogQuery, log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
+from dashboard.viewmodels.sizes import size_words
+from dashboard.viewmodels.startup import StartMeasures
 from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
 from grid.runtime.executions import ExecutionRow
@@ -37,7 +40,7 @@ from tests.dashboard.execution_listing import execution_rows
 from tests.dashboard.test_executions_viewmodel import BAD, source
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
-from tests.support.golden import assert_golden
+from tests.support.golden import assert_golden, difference
 
 OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
 OPERATOR = Person(may_open=False, may_stop=True, is_operator=True, sees_all=True)
@@ -64,20 +67,47 @@ DEPLOYING = after(4, state="deploying", message="A slot was free.")
 RUNNING = after(20, state="running")
 STOPPING = replace(RUNNING, stop_requested_at=NOW, stop_requested_by="alice")
 FAILED = after(25, state="failed", kind="job", message="It used more memory than its tier has.", ended_at=NOW)
-STATES = {"queued": QUEUED, "deploying": DEPLOYING, "running": RUNNING, "stopping": STOPPING, "failed": FAILED}
+STATES = {"queued": QUEUED, "deploying": DEPLOYING, "running": RUNNING, "failed": FAILED}
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_each_state_looks_as_stored(name: str) -> None:
-    record = STATES[name]
-    diagnosis = {"deploying": WAITS}.get(name)
+def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
     whole = [
         head(record, diagnosis, OWNER),
         actions(record, OWNER, is_ready=True),
         steps(record),
         facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
     ]
-    assert_golden(f"execution-{name}", "\n".join(render_fragment(one, now=NOW) for one in whole))
+    return "\n".join(render_fragment(one, now=NOW) for one in whole)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_each_state_looks_as_stored(name: str) -> None:
+    assert_golden(f"execution-{name}", page_of(STATES[name], {"deploying": WAITS}.get(name)))
+
+
+def test_a_stopping_execution_looks_like_a_running_one_that_cannot_be_opened_or_stopped() -> None:
+    since = 'datetime="2026-03-04T{0}:00+00:00" data-age title="2026-03-04T{0}:00+00:00"'
+    assert difference("execution-running", page_of(STOPPING)) == [
+        '-<strong class="status status-ok" role="status">Running</strong>',
+        f'-<span class="muted">for <time {since.format("09:15")}>15 min</time></span>',
+        '+<strong class="status status-wait" role="status">Stopping</strong>',
+        f'+<span class="muted">for <time {since.format("09:30")}>0 s</time></span>',
+        '-<p class="break">It is ready: open it.</p>',
+        '+<p class="break">Stop requested by alice.</p>',
+        "->Open</button>",
+        '-<a class="button button-danger" data-dialog href="/executions/e1/stop/">Stop</a>',
+        '+disabled aria-describedby="why-not-open">Open</button>',
+        '+<span class="muted">Stop requested by alice.</span>',
+    ]
+
+
+def test_what_was_found_in_the_log_looks_as_stored() -> None:
+    found = LogFinding(
+        "own", "The licence “<b>” is in use.", "LIC-17: <b>", "Wait for one.", "https://wiki.example/licences"
+    )
+    record = replace(FAILED, findings=(found, replace(found, meaning=FAILED.message, link="")))
+    assert_golden("execution-findings", render_fragment(head(record, None, OWNER), now=NOW))
+    assert "LIC-17" not in render_fragment(head(record, None, Person(False, False, False, has_left=True)), now=NOW)
 
 
 def test_the_rows_look_as_stored() -> None:
@@ -153,7 +183,7 @@ def test_an_ended_one_says_what_was_stored_whatever_a_leftover_pod_shows() -> No
     ("record", "person", "ready", "shows", "why"),
     [
         (RUNNING, OWNER, True, True, ""),
-        (RUNNING, OWNER, False, True, "Its program does not answer at the moment."),
+        (RUNNING, OWNER, False, True, "Its program is not answering right now."),
         (DEPLOYING, OWNER, False, True, "You can open it as soon as it runs."),
         (STOPPING, OWNER, True, True, "It is stopping."),
         (RUNNING, OPERATOR, True, False, ""),
@@ -267,8 +297,8 @@ def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
     old = builders.node("old", created=MOMENT - timedelta(days=1))
     record = replace(DEPLOYING, lifecycle=(entered("queued"), entered("deploying", minute=0.5)))
     assert headlines(record, events, [node, old]) == [
-        "The program was started", "Fetching the image", "The new node is ready", "A new node joined",
-        "A new node was asked for", "Deploying", "Queued",
+        "Program started", "Pulling the image", "The new node is ready", "A new node joined",
+        "New node requested", "Deploying", "Queued",
     ]  # fmt: skip
     assert "A new node joined" not in headlines(record, events, [node], node="another")
     assert "A new node joined" not in headlines(FAILED, [], [node])
@@ -318,6 +348,12 @@ def test_a_programs_starts_are_not_shown_as_ends_of_one_kind(reason: str, times:
 def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
     record = replace(RECORD, title="a\nb", lifecycle=(entered("failed", message="one\n2026-01-01T00:00:00Z  fake"),))
     assert len(lifecycle_text(record).splitlines()) == 2
+
+
+def test_the_lifecycle_log_says_in_one_line_how_the_start_went() -> None:
+    start = StartMeasures(total=50, seconds={Phase.QUEUED: 2, Phase.PULLING: 48}, image_cached=False)
+    lines = lifecycle_text(replace(RECORD, lifecycle=(entered("running"),), start=start)).splitlines()
+    assert lines[-1] == "# Start-up: 50 s: waiting for a slot 2.0 s, image pull 48 s (the image was not on the node)."
 
 
 def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> None:

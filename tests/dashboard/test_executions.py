@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from asgiref.sync import sync_to_async
 from django.template.loader import render_to_string
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from dashboard.history import HistoryPage
 from dashboard.viewmodels.executions_view import ExecutionsView
@@ -220,15 +220,18 @@ def test_position_that_no_page_has_written_is_the_newest_page(people: People, mi
     assert "Done" in text(people.owner, show="ended", before=position, after=position)
 
 
-def test_filter_that_did_not_look_at_everything_says_how_far_it_looked() -> None:
+def test_filter_that_did_not_look_at_everything_says_how_far_it_looked(people: People) -> None:
+    request = RequestFactory().get("/executions/?show=ended")
+    request.user = people.owner
     context = {
+        "request": request,
         "view": ExecutionsView(show="ended", text="new"),
         "page": HistoryPage([], older="x", searched_to=MOMENT),
         "older": "?older",
         "now": MOMENT + timedelta(hours=2),
     }
     shown = render_to_string("dashboard/executions_ended.html", context)
-    assert "No match in the part of the history that was searched." in shown
+    assert "No match in the part searched." in shown
     assert "Searched what ended in the last <time" in shown
     assert '<a href="?older" rel="next">Search older</a>' in shown
     context |= {"view": ExecutionsView(show="ended", text="new", after="x"), "newer": "?newer"}

@@ -299,7 +299,7 @@ def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
     starting = pod_of("c1", name="cluster-c1-head-z", labels={APP_COMPONENT: "head"})
     assert (
         lines(source(DASK, pods=(DASK_PODS[0], starting)))[0].status.note
-        == "Its head does not run. 1 of 1 worker runs."
+        == "Its head is not running. 1 of 1 worker runs."
     )
 
 

@@ -47,7 +47,7 @@ def test_rows_that_were_shown_once_are_forgotten_with_their_execution() -> None:
     shown, later = (group_of(CLUSTER, list(runtime.pods.values()), KEYS) for _ in range(2))
     assert shown is not None
     rows = ExecutionRows(runtime)
-    rows.of(shown, sees_all=True, now=MOMENT)
+    rows.of(shown, viewer_id=None, now=MOMENT)
     rows.forget_unless_in(shown, later)
     assert rows._known
     rows.forget_unless_in(later, None)

@@ -31,6 +31,7 @@ from tests.dashboard.node_listing import cards_of, pools_of, rows_of_nodes
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.golden import assert_golden
+from tests.support.rooms import room_of
 
 NOW = MOMENT + timedelta(hours=3)
 USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30)
@@ -43,7 +44,7 @@ def look(fragment: Fragment) -> str:
 
 def sums(name: str = "worker-1", *pods: Any, usage: Usage | None = USAGE, **arguments: Any) -> NodeSums:
     node = decode(builders.node(name, instance_type="m5.2xlarge", **arguments), Node)
-    return node_sums(node, [decode(pod, Pod) for pod in pods], usage)
+    return node_sums(node, room_of(decode(pod, Pod) for pod in pods).requested("worker-1"), usage)
 
 
 def running(name: str = "workspace-a", **arguments: Any) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) 
     [
         (NOW - timedelta(seconds=20), f"scaled since {NOW - timedelta(seconds=20):%H:%M:%S} UTC;"),
         (datetime(2026, 2, 27, 23, 59, 1, tzinfo=UTC), "scaled since 23:59:01 UTC on 27 February;"),
-        (None, "scaled; programs"),
+        (None, "scaled; running programs"),
     ],
 )
 def test_a_page_says_that_no_controller_works_and_since_when(since: datetime | None, words: str) -> None:
@@ -220,7 +221,7 @@ HOSTILE = "\"><script>alert(1)</script><hx-partial hx-target='#main'>/../{{ x }}
 
 def test_hostile_names_stay_text() -> None:
     node = decode(builders.node("n", pool=HOSTILE, instance_type=HOSTILE), Node)
-    one = node_sums(node, [], None)
+    one = node_sums(node, {}, None)
     event = decode(
         builders.event(
             HOSTILE, about={"kind": "Pod", "metadata": {"name": HOSTILE}}, message=HOSTILE, component=HOSTILE

@@ -41,7 +41,7 @@ def test_a_crash_loop_is_told_as_everywhere_else(people: People, cluster: FakeCl
         shown = page(people.owner, path)
         assert CRASHES in shown, path
         assert re.search(r'status-problem"[^>]*>Running', shown), path
-        assert "Look at the end of the log." in shown, path
+        assert "See the end of the log." in shown, path
 
 
 def test_a_cluster_whose_head_crashes_has_a_problem_in_both_lists(

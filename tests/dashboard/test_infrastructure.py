@@ -1,6 +1,7 @@
 """Infrastructure, nodes and pods: who may see them, what they show, and what they say when something is missing."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,13 +14,14 @@ from dashboard.viewmodels.manifest import as_yaml
 from dashboard.viewmodels.nodes import node_sums
 from grid.diagnosis.scaledown import ScaleDown
 from grid.errors import ClusterUnavailable, NotAllowed
-from grid.kube.objects import Node, Pod
+from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import KEYS, NODE_POOL
 from grid.models import ConfigRecord
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
 from tests.conftest import People
+from tests.dashboard.executing import ROW
 from tests.dashboard.live import Clock, connection
 from tests.dashboard.node_listing import rows_of_nodes
 from tests.support import builders
@@ -33,23 +35,13 @@ STATUS = "nodeGroups: [{name: default, health: {cloudProviderTarget: 2, minSize:
 
 
 def execution(people: People) -> ExecutionRow:
-    return ExecutionRow(
+    return replace(
+        ROW,
         id="abc",
-        kind="workspace",
-        title="",
-        owner_username="alice",
         owner_id=people.owner.pk,
-        project_id="churn",
         project_name="Churn",
         project_roles={people.owner.pk: "owner", people.teammate.pk: "contributor"},
-        tier_id="small",
-        tier_name="Small",
         environment_name="Jupyter",
-        state="running",
-        state_since=MOMENT,
-        reason="",
-        message="",
-        requested_at=MOMENT,
         started_at=MOMENT,
         object_name="workspace-abc",
     )
@@ -247,7 +239,7 @@ def test_a_pod_shows_its_events_and_node(people: People, scene: FakeCluster) -> 
 NODES_OF_MANY = [
     node_sums(
         decode(builders.node(f"n-{number:03}", created=MOMENT + timedelta(minutes=number)), Node),
-        [decode(builders.pod("p", node="n", requests={"cpu": f"{number}m"}), Pod)],
+        {"cpu": number, "pods": 1},
         None,
     )
     for number in range(ROWS_PER_PAGE * 2 + 1)
@@ -289,7 +281,7 @@ def test_the_view_survives_its_way_through_the_address() -> None:
 
     view = InfrastructureView(pool="a b", text="x&y=<z>", state="ready", sort="cpu", descending=True, page=7)
     assert InfrastructureView.parse(QueryDict(view.query().removeprefix("?")).dict()) == view
-    assert InfrastructureView().query() == "?"
+    assert InfrastructureView().query() == "?sort=pool"
 
 
 def test_rows_are_filtered_by_each_thing() -> None:

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from dashboard.viewmodels.launch import TierOffer, tier_cards
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
-from grid.diagnosis.tierfit import PoolOffer
-from grid.kube.resources import NODES
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
+from grid.kube.resources import NODES, PODS
 from grid.labels import SIMULATED
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.runtime import Runtime
@@ -101,12 +101,12 @@ def test_looking_at_the_form_launches_nothing(people: People, offered: Project) 
         ("project", "", "Choose a project."),
         ("project", "nonsense", "Choose one of your projects"),
         ("environment", "", "Choose an environment."),
-        ("environment", "<script>", "This environment is not offered any more"),
+        ("environment", "<script>", "This environment is no longer available"),
         ("tier", "", "Choose a hardware tier."),
-        ("tier", "none-such", "This hardware tier is not offered to you"),
+        ("tier", "none-such", "This hardware tier is not available to you"),
         ("title", "x" * 121, "Use at most 120 characters"),
-        ("title", "two\u2028lines", "Use characters that can be seen"),
-        ("title", "\u202eevil", "Use characters that can be seen"),
+        ("title", "two\u2028lines", "Use visible characters"),
+        ("title", "\u202eevil", "Use visible characters"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field(
@@ -215,7 +215,12 @@ def test_what_was_launched_last_is_chosen_and_a_newcomer_gets_no_framework(peopl
     assert shown.index('value="a-dask"') < shown.index('value="jupyterlab"')
 
 
-def test_the_form_says_that_it_will_queue_and_why(people: People, offered: Project) -> None:
+def test_the_form_says_that_it_will_queue_and_why(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cards = {"nvidia.com/gpu": "4"}
+    cluster.put(NODES, builders.node("node-g", pool="default-gpu", cpu="16", memory="64Gi", extended=cards))
+    fill(runtime, cluster)
     ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
     assert "will wait in the queue" not in page(people.owner)
@@ -224,7 +229,7 @@ def test_the_form_says_that_it_will_queue_and_why(people: People, offered: Proje
     make_execution(people.owner, offered, slots_reserved_at=timezone.now())
     shown = page(people.owner)
     assert "You use 1 of 1 slot." in shown
-    assert "All of your slots are taken" in shown
+    assert "All your slots are in use" in shown
 
 
 def test_a_pool_without_a_machine_is_said_at_its_tier(
@@ -232,7 +237,7 @@ def test_a_pool_without_a_machine_is_said_at_its_tier(
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default"))
     fill(runtime, cluster)
-    assert page(people.owner).count("the autoscaler may not start one") == 1
+    assert page(people.owner, "?tier=small").count("no autoscaler is known that starts one") == 1
 
 
 def test_a_node_that_is_only_played_takes_no_work(
@@ -240,7 +245,7 @@ def test_a_node_that_is_only_played_takes_no_work(
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default", labels={SIMULATED: "true"}))
     fill(runtime, cluster)
-    assert page(people.owner).count("1 node ready") == 0
+    assert "free place" not in page(people.owner)
 
 
 def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:
@@ -260,7 +265,7 @@ def test_launch_again_of_what_one_may_not_see_is_an_empty_form(people: People, o
 
 def test_who_has_no_project_is_told_what_to_do(people: People, offered: Project) -> None:
     shown = page(people.stranger)
-    assert "You contribute to no project yet." in shown
+    assert "You are not a contributor of any project yet." in shown
     assert '<form class="form launch"' not in shown
 
 
@@ -280,42 +285,49 @@ def test_an_environment_of_another_kind_is_refused(people: People, offered: Proj
     assert not Execution.objects.exists()
 
 
+PLAN = PodPlan("Small", "default", {"cpu": 2000, "memory": 4 * 2**30, "pods": 1})
 OFFER = TierOffer(
     id="small",
     name="Small",
     description="",
-    node_pool="default",
     cores="2",
     memory="4Gi",
     gpus=0,
-    gpu_resource="nvidia.com/gpu",
     cost_per_hour=Decimal("0.05"),
     is_default=True,
     maximum=4,
     running=0,
+    plan=PLAN,
 )
-ROOMY, TINY = {"cpu": "8", "memory": "32Gi"}, {"cpu": "1", "memory": "2Gi"}
+ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35, "pods": 9}, {"cpu": 1000, "pods": 9}))
 
 
 @pytest.mark.parametrize(
-    ("running", "ready", "pool", "word"),
+    ("running", "pool", "word"),
     [
-        (1, {"default": 2}, PoolOffer("default", (ROOMY, ROOMY)), "ok: 2 nodes ready 3 of 4 places free."),
-        (4, {"default": 2}, PoolOffer("default", (ROOMY, ROOMY)), "wait: Waits All 4 places of this tier are taken"),
-        (0, {}, PoolOffer("default", maximum=5), "wait: Needs a node Its pool has no node now; one is started"),
-        (0, {}, PoolOffer("default"), "problem: No node The pool default has no node, and the autoscaler may not"),
-        (
-            4,
-            {"default": 1},
-            PoolOffer("default", (TINY,)),
-            "problem: Too large No node of the pool default is large enough",
-        ),
-        (0, None, None, "neutral: Unknown The cluster does not answer now."),
+        (0, LaunchPool("default", (ROOMY,)), "ok: 4 free places 0 of at most 4 executions on this tier now."),
+        (1, LaunchPool("default", (ROOMY,)), "ok: 3 free places 1 of at most 4 executions on this tier now."),
+        (4, LaunchPool("default", (ROOMY,)), "wait: Waits All 4 places of this tier are taken"),
+        (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
+        (0, LaunchPool("default"), "problem: No node The pool default has no node, and no autoscaler is known"),
+        (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),)), "wait: Waits for room The pool default has no"),
+        (4, LaunchPool("default", (TINY,)), "problem: Can never fit Small asks for 2 cores where the largest node"),
+        (0, None, "neutral: Unknown The cluster does not answer now."),
     ],
 )
-def test_a_tier_says_whether_it_can_be_had_now(
-    running: int, ready: dict[str, int] | None, pool: PoolOffer | None, word: str
-) -> None:
+def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | None, word: str) -> None:
     pools = None if pool is None else {"default": pool}
-    (card,) = tier_cards([replace(OFFER, running=running)], chosen="", ready_nodes=ready, pools=pools)
+    (card,) = tier_cards([replace(OFFER, running=running)], chosen="", pools=pools)
     assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)
+
+
+def test_a_tier_as_large_as_a_whole_node_says_the_same_as_the_card(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default", cpu="1", memory="4Gi"))
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
+    cluster.put(PODS, builders.pod("agent", node="node-a", requests={"cpu": "100m"}, owner=daemon))
+    fill(runtime, cluster)
+    shown = page(people.owner, "?tier=small")
+    assert shown.count('<span class="status status-problem">Can never fit</span>') == 1
+    assert shown.count("asks for 1 core where the largest node offers 0.9 in the pool default") == 2

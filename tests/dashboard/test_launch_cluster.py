@@ -59,7 +59,7 @@ def test_two_clicks_from_the_first_page_make_one_to_five_workers(people: People,
     assert [value_of(shown, name) for name in names] == ["1", "5", "80", "80"]
     assert re.search(r'name="framework" value="dask" checked', shown)
     assert not re.search(r'name="with_cluster"[^>]* checked', shown)
-    assert "Workers beside this workspace" in shown
+    assert "Workers for this workspace" in shown
 
 
 def test_the_first_framework_is_one_of_the_environment(people: People, offered: Project) -> None:
@@ -99,7 +99,7 @@ def test_the_hint_of_a_maximum_is_what_could_really_be_launched(people: People, 
 
 def test_versions_that_differ_are_said_and_not_refused(people: People, offered: Project) -> None:
     Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
-    assert "JupyterLab has Dask 2025.1.0 and the cluster would have 2026.8.0" in page(people.owner)
+    assert "JupyterLab has Dask 2025.1.0 and the cluster would have 2026.8.0" in page(people.owner, "?with_cluster=on")
     assert "would have" not in page(people.owner, "?kind=cluster")
     assert sent(people.owner, ATTACHED)[0] == 302
 
@@ -148,7 +148,7 @@ def test_launch_again_of_what_is_not_offered_any_more_takes_what_is(people: Peop
     assert re.search(r'name="framework" value="ray" checked', shown)
     assert re.search(r'<option value="small" selected>', shown)
     write_frozen(Execution.objects.get(), spec={"cluster": "nonsense"})
-    assert "What it takes" in page(people.owner, f"?from={Execution.objects.get().pk}")
+    assert "If you launch now" in page(people.owner, f"?from={Execution.objects.get().pk}")
 
 
 def test_launch_again_of_a_strangers_cluster_shows_nothing_of_it(people: People, offered: Project) -> None:

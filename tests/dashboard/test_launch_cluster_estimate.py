@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.views.launch_cluster import running_by_tier
+from dashboard.launch_facts import running_by_tier
 from grid.centralconfig import FRAMEWORK_SETTINGS
 from grid.kube.resources import NODES
 from grid.launch.quota import admit
@@ -48,7 +48,7 @@ def test_the_estimate_follows_what_is_typed(
     _, shown = sent(people.owner, ATTACHED | {"workers_minimum": "3", "workers_maximum": "9"}, "/launch/estimate/")
     assert "5 slots at minimum, 11 at maximum; you use 0 of 25." in shown
     assert re.findall(r"<td>([^<]+)</td>", shown) == ["5", "11", "2", "5", "$0.67", "$1.81"]
-    assert "A node of the pool default (8 cores and 32 GiB of memory) takes 2 workers" in shown
+    assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 2 workers" in shown
     assert "<html" not in shown
     assert not Execution.objects.exists()
 
@@ -58,10 +58,14 @@ def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offe
     assert "2 slots at minimum, 41 at maximum" in shown
     assert "one user may hold 25" in error_at(shown, "workers_maximum")
     _, shown = sent(people.owner, ALONE | {"workers_maximum": "0"}, "/launch/estimate/")
-    assert "The numbers come when what is missing is filled in." in shown
+    assert "Fill in what is missing to see the numbers." in shown
 
 
-def test_places_of_a_tier_are_taken_by_heads_and_workers(people: People, offered: Project) -> None:
+def test_places_of_a_tier_are_taken_by_heads_and_workers(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="8", memory="32Gi"))
+    fill(runtime, cluster)
     HardwareTier.objects.update(maximum_simultaneous=1)
     assert sent(people.owner, ALONE)[0] == 302
     Execution.objects.update(slots_reserved_at=timezone.now())

@@ -104,7 +104,7 @@ def test_a_cluster_may_be_stopped_and_not_changed(people: People, left: Executio
     refreshed(runtime)
     answer = client_of(people.teammate).get(f"/executions/{cluster.pk}/{path}/")
     assert answer.status_code == 403
-    assert "You may stop the cluster, and not change it." in answer.content.decode()
+    assert "You may stop the cluster, but not change it." in answer.content.decode()
     page = text(people.teammate, cluster)
     assert f"/executions/{cluster.pk}/{path}/" not in page
     assert client_of(people.teammate).post(f"/executions/{cluster.pk}/stop/").status_code == 302
@@ -151,8 +151,8 @@ async def test_an_open_page_changes_when_its_owner_becomes_a_viewer(
         assert "Open</button>" in await socket.message()
         await sync_to_async(view_only)(theirs)
         await runtime.executions.refresh()
-        message = await socket.message_about("You only view the project Customer churn now.")
-        assert "You no longer open it or change it. If you should work in the project" in message
+        message = await socket.message_about("You are only a viewer of the project Customer churn now.")
+        assert "You no longer open it or change it. To work in the project again" in message
         assert "Open</button>" not in message
 
 
@@ -173,7 +173,7 @@ def test_who_became_a_viewer_still_reads_and_stops_what_is_his(
 def test_who_left_and_is_an_operator_is_not_told_that_he_may_not(people: People, left: Execution) -> None:
     people.teammate.groups.add(*people.operator.groups.all())
     page = text(people.teammate, left)
-    assert "You no longer open it. If you should work in the project" in page
+    assert "You no longer open it. To work in the project again" in page
 
 
 async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_leaves(
@@ -190,7 +190,7 @@ async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_lea
         assert execution.pk in await all_of_them.message()
         await sync_to_async(execution.project.members.remove)(people.teammate)
         await runtime.executions.refresh()
-        assert "You may no longer see this page" in await one.message_about("may no longer")
+        assert "You no longer have access to this page" in await one.message_about("no longer have access")
         assert (f"row-{execution.pk}", "delete") in changed(await all_of_them.message())
 
 

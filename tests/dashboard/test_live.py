@@ -164,7 +164,7 @@ async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
         runtime.hub.publish("nodes")
         await asyncio.wait_for(feed.after(1), 5)
         await asyncio.sleep(0.1)  # several further looks, and as many times that the freshness alone is told
-        assert "could not be brought up to date" in feed.latest.singles["freshness"].context.detail  # type: ignore[attr-defined]
+        assert "could not be updated" in feed.latest.singles["freshness"].context.detail  # type: ignore[attr-defined]
         assert feed.version == 2
         page.is_broken = False
         await asyncio.wait_for(feed.after(2), 5)
@@ -310,7 +310,7 @@ async def test_losing_the_role_ends_the_connection(people: People, runtime: Runt
     async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
         await socket.message()
         await sync_to_async(people.operator.groups.clear)()
-        assert "You may no longer see this page" in await socket.message()
+        assert "You no longer have access to this page" in await socket.message()
         assert await socket.close_code() == FORBIDDEN
 
 

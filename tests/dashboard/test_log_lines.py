@@ -1,6 +1,7 @@
 """Lines of logs: colours from hostile text, levels, cutting of streams, places in a log, rows, and the stored HTML of a log."""
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -23,7 +24,7 @@ from dashboard.viewmodels.log_lines import (
     place_before,
     rows_of,
 )
-from tests.support.golden import assert_golden
+from tests.support.golden import assert_golden, difference
 
 TAG = re.compile(r'<span class="(?:ansi-(?:\d|1[0-5])(?: ansi-bold)?|ansi-bold)">|</span>')
 SEQUENCES = (
@@ -229,5 +230,18 @@ def test_a_log_looks_as_it_is_stored() -> None:
         is_live=True,
     )
     assert_golden("log", render_to_string("dashboard/fragments/log.html", {"log": view}))
+    known = replace(
+        view, rows=rows_of([*lines, ("2026-03-04T00:00:02.0", "head", b"ModuleNotFoundError: No module named 'torch'")])
+    )
+    assert difference("log", render_to_string("dashboard/fragments/log.html", {"log": known})) == [
+        '+<p class="log-finding">Found: Python module torch is not installed. <a href="#finding">Go to the line</a></p>',
+        '+<p class="log-row log-error log-known"',
+        '+id="finding" tabindex="-1">',
+        '+<time datetime="2026-03-04T00:00:02.0Z">00:00:02<span>.0</span></time>',
+        '+<b class="ansi-4">head</b>',
+        "+<code>ModuleNotFoundError: No module named &#x27;torch&#x27;</code>",
+        '+<span class="log-finding">Python module torch is not installed.</span>',
+        "+</p>",
+    ]
     nothing = LogView("/page/", "/log/", why_empty="Its program has not started yet.")
     assert_golden("log-none", render_to_string("dashboard/fragments/log.html", {"log": nothing}))

@@ -46,7 +46,7 @@ def test_an_admin_unlocks_with_one_button_and_it_is_recorded(locked: Client, adm
     assert "Nothing is locked." in page
     assert f"Unlocked alice at {ADDRESS}" in page
     assert log_in(locked) == 302
-    assert "That lock had ended already." in admin.post("/logins/unlock/", LOCK, follow=True).content.decode()
+    assert "That lock had already ended." in admin.post("/logins/unlock/", LOCK, follow=True).content.decode()
     assert AuditEntry.objects.count() == 1
 
 

@@ -14,13 +14,14 @@ from grid.kube.objects import Node, Pod
 from grid.labels import TO_BE_DELETED_TAINT
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
+from tests.support.rooms import room_of
 
 
 def sums(name: str = "worker-1", *, cpu: str = "", memory: str = "0", minute: int = 0, **fields: Any) -> NodeSums:
     """A node of 4 cores and 16 GiB, with one pod when `cpu` is given."""
     node = decode(builders.node(name, created=MOMENT + timedelta(minutes=minute), **fields), Node)
     pod = builders.pod("p", node=name, phase="Running", requests={"cpu": cpu, "memory": memory})
-    return node_sums(node, [decode(pod, Pod)] if cpu else [], None)
+    return node_sums(node, room_of([decode(pod, Pod)] if cpu else []).requested(name), None)
 
 
 def names(fragments: list[Fragment]) -> list[str]:

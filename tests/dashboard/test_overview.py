@@ -160,11 +160,11 @@ def test_what_is_in_trouble_is_shown_with_its_diagnosis_and_what_waits_longest_f
     read_executions(runtime)
     text = page_of(people.operator)
     assert "The image" in text
-    assert "cannot be downloaded" in text
+    assert "cannot be pulled" in text
     assert "3 executions" in text
     in_queue = text[text.index("In the queue") :]
     assert "First" in in_queue[: in_queue.index("</p>")]
-    assert "2 × The owner uses all slots that one user may hold." in in_queue
+    assert "2 × All slots of the owner are in use." in in_queue
     assert f"/executions/{bad.pk}/" in text
 
 
@@ -191,7 +191,7 @@ def test_what_failed_in_the_last_hour_is_counted_and_the_latest_are_shown(
     assert [minute for minute in range(5) if f"Job {minute}" in text] == [2, 3, 4]
     clock.seconds = 3 * 3600
     read_executions(runtime)
-    assert "Nothing waits and nothing fails." in page_of(people.operator)
+    assert "Nothing is waiting or failing." in page_of(people.operator)
 
 
 # --- For admins

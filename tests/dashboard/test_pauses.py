@@ -52,9 +52,9 @@ def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() ->
     cluster.put(NODES, builders.node("n1"))
     runtime = runtime_of(cluster, now=MOMENT)
     group = group_of(ROW, list(runtime.pods.values()), KEYS)
-    node = node_sums(next(iter(runtime.nodes.values())), list(runtime.pods.values()), None)
+    node = node_sums(next(iter(runtime.nodes.values())), runtime.room.requested("n1"), None)
     assert group is not None
-    rows = ExecutionRows(runtime).of(group, sees_all=True, now=MOMENT).fragments
+    rows = ExecutionRows(runtime).of(group, viewer_id=None, now=MOMENT).fragments
     gc.collect()
     kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1), rows, node, node.requested)
     assert not any(map(gc.is_tracked, kept))

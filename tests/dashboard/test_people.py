@@ -262,7 +262,7 @@ def test_a_password_waits_in_the_queue(admin: Client, monkeypatch: pytest.Monkey
     address = browser.get(link)["Location"]
     answer = browser.post(address, {"new_password1": PASSWORD, "new_password2": PASSWORD})
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert "checking many passwords" in answer.content.decode()
+    assert "Too many people are logging in" in answer.content.decode()
     monkeypatch.undo()
     assert join(browser, link) == 302, "the link was not used up"
 
@@ -306,7 +306,7 @@ def test_words() -> None:
     assert deactivation_sentences(sessions=2, waiting=1, running=2, grace=timedelta(minutes=10), owned=["Churn"]) == [
         "2 sessions end now, and they cannot log in.",
         "1 execution in the queue is cancelled now.",
-        "2 active executions are stopped after 10 minutes, unless you activate the account before.",
+        "2 active executions are stopped after 10 minutes, unless you activate the account before then.",
         "Files, workspaces, projects and history are kept, and so is the role.",
         "They stay the owner of Churn; choose another owner on the project's page.",
     ]

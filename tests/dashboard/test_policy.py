@@ -34,7 +34,7 @@ def addresses(patterns: list[URLPattern | URLResolver], before: str = "/") -> It
             if not route:
                 yield from addresses(pattern.url_patterns, before)
         else:
-            yield before + re.sub(r"<int:\w+>", "1", re.sub(r"<(?:str|id):\w+>", "small", route))
+            yield before + re.sub(r"<int:\w+>", "1", re.sub(r"<(?:str|id|name):\w+>", "small", route))
 
 
 ADDRESSES = sorted(path for path in addresses(get_resolver().url_patterns) if not path.startswith("/admin/"))

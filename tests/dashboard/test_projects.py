@@ -102,4 +102,6 @@ def test_the_list_has_the_own_projects_with_the_own_role(people: People, project
 
 
 def test_who_is_in_no_project_reads_what_to_do(people: People) -> None:
-    assert "Ask the owner of a project to add you" in client_of(people.stranger).get("/projects/").content.decode()
+    assert (
+        "Ask a project's owner or an admin to add you" in client_of(people.stranger).get("/projects/").content.decode()
+    )

@@ -58,11 +58,11 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
     assert list(found) == [
         "Time limits of executions",
         "Slots and queue",
-        "Homes of people",
+        "Home volumes",
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",
-        "What is kept, and for how long",
+        "Retention",
         "Clusters",
         "Dask clusters, where they differ",
         "Ray clusters, where they differ",
@@ -77,14 +77,18 @@ def test_what_is_not_set_for_a_framework_says_what_is_in_force() -> None:
     assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
     assert dask.help == "1 to 3600 (1 h); not set, it is as for all frameworks: 90."
     section = found["Dask clusters, where they differ"]
-    assert (section.is_closed, section.is_open, section.note) == (True, False, "All as for all frameworks.")
+    assert (section.is_closed, section.is_open, section.note) == (
+        True,
+        False,
+        "No value differs from those for all frameworks.",
+    )
 
 
 def test_a_section_opens_when_something_in_it_is_set_typed_wrong_or_searched_for() -> None:
     own = sections({DASK_DRAIN.key: "20"})
     section = own["Dask clusters, where they differ"]
     assert (section.is_open, section.changed, section.note) == (True, 1, "1 of 14 differ from all frameworks.")
-    assert (row(DASK_DRAIN, own).value, row(DASK_DRAIN, own).back) == ("20", "Do as for all frameworks")
+    assert (row(DASK_DRAIN, own).value, row(DASK_DRAIN, own).back) == ("20", "Use the value for all frameworks")
 
     wrong = sections(typed=Typed({DASK_DRAIN.key: "soon"}, {DASK_DRAIN.key: ("No.",)}))
     assert wrong["Dask clusters, where they differ"].is_open
@@ -110,7 +114,7 @@ def test_a_switch_is_on_or_off_in_words_and_offers_its_default_once_it_is_set() 
         ("LIMIT beyond", {"Queue limit"}),
         ("globalExecutionQueueLimit", {"Queue limit"}),
         ("slots queue  beyond", {"Queue limit"}),
-        ("homes of people", {"Size of a home volume"}),
+        ("home volumes", {"Size of a home volume"}),
         ("nothing like this", set()),
     ],
 )

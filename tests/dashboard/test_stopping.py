@@ -34,7 +34,7 @@ def test_what_one_may_stop_is_stopped_together_and_the_rest_is_named(people: Peo
     assert "Stop 1 execution?" in page
     assert "theirs &lt;b&gt;" in page
     assert "Only its owner" in page
-    assert "It has ended already." in page
+    assert "It has already ended." in page
     client.post(PATH, query)
     assert stopped() == {"my-run"}
 

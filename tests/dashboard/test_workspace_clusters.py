@@ -34,11 +34,11 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
     stop_all()
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
     told = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
-    assert "Its cluster cannot start as it was: This hardware tier is not offered any more" in told
+    assert "Its cluster cannot start as it was: This hardware tier is no longer available" in told
     assert not re.search('id="id_with_cluster" checked', told)
     status, refusal = resume(people.owner, workspace, with_cluster="on")
     assert status == 422
-    assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is not offered any more', refusal)
+    assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is no longer available', refusal)
     assert resume(people.owner, workspace)[0] == 302
     assert not Execution.objects.unsettled().filter(kind="cluster").exists()
 
@@ -70,7 +70,7 @@ def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> N
     Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
     told = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
     assert re.search(
-        "environment is not offered any more.*hardware tier is not offered any more.*Resume it without", told
+        "environment is no longer available.*hardware tier is no longer available.*Resume it without", told
     )
 
 
@@ -78,6 +78,6 @@ def test_a_cluster_that_cannot_be_read_any_more_may_be_left_out(people: People) 
     stopped = make_workspace(people.owner, make_project(people.owner))
     Workspace.objects.update(cluster={"framework": "dask"})
     told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "What its cluster was made of cannot be read any more." in told
+    assert "The stored settings of its cluster can no longer be read." in told
     assert resume(people.owner, stopped, with_cluster="on")[0] == 422
     assert resume(people.owner, stopped)[0] == 302

@@ -226,25 +226,25 @@ def test_an_archived_tier_is_told_and_another_is_chosen(people: People, stopped:
     make_tier("other", is_default=True)
     HardwareTier.objects.filter(pk="small").update(is_archived=True)
     shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "This hardware tier is not offered any more; choose another." in shown
+    assert "This hardware tier is no longer available; choose another." in shown
     assert re.search(r'value="other" required checked', shown)
     status, refusal = resume(people.owner, stopped)
     assert status == 422
-    assert "This hardware tier is not offered to you; choose another." in refusal
+    assert "This hardware tier is not available to you; choose another." in refusal
     assert resume(people.owner, stopped, tier="other")[0] == 302
     assert Execution.objects.unsettled().get().tier_id == "other"
 
 
 def test_a_disabled_environment_is_told(people: People, stopped: Workspace) -> None:
     Environment.objects.update(is_visible=False)
-    assert "No environment or no hardware tier is offered" in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "Ask your admin for an environment and a tier." in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
     assert resume(people.owner, stopped)[0] == 422
 
 
 def test_who_left_the_project_is_told_and_resumes_when_he_is_back(people: People, project: Project) -> None:
     workspace = make_workspace(people.teammate, project)
     project.members.remove(people.teammate)
-    sentence = "You do not contribute to its project, Customer churn, any more."
+    sentence = "You are no longer a contributor of its project, Customer churn."
     assert sentence in page(people.teammate, f"/workspaces/{workspace.pk}/resume/")
     assert sentence in resume(people.teammate, workspace)[1]
     project.members.add(people.teammate, through_defaults={"role": "contributor"})
@@ -278,7 +278,7 @@ def test_over_the_quota_it_is_told_that_it_will_wait(people: People, stopped: Wo
     ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     make_execution(people.owner, stopped.project, slots_reserved_at=MOMENT)
     shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "All of your slots are taken, so this will wait in the queue." in shown
+    assert "All your slots are in use, so this will wait in the queue." in shown
     assert resume(people.owner, stopped)[0] == 302
 
 

@@ -45,7 +45,7 @@ async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
 ) -> None:
     async with browser.get("/sw.js", headers={**COOKIE, **asked}) as answer:
         assert answer.status == 403
-        assert "an admin can allow them" in await answer.text()
+        assert "An admin can allow them" in await answer.text()
     gate.known = replace(gate.known, allows_service_workers=True)
     async with browser.get("/sw.js?v=%22", headers={**COOKIE, **asked}) as answer:
         assert answer.status == 200
@@ -93,7 +93,7 @@ async def test_a_database_that_does_not_answer_is_said_and_nobody_passes(
     async with browser.get(path, headers={"Cookie": "grid_workspace=s1; grid_opener=o1"}) as answer:
         assert answer.status == 503
         page = await answer.text()
-    assert "the database does not answer" in page
+    assert "The database does not answer" in page
     # The ticket may be used up, so opening begins anew.
     assert ("/__grid__/begin" in page) is ("open" in path)
 

@@ -4,6 +4,26 @@ import os
 import shutil
 
 MISSING = "no Chromium here: install the package chromium, or set GRID_CHROMIUM to a browser's path"
+# Of a command line Chromium heeds only the last such list, and Playwright gives one, which is repeated here.
+_NOT_PLAYWRIGHTS = (
+    *(
+        "AvoidUnnecessaryBeforeUnloadCheckSync",
+        "DestroyProfileOnBrowserClose",
+        "HttpsUpgrades",
+        "LensOverlay",
+        "MediaRouter",
+    ),
+    *(
+        "HttpsFirstBalancedModeAutoEnable",
+        "PaintHolding",
+        "ThirdPartyStoragePartitioning",
+        "OptimizationHints",
+        "AimEnabled",
+    ),
+    *("AvoidCorsURLLoaderRestartOnRedirect", "NetworkTimeServiceQuerying", "PreconnectToSearch"),
+)
+# Of each window's address bar, which nobody sees: two pages of the browser's own, as dear as one of ours.
+_NOT_OURS = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -12,6 +32,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join((*_NOT_PLAYWRIGHTS, *_NOT_OURS))}",
 ]
 
 

@@ -1,0 +1,233 @@
+"""The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+
+from dashboard.forms.fields import LinesField, PairsField
+from grid.errors import Problem
+from grid.launch.jobs import MAXIMUM_ROWS
+from grid.launch.jobsettings import JobSettings, clean_folder
+from grid.launch.offers import projects_for
+from grid.models import Execution, Job, JobRun, User
+from grid.wording import exact_duration
+
+_UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_PART = re.compile(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
+TYPED = ("command", "variables", "folder", "timeout", "retries", "retry_wait", "at_once")
+
+
+def _area(rows: int, placeholder: str) -> forms.Textarea:
+    attrs = {"rows": rows, "class": "mono", "spellcheck": "false", "autocapitalize": "off", "placeholder": placeholder}
+    return forms.Textarea(attrs=attrs)
+
+
+def _line() -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+
+
+class DurationField(forms.CharField):
+    """A time as people type it: 2h, 90m, 1h 30m; seconds, or None when it is empty."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return exact_duration(value) if isinstance(value, int) else value
+
+    def to_python(self, value: Any) -> Any:
+        text, seconds = str(super().to_python(value)).strip().lower(), 0
+        while text:
+            part = _PART.match(text)
+            if part is None:
+                raise ValidationError("Write a time with its unit, such as 2h, 90m or 1h 30m.")
+            seconds += int(part[1]) * _UNITS[part[2]]
+            text = text[part.end() :]
+        return seconds or None
+
+
+class ScriptField(forms.CharField):
+    """A script of several lines, as it was typed, with the line ends of Unix."""
+
+    def to_python(self, value: Any) -> Any:
+        return str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n").rstrip()
+
+
+class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A run after which another starts."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"Run {obj.number} of {obj.job} ({obj.job.project.name})"
+
+
+class JobPart(forms.Form):
+    """What a job runs with; every field may be empty. `after` offers the open runs of the user's projects."""
+
+    command = ScriptField(
+        required=False,
+        strip=False,
+        widget=_area(4, 'python train.py --rate "$rate"'),
+        help_text="A line or a script for /bin/sh. Leave it empty for the environment's own command.",
+    )
+    variables = PairsField(
+        kind="variable",
+        label="Environment variables",
+        required=False,
+        widget=_area(3, "NAME=value"),
+        help_text="NAME=value, one in a line. Its project's members can read them.",
+    )
+    folder = forms.CharField(
+        required=False,
+        widget=_line(),
+        help_text="Below the project's files, where the command starts. Empty: at their root.",
+    )
+    timeout = DurationField(
+        required=False, widget=_line(), help_text="Of each attempt, such as 2h or 90m. Empty: none."
+    )
+    retries = forms.IntegerField(
+        required=False, widget=_line(), help_text="Further attempts of a run that failed: 0 to 10."
+    )
+    retry_wait = DurationField(
+        label="Wait before a retry",
+        required=False,
+        widget=_line(),
+        help_text="It doubles with each retry, up to 1 h.",
+    )
+    at_once = forms.IntegerField(
+        label="Runs at once",
+        required=False,
+        widget=_line(),
+        help_text="The most of its runs that are active at once. Empty: no limit.",
+    )
+    after = RunChoiceField(
+        label="Start after",
+        help_text="It starts when that run has succeeded.",
+        queryset=JobRun.objects.none(),
+        required=False,
+        empty_label="Nothing: start at once",
+        error_messages={"invalid_choice": "This run has ended or is not of your projects; choose another."},
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
+        super().__init__(data, initial={"retries": 0, "retry_wait": 30, **initial})
+        field = self.fields["after"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = runs_to_wait_for(user)
+
+    def settings(self) -> JobSettings:
+        """Return what was typed; the form must have no errors."""
+        typed = self.cleaned_data
+        return JobSettings(
+            command=typed["command"],
+            variables=typed["variables"] or {},
+            folder=clean_folder(typed["folder"]),
+            timeout_seconds=typed["timeout"],
+            retries=typed["retries"] or 0,
+            retry_seconds=typed["retry_wait"] or 30,
+            at_once=typed["at_once"],
+        )
+
+    def choices(self) -> tuple[str, ...]:
+        """Return what tells two launches apart."""
+        after = self.cleaned_data["after"]
+        return (msgspec.json.encode(self.settings(), order="sorted").decode(), str(after.pk) if after else "")
+
+    def link(self) -> dict[str, str]:
+        """Return the values for an address that opens the form again."""
+        values = {name: str(self[name].value() or "") for name in TYPED}
+        return {name: text for name, text in values.items() if text and text not in ("0", "30 s")}
+
+    def as_sent(self) -> dict[str, str]:
+        """Return the values that a browser would send unchanged."""
+        return {name: str(self[name].value() or "") for name in (*TYPED, "after")}
+
+    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Add the problems at fields of this part; return the others."""
+        others = []
+        for problem in problems:
+            if problem.path in self.fields:
+                self.add_error(problem.path, problem.message)
+            else:
+                others.append(problem)
+        return others
+
+    @property
+    def short_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("folder", "timeout", "retries", "retry_wait", "at_once")]
+
+    @property
+    def has_options(self) -> bool:
+        """Whether an option is set or wrong, so that the options are shown open."""
+        chosen = any(self[name].value() for name in ("variables", "folder", "timeout", "retries", "at_once", "after"))
+        return chosen or any(name != "command" for name in self.errors)
+
+
+class ParametersForm(forms.Form):
+    """The parameters of one run."""
+
+    parameters = PairsField(
+        kind="variable",
+        required=False,
+        widget=_area(3, "rate=0.1"),
+        help_text="name=value, one in a line. The command reads them as environment variables: $rate.",
+    )
+
+
+class SweepForm(forms.Form):
+    """The table of a sweep: names in the first line, then a line of values for each run, with commas or tabs between them."""
+
+    table = LinesField(
+        label="Parameters",
+        required=False,
+        widget=_area(12, "rate,depth\n0.1,3\n0.01,5"),
+        help_text="The names first, then a line of values for each run, with commas or tabs between them. The command reads them "
+        "as environment variables: $rate.",
+    )
+
+    def clean_table(self) -> list[dict[str, str]]:
+        lines: list[str] = self.cleaned_data["table"]
+        if len(lines) < 2:
+            raise ValidationError("Write the names in the first line, and a line of values for each run below.")
+        separator = "\t" if "\t" in lines[0] else ","
+        names = [name.strip() for name in lines[0].split(separator)]
+        if len(set(names)) < len(names):
+            raise ValidationError("A name is in the first line twice.")
+        if len(lines) - 1 > MAXIMUM_ROWS:
+            raise ValidationError(f"Use at most {MAXIMUM_ROWS:,} lines of values; these are {len(lines) - 1:,}.")
+        rows = []
+        for number, line in enumerate(lines[1:], 1):
+            values = [value.strip() for value in line.split(separator)]
+            if len(values) != len(names):
+                raise ValidationError(
+                    f"Line {number} of the values has {len(values)} of them, and the first line {len(names)} names."
+                )
+            rows.append(dict(zip(names, values, strict=True)))
+        return rows
+
+
+def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
+    """Return the open runs in projects in which the user may launch, the latest first."""
+    open_runs = JobRun.objects.filter(outcome="", job__project__in=projects_for(user))
+    return open_runs.select_related("job__project").order_by("-pk")
+
+
+def typed_in(execution: Execution) -> dict[str, Any]:
+    """Return the initial values of a job's fields as an execution of another person's job ran with them; {} for other kinds."""
+    spec = execution.spec.get("job") or {}
+    names = {"command": "command", "variables": "variables", "folder": "folder", "timeout": "timeout_seconds"}
+    return {field: spec[name] for field, name in names.items() if spec.get(name)}
+
+
+def typed_of(job: Job) -> dict[str, Any]:
+    """Return the initial values of a job's fields."""
+    return {
+        "command": job.command,
+        "variables": job.variables,
+        "folder": job.folder,
+        "timeout": job.timeout_seconds,
+        "retries": job.retries,
+        "retry_wait": job.retry_seconds,
+        "at_once": job.at_once,
+    }

@@ -1,0 +1,48 @@
+"""The admins' form for an entry of the knowledge base."""
+
+from typing import Any
+
+from django import forms
+
+from dashboard.forms.administration import CatalogueForm
+from dashboard.forms.layout import Section
+from grid.launch import knowledge
+from grid.launch.knowledge import MOST_ENTRIES
+from grid.models import KnowledgeEntry
+
+
+class KnowledgeForm(CatalogueForm):
+    layout = (
+        Section("The line", "Searched in the last lines of a log.", ("id", "pattern")),
+        Section("What it means", "Shown to whoever may read the log.", ("meaning", "cure", "link")),
+    )
+    wide = ("pattern", "meaning", "cure", "link")
+
+    class Meta:
+        model = KnowledgeEntry
+        fields = ("id", "pattern", "meaning", "cure", "link")
+        labels = {"id": "Id"}
+        help_texts = {
+            "id": "Lower-case letters, digits and dashes; it never changes.",
+            "pattern": "A regular expression of RE2, such as ^LicenseError: (\\S+). It is searched in each line; (?i) at its "
+            "beginning ignores case. Entries of your own are tried before the built-in ones.",
+            "meaning": "One sentence, such as: No license for {} is free. {} is what the first parentheses match.",
+            "cure": "What to do next, in a sentence or two.",
+            "link": "Where to read more: https://… or a path of this site. Leave empty for none.",
+        }
+        widgets = {
+            "pattern": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off", "class": "mono"}),
+            "link": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off", "inputmode": "url"}),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.instance._state.adding and KnowledgeEntry.objects.filter(is_archived=False).count() >= MOST_ENTRIES:
+            raise forms.ValidationError(f"At most {MOST_ENTRIES} entries are searched. Archive one first.")
+        pattern = data.get("pattern", "")
+        if pattern and not knowledge.has_room_for(pattern, beside=self.instance.pk or ""):
+            self.add_error(
+                "pattern",
+                "All entries together are too large to be searched. Use smaller repetitions, or archive another.",
+            )
+        return data

@@ -1,0 +1,199 @@
+"""Reads jobs and their runs from the database, synchronously, as values for pages; the cost depends on the rows shown only."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import CharField, Count, Q, QuerySet, Sum
+from django.db.models.functions import Cast
+
+from dashboard.schedule_records import next_runs
+from dashboard.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
+from dashboard.viewmodels.prices import Spending, money
+from grid.errors import Rejected
+from grid.launch.jobsettings import RunRecord, read_record, settings_of
+from grid.models import Execution, Job, JobRun, Membership, UsageInterval
+
+JOBS_PER_PAGE = 24
+RUNS_PER_PAGE = 50
+_UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", tier="", tier_name="unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage:
+    """A page of jobs; `older` is the `before` of the next page, "" when there is none."""
+
+    cards: Sequence[JobCard]
+    older: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """A page of a job's runs, newest first, in which a sweep is one line; `older` is the `before` of the next page, 0 without one."""
+
+    lines: Sequence[RunLine | SweepLine]
+    older: int = 0
+
+
+def read_job(job_id: str) -> JobRecord | None:
+    """Return the job; None when it is deleted or unknown."""
+    job = _present().filter(pk=job_id).first()
+    if job is None:
+        return None
+    roles = dict(Membership.objects.filter(project=job.project_id).values_list("user_id", "role"))
+    return _record(job, roles, JobRun.objects.filter(job=job, outcome="").count())
+
+
+def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
+    """Return the page of a user's jobs that follows the one with the id `before`; the last launched first."""
+    rows = _present().filter(owner=owner_id)
+    last = Job.objects.filter(pk=before, owner=owner_id).first() if before else None
+    if last is not None:
+        rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
+    found = list(rows[: JOBS_PER_PAGE + 1])
+    shown = found[:JOBS_PER_PAGE]
+    latest = JobRun.objects.filter(Q(*(Q(job=job, number=job.runs_made) for job in shown), _connector=Q.OR))
+    runs = {run.job_id: run for run in latest} if shown else {}
+    by_job = _lines(runs.values(), now)
+    coming = next_runs(job.pk for job in shown)
+    cards = []
+    for job in shown:
+        run = runs.get(job.pk)
+        sweep = _sweeps(job.pk, [run.sweep])[run.sweep] if run and run.sweep else None
+        next_at, paused = coming.get(job.pk, (None, 0))
+        cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
+    return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
+
+
+def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
+    """Return a page of a job's runs, or of one sweep's, that follows the run with the number `before`."""
+    rows = JobRun.objects.filter(job=job_id).order_by("-number")
+    if before:
+        rows = rows.filter(number__lt=before)
+    rows = rows.filter(sweep=sweep) if sweep else rows.filter(Q(sweep="") | Q(sweep=Cast("number", CharField())))
+    found = list(rows[: RUNS_PER_PAGE + 1])
+    shown = found[:RUNS_PER_PAGE]
+    sweeps = {} if sweep else _sweeps(job_id, [run.sweep for run in shown if run.sweep])
+    runs = _lines((run for run in shown if run.sweep not in sweeps), now)
+    lines = [sweeps[run.sweep] if run.sweep in sweeps else runs[run.pk] for run in shown]
+    return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0)
+
+
+def read_run(job_id: str, number: int, now: datetime) -> RunLine | None:
+    """Return one run with all its attempts."""
+    run = JobRun.objects.select_related("after__job").filter(job=job_id, number=number).first()
+    return _lines([run], now, all_attempts=True)[run.pk] if run else None
+
+
+def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
+    return _sweeps(job_id, [sweep]).get(sweep)
+
+
+def launched_with(run: RunLine) -> dict[str, str]:
+    """Return what the cluster was asked for by a run's latest attempt: the image and the size of that moment."""
+    if run.latest is None:
+        return dict.fromkeys(("Image", "CPU", "Memory", "Node pool"), "not launched yet")
+    spec: Any = Execution.objects.filter(pk=run.execution_id).values_list("spec", flat=True).first() or {}
+    tier, environment = spec.get("tier") or {}, spec.get("environment") or {}
+    names = {"Image": environment.get("image"), "CPU": tier.get("cores"), "Memory": tier.get("memory")}
+    names |= {"GPUs": tier.get("gpus"), "Node pool": tier.get("node_pool")}
+    names |= {f"Environment's variable {name}": "set" for name in environment.get("variables") or {}}
+    return {name: str(value) for name, value in names.items() if value}
+
+
+def _present() -> QuerySet[Job]:
+    rows = Job.objects.filter(deleted_at__isnull=True).select_related("owner", "project", "environment", "tier")
+    return rows.order_by("-launched_at", "-pk")
+
+
+def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
+    return JobRecord(
+        id=job.pk,
+        name=str(job),
+        owner_id=job.owner_id,
+        owner_username=job.owner.get_username(),
+        project_id=job.project_id,
+        project_name=job.project.name,
+        project_roles=roles,
+        environment_name=job.environment.name,
+        tier_name=job.tier.name,
+        settings=settings_of(job),
+        has_cluster=job.cluster is not None,
+        runs_made=job.runs_made,
+        created_at=job.created_at,
+        launched_at=job.launched_at,
+        open_runs=open_runs,
+    )
+
+
+def _sweeps(job_id: str, ids: Iterable[str]) -> dict[str, SweepLine]:
+    rows = JobRun.objects.filter(job=job_id, sweep__in=set(ids)).order_by()
+    failed = Q(outcome__in=(JobRun.Outcome.FAILED, JobRun.Outcome.NOT_STARTED))
+    counted = rows.values_list("sweep", "requested_at", "requested_by").annotate(
+        total=Count("pk"),
+        succeeded=Count("pk", filter=Q(outcome=JobRun.Outcome.SUCCEEDED)),
+        ended=Count("pk", filter=~Q(outcome="")),
+        failed=Count("pk", filter=failed),
+    )
+    return {
+        id: SweepLine(id, total, succeeded, ended, failures, at, by)
+        for id, at, by, total, succeeded, ended, failures in counted
+    }
+
+
+def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False) -> dict[int, RunLine]:
+    """Return a line for each run, by its key."""
+    found = {run.pk: run for run in runs}
+    attempts: dict[int, list[AttemptLine]] = defaultdict(list)
+    rows = Execution.objects.filter(run__in=found).order_by("run", "attempt")
+    columns = ("run_id", "pk", "attempt", "state", "message", "started_at", "ended_at")
+    for run_id, *values in rows.values_list(*columns):
+        attempts[run_id].append(AttemptLine(*values))
+    costs = _costs(found, now)
+    return {
+        pk: _line(
+            run, attempts[pk] if all_attempts else attempts[pk][-1:], costs.get(pk, ""), now, with_after=all_attempts
+        )
+        for pk, run in found.items()
+    }
+
+
+def _line(run: JobRun, attempts: Sequence[AttemptLine], cost: str, now: datetime, *, with_after: bool) -> RunLine:
+    try:
+        record = read_record(run.settings)
+    except Rejected:
+        record = _UNREADABLE
+    return RunLine(
+        number=run.number,
+        sweep=run.sweep,
+        parameters=run.parameters,
+        record=record,
+        requested_at=run.requested_at,
+        requested_by=run.requested_by,
+        outcome=run.outcome,
+        message=run.message,
+        next_attempt_at=run.next_attempt_at,
+        ended_at=run.ended_at,
+        after=str(run.after) if with_after and run.after else "",
+        attempts=attempts,
+        cost=cost,
+        now=now,
+    )
+
+
+def _costs(runs: Iterable[int], now: datetime) -> dict[int, str]:
+    """Return the cost of all attempts of each run."""
+    intervals = UsageInterval.objects.filter(execution__run__in=list(runs)).order_by()
+    ended, running = defaultdict(list), defaultdict(list)
+    summed = intervals.filter(seconds__isnull=False).values_list("execution__run", "price_per_hour")
+    for run, price, seconds in summed.annotate(Sum("seconds")):
+        ended[run].append((Decimal(price), int(seconds)))
+    for run, price, began in intervals.filter(ended_at__isnull=True).values_list(
+        "execution__run", "price_per_hour", "began_at"
+    ):
+        running[run].append((price, began))
+    spent = {run: Spending(tuple(ended[run]), tuple(running[run])) for run in {*ended, *running}}
+    return {run: money(one.until(now)) for run, one in spent.items()}

@@ -1,0 +1,67 @@
+"""Reads and writes people's notifications and what they chose. Each function is about one person's own; nobody gets somebody else's."""
+
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from dashboard.viewmodels.notifications import ChannelBox, ChoiceRow, NotificationRecord
+from grid.launch.notifications.events import ChosenChannels, default_channels
+from grid.models import Notification, NotificationChoice, NotificationEvent
+
+CHANNELS = {"in_page": "In the dashboard"}
+
+
+def unread_count(user_id: int) -> int:
+    return Notification.objects.filter(user=user_id, read_at__isnull=True).count()
+
+
+def latest_unread(user_id: int) -> NotificationRecord | None:
+    return next(iter(_records(Notification.objects.filter(user=user_id, read_at__isnull=True)[:1])), None)
+
+
+def notifications(user_id: int, *, start: int, at_most: int) -> Sequence[NotificationRecord]:
+    """Return a person's notifications, the newest first."""
+    return _records(Notification.objects.filter(user=user_id)[start : start + at_most])
+
+
+def mark_read(user_id: int, ids: Collection[int] | None = None) -> int:
+    """Mark these notifications of a person as read, or all; return how many were unread."""
+    unread = Notification.objects.filter(user=user_id, read_at__isnull=True)
+    if ids is not None:
+        unread = unread.filter(pk__in=ids)
+    return unread.update(read_at=timezone.now())
+
+
+def choice_rows(user_id: int) -> list[ChoiceRow]:
+    """Return the boxes of all events, checked as the person chose."""
+    rows = NotificationChoice.objects.filter(user=user_id).values_list("event", "in_page", "email", "webhook")
+    chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
+    found = []
+    for event in NotificationEvent:
+        channels = chosen.get(event) or default_channels(event)
+        boxes = [
+            ChannelBox(f"{event}-{name}", f"{title}, when {event.label}", getattr(channels, name))
+            for name, title in CHANNELS.items()
+        ]
+        found.append(ChoiceRow(f"{event.label[0].upper()}{event.label[1:]}", boxes))
+    return found
+
+
+@transaction.atomic
+def save_choices(user_id: int, checked: Collection[str]) -> None:
+    """Store the boxes that are checked, by the names of their fields; what a page without a channel's column cannot say stays."""
+    for event in NotificationEvent:
+        said = {name: f"{event}-{name}" in checked for name in CHANNELS}
+        rest = {name: getattr(default_channels(event), name) for name in ("in_page", "email", "webhook")}
+        NotificationChoice.objects.update_or_create(
+            user_id=user_id, event=event, defaults=said, create_defaults=rest | said
+        )
+
+
+def _records(rows: QuerySet[Notification]) -> list[NotificationRecord]:
+    return [
+        NotificationRecord(row.pk, row.event, row.title, row.sentence, row.path, row.at, row.read_at is None)
+        for row in rows
+    ]

@@ -1,0 +1,80 @@
+"""How long everything is expected to wait, computed once for all pages of a process, in a thread and at most every few seconds."""
+
+from datetime import datetime
+from functools import partial
+
+from dashboard.pages.clusters import is_head
+from dashboard.pages.execution_pods import pods_of
+from dashboard.pages.periodic import PeriodicRead
+from dashboard.viewmodels.expected_wait import WaitLine, wait_line, wait_note
+from dashboard.waiting_records import WaitsRead, read_expectations
+from grid import database
+from grid.runtime import Runtime
+from grid.runtime.executions import ExecutionRow
+
+SECONDS = 5.0
+STARTING = frozenset({"queued", "deploying", "preparing"})
+
+
+def new_nodes(runtime: Runtime) -> dict[str, bool]:
+    """Return of each execution that starts whether its node is younger than its pod, or none has room yet; nothing of those of which
+    that is not known."""
+    starting = (row.id for row in runtime.executions.values() if row.state in STARTING)
+    return {id: needs for id in starting if (needs := _needs_node(runtime, id)) is not None}
+
+
+def _needs_node(runtime: Runtime, execution_id: str) -> bool | None:
+    pods = pods_of(runtime, execution_id)
+    pod = next(filter(is_head, pods), pods[0] if pods else None)
+    if pod is None:
+        return None
+    if not pod.spec.node_name:
+        refused = any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions)
+        return True if refused else None
+    node, created = runtime.nodes.get(pod.spec.node_name), pod.metadata.creation_timestamp
+    if node is None or node.metadata.creation_timestamp is None or created is None:
+        return None
+    return node.metadata.creation_timestamp > created
+
+
+class ExpectedWaits:
+    """The value that pages of one runtime share; None until it was computed once, and while the database does not answer."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._read: PeriodicRead[WaitsRead] | None = None
+        self.latest: WaitsRead | None = None
+
+    async def value(self, runtime: Runtime) -> WaitsRead | None:
+        self.latest = await self._read_in(runtime).value(SECONDS)
+        return self.latest
+
+    def begin(self, runtime: Runtime) -> None:
+        """Have it computed again when it is old, and wait for nothing: for pages that can do without."""
+        self.latest = self._read_in(runtime).begin(SECONDS)
+
+    def line(self, execution_id: str, now: datetime) -> WaitLine | None:
+        """Return what was expected of an execution when `value` was last asked; None when it was not computed."""
+        if self.latest is None or execution_id not in self.latest.estimates:
+            return None
+        return wait_line(self.latest.estimates[execution_id], (now - self.latest.at).total_seconds())
+
+    def note(self, row: ExecutionRow | None) -> str:
+        """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is
+        known."""
+        if self.latest is None or row is None or row.state not in STARTING:
+            return ""
+        found = self.latest.estimates.get(row.id)
+        return "" if found is None else wait_note(found)
+
+    def _read_in(self, runtime: Runtime) -> PeriodicRead[WaitsRead]:
+        if self._read is None or self._runtime is not runtime:
+            self._runtime, self.latest = runtime, None
+            self._read = PeriodicRead(partial(self._computed, runtime), clock=runtime.clock)
+        return self._read
+
+    async def _computed(self, runtime: Runtime) -> WaitsRead:
+        return await database.pages.run(read_expectations, runtime.clock(), new_nodes(runtime))
+
+
+EXPECTED = ExpectedWaits()

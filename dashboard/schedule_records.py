@@ -1,0 +1,50 @@
+"""Reads schedules from the database, synchronously, as values for pages."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.db.models import Count, Min
+
+from dashboard.viewmodels.schedules import ScheduleLine, paused_words, schedule_events, schedule_times
+from grid.cron import find_zone
+from grid.models import Schedule
+
+
+def schedules_of(job_id: str, now: datetime) -> list[ScheduleLine]:
+    """Return a job's schedules in the order in which they were made; there are few."""
+    return [_line(schedule, now) for schedule in Schedule.objects.filter(job=job_id)]
+
+
+def read_schedule(job_id: str, schedule_id: int, now: datetime) -> ScheduleLine | None:
+    schedule = Schedule.objects.filter(job=job_id, pk=schedule_id).first()
+    return _line(schedule, now) if schedule else None
+
+
+def next_runs(job_ids: Iterable[str]) -> Mapping[str, tuple[datetime | None, int]]:
+    """Return when each of these jobs that has schedules runs next, None when all are paused, and how many are paused."""
+    rows = Schedule.objects.filter(job__in=list(job_ids)).order_by()
+    counted = rows.values_list("job_id").annotate(Min("next_at"), Count("paused_at"))
+    return {job_id: (next_at, paused) for job_id, next_at, paused in counted}
+
+
+def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
+    return ScheduleLine(
+        id=schedule.pk,
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        overlap=schedule.overlap,
+        missed=schedule.missed,
+        next_at=schedule.next_at,
+        paused=paused_words(schedule.paused_by, schedule.paused_why) if schedule.paused_at else "",
+        meaning=schedule_times(schedule.cron, schedule.time_zone, now),
+        history=schedule_events(schedule.history, _zone(schedule.time_zone)),
+    )
+
+
+def _zone(name: str) -> ZoneInfo:
+    """Return the time zone; UTC when this system does not know it any more."""
+    try:
+        return find_zone(name)
+    except ValueError:
+        return ZoneInfo("UTC")

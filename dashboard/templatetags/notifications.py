@@ -1,0 +1,29 @@
+"""The bell of the page frame."""
+
+from typing import Any
+
+from django import template
+from django.db import DatabaseError
+from django.template import Context
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.fragments import render_fragment
+from dashboard.notification_records import unread_count
+from dashboard.viewmodels.notifications import bell_fragments
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def bell(context: Context, id: str) -> SafeString:
+    """Return the bell with the number of unread notifications, which is read from the database once for the whole page; without a number
+    when the database does not answer."""
+    request: Any = context["request"]
+    if not hasattr(request, "bells_in_frame"):
+        try:
+            unread = unread_count(request.user.pk)
+        except DatabaseError:
+            unread = 0
+        request.bells_in_frame = {one.id: one for one in bell_fragments(unread)}
+    return mark_safe(render_fragment(request.bells_in_frame[id], now=timezone.now()))

@@ -1,0 +1,70 @@
+"""Reads hardware tiers as what the tier doctor compares: requests, tolerations, alternatives; synchronous but for `known_shapes`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dashboard.viewmodels.tierchecks import TierCheck, tier_check
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.resources import resource_amount
+from grid.diagnosis.tierdoctor import TierRequest, examine
+from grid.diagnosis.tieroverlap import ComparedTier, overlap
+from grid.launch.preview import requests_of, tolerations_of
+from grid.launch.spec import tier_spec
+from grid.models import HardwareTier
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime
+from grid.runtime.poolshapes import pool_shapes
+
+
+async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str, PoolShapes] | None:
+    """Return the shapes of the pools' nodes; None until the nodes and the pods are read."""
+    now = runtime.monotonic()
+    if not runtime.nodes.freshness(now).synced or not runtime.pods.freshness(now).synced:
+        return None
+    return await pool_shapes(runtime.data_planes[LOCAL], only=only)
+
+
+def tier_request(tier: HardwareTier) -> TierRequest:
+    """Return what an execution launched on the tier now would ask of its node; a quantity that cannot be read counts as 0."""
+    spec = tier_spec(tier)
+    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec))
+
+
+def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:
+    """Return the doctor's words about each tier that is not archived, by its id."""
+    compared = {tier.pk: (tier, compared_tier(tier)) for tier in tiers if not tier.is_archived}
+    rivals = [one for _, one in compared.values()]
+    return {id: check(tier, one, rivals, pools) for id, (tier, one) in compared.items()}
+
+
+def check(
+    tier: HardwareTier, compared: ComparedTier, rivals: Iterable[ComparedTier], pools: Mapping[str, PoolShapes]
+) -> TierCheck:
+    pool = pools.get(tier.node_pool, PoolShapes(tier.node_pool))
+    return tier_check(examine(tier_request(tier), pool), overlap(compared, rivals), maximum_nodes=pool.maximum)
+
+
+def compared_tier(tier: HardwareTier, groups: Iterable[Any] | None = None) -> ComparedTier:
+    """Return the tier as it is compared with others; `groups` are those typed, for a tier that is being edited."""
+    allowed = tier.groups.all() if groups is None else groups
+    audience = (
+        tier.node_pool,
+        frozenset(group.pk for group in allowed),
+        frozenset(tier.kinds),
+        tier.is_visible,
+        tier.spot_allowed,
+        tier.maximum_simultaneous,
+        msgspec.json.encode([tier.tolerations, tier.extra_labels, tier.extra_annotations], order="deterministic"),
+    )
+    size = {
+        "cpu": resource_amount("cpu", tier.cores),
+        "cpu limit": resource_amount("cpu", tier.effective_cores_limit),
+        "memory": resource_amount("memory", tier.memory),
+        "memory limit": resource_amount("memory", tier.effective_memory_limit),
+        "disk": resource_amount("ephemeral-storage", tier.ephemeral_storage),
+        "shared memory": resource_amount("memory", tier.shared_memory),
+        **({tier.gpu_resource: tier.gpus} if tier.gpus else {}),
+    }
+    return ComparedTier(tier.pk, tier.name, size, tier.cost_per_hour, audience)

@@ -1,0 +1,96 @@
+"""The first steps of a person who is new, and of an admin whose installation is empty, each ticked from what is stored; pure."""
+
+from dataclasses import dataclass, replace
+
+WORK, SETUP = "work", "setup"
+CARDS = (WORK, SETUP)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFacts:
+    """What a person has done so far; `project` is the name of one in which the person may launch, "" without any."""
+
+    project: str
+    has_launched: bool
+    has_opened: bool
+    has_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetupFacts:
+    """What an installation has; `has_people` is whether anybody but this admin has an account."""
+
+    has_tier: bool
+    has_environment: bool
+    has_project: bool
+    has_people: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """One step; `link` is said of the page of that URL name, "" without a page."""
+
+    title: str
+    text: str
+    is_done: bool
+    page: str = ""
+    link: str = ""
+    is_next: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSteps:
+    card: str
+    title: str
+    steps: tuple[FirstStep, ...]
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether nothing is left to show."""
+        return all(step.is_done for step in self.steps)
+
+
+def work_steps(facts: WorkFacts) -> FirstSteps:
+    """Return the way to a first workspace and back. What has ended was launched, and is reason enough not to explain how to open it."""
+    opened = facts.has_opened or facts.has_ended
+    launched = facts.has_launched or opened
+    project = (
+        f"You can launch in {facts.project}." if facts.project else "Ask an owner to add you, or an admin to make one."
+    )
+    return _card(
+        WORK,
+        "First steps",
+        FirstStep("Get a project", project, bool(facts.project)),
+        FirstStep(
+            "Launch a workspace",
+            "Choose an environment and a hardware tier; the defaults are fine.",
+            launched,
+            "launch" if facts.project else "",
+            "Launch",
+        ),
+        FirstStep("Open it", "As soon as it runs, it has the button “Open”.", opened),
+        FirstStep("Stop it when you are done", "Its files are kept, and you can resume it.", facts.has_ended),
+    )
+
+
+def setup_steps(facts: SetupFacts) -> FirstSteps:
+    """Return what an installation needs before anybody can launch."""
+    return _card(
+        SETUP,
+        "Set the grid up",
+        FirstStep("Add a hardware tier", "A size that people choose.", facts.has_tier, "tier-new", "Add a tier"),
+        FirstStep(
+            "Add an environment",
+            "An image with the tools they work with.",
+            facts.has_environment,
+            "environment-new",
+            "Add an environment",
+        ),
+        FirstStep("Add a project", "Its members share files.", facts.has_project, "project-new", "Add a project"),
+        FirstStep("Invite people", "By a link, with a role.", facts.has_people, "person-invite", "Invite"),
+    )
+
+
+def _card(card: str, title: str, *steps: FirstStep) -> FirstSteps:
+    following = next((step for step in steps if not step.is_done), None)
+    return FirstSteps(card, title, tuple(replace(step, is_next=step is following) for step in steps))

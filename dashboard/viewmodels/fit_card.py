@@ -1,0 +1,108 @@
+"""The card beside the launch form: whether it would start now, what it takes and costs, and what else would start sooner; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from dashboard.viewmodels.launch import Slots
+from dashboard.viewmodels.prices import money, price_words
+from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
+from grid.wording import plural
+
+_HOURS_A_DAY = 24
+_SUGGESTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TierChoice:
+    """Another tier for a field of the form, and the pods of the launch if it were chosen; `is_full` when its places are taken."""
+
+    field: str
+    id: str
+    name: str
+    pods: tuple[PodPlan, ...]
+    gpus: int
+    is_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FitQuestion:
+    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full` and `expected` are those of
+    `LaunchFacts`, `needs` what the namespace would count of its pods, and `secrets` the names of those that it gets."""
+
+    pods: tuple[PodPlan, ...]
+    slots: int
+    price: Decimal
+    gpus: int = 0
+    queue: QueuePlace | None = None
+    full: str = ""
+    expected: tuple[str, ...] = ()
+    needs: tuple[PodNeeds, ...] = ()
+    secrets: tuple[str, ...] = ()
+    choices: tuple[TierChoice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKnown:
+    """What is known of the cluster: the states of its pools, and the limits of the namespace; None where it is not known."""
+
+    pools: Mapping[str, LaunchPool] | None = None
+    limits: NamespaceLimits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A tier to choose instead; `value` is what the button sends."""
+
+    value: str
+    name: str
+    headline: str
+
+
+@dataclass(frozen=True, slots=True)
+class FitCard:
+    """The card in words."""
+
+    fit: Fit
+    slots: str
+    price: str
+    secrets: str
+    warnings: tuple[str, ...]
+    suggestions: tuple[Alternative, ...]
+
+
+def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard:
+    """Return the card."""
+    limits = known.limits or NamespaceLimits()
+    facts = LaunchFacts(known.pools, question.queue, question.full, refusal(question.needs, limits), question.expected)
+    found = fit(question.pods, facts)
+    a_day = f", {money(question.price * _HOURS_A_DAY)} a day" if question.price else ""
+    return FitCard(
+        fit=found,
+        slots=f"{plural(question.slots, 'slot')}; you use {held.used:,} of {held.maximum:,}",
+        price=f"{price_words(question.price)}{a_day}",
+        secrets=", ".join(question.secrets),
+        warnings=tuple(warnings(question.needs, limits)),
+        suggestions=_suggestions(question, found, facts),
+    )
+
+
+def _suggestions(question: FitQuestion, found: Fit, facts: LaunchFacts) -> tuple[Alternative, ...]:
+    """Return tiers that would start sooner, with as many GPUs if possible, the most cores first; () when waiting is better advice."""
+    is_full_tier = found.code == "queues" and question.queue is not None and "tier" in question.queue.sooner
+    if found.code not in ("never_fits", "no_nodes", "waits_for_room") and not is_full_tier:
+        return ()
+    alone = replace(facts, queue=None)
+    offers = [(choice, fit(choice.pods, alone)) for choice in question.choices if not choice.is_full]
+    good = [(choice, answer) for choice, answer in offers if answer.can_start]
+    good = [pair for pair in good if pair[0].gpus == question.gpus] or good
+    good.sort(key=lambda pair: (pair[1].code != "starts_now", -_cores(pair[0].pods)))
+    return tuple(
+        Alternative(f"{choice.field}:{choice.id}", choice.name, answer.headline.lower())
+        for choice, answer in good[:_SUGGESTED]
+    )
+
+
+def _cores(pods: Sequence[PodPlan]) -> int:
+    return sum(plan.requests.get("cpu", 0) * plan.count for plan in pods)

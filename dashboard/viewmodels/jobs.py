@@ -1,0 +1,223 @@
+"""Puts jobs, their runs and sweeps into words, and compares two runs; pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+
+from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.states import state_status
+from grid.launch.jobsettings import JobSettings, RunRecord
+from grid.wording import duration, exact_duration
+
+_OUTCOMES = {
+    "succeeded": StatusLine("ok", "Succeeded"),
+    "failed": StatusLine("problem", "Failed"),
+    "stopped": StatusLine("neutral", "Stopped"),
+    "not_started": StatusLine("problem", "Not started"),
+}
+_CAME_OF_IT = frozenset({"Started after", "Requested by", "Outcome", "Attempts", "Message", "Duration", "Cost"})
+_SHOWN = 60  # characters of parameters in a line
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    """An attempt of a run: an execution."""
+
+    execution_id: str
+    number: int
+    state: str
+    message: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run of a job; `attempts` has its latest attempt only, where a page shows many runs."""
+
+    number: int
+    sweep: str
+    parameters: Mapping[str, str]
+    record: RunRecord
+    requested_at: datetime
+    requested_by: str
+    outcome: str
+    message: str
+    next_attempt_at: datetime | None
+    ended_at: datetime | None
+    after: str
+    attempts: Sequence[AttemptLine]
+    cost: str
+    now: datetime
+
+    @property
+    def latest(self) -> AttemptLine | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def execution_id(self) -> str:
+        return self.latest.execution_id if self.latest else ""
+
+    @property
+    def status(self) -> StatusLine:
+        if self.outcome:
+            return _OUTCOMES[self.outcome]
+        if self.message or self.latest is None:
+            return StatusLine("wait", "Waiting")
+        return state_status(self.latest.state)[0]
+
+    @property
+    def why(self) -> str:
+        """Why it waits, or how it ended."""
+        if self.outcome or self.message or self.latest is None:
+            return self.message or ("" if self.outcome else "It starts in a moment.")
+        return "" if self.latest.state == "running" else self.latest.message
+
+    @property
+    def waits_until(self) -> datetime | None:
+        return None if self.outcome else self.next_attempt_at
+
+    @property
+    def parameter_words(self) -> str:
+        words = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+
+    @property
+    def attempt_words(self) -> str:
+        most = self.record.job.retries + 1
+        return f"{self.latest.number} of {most}" if self.latest else f"0 of {most}"
+
+    @property
+    def took(self) -> str:
+        """How long its latest attempt ran, up to now while it runs; "" when it did not start."""
+        latest = self.latest
+        return duration((latest.ended_at or self.now) - latest.started_at) if latest and latest.started_at else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLine:
+    """The runs of a sweep, counted."""
+
+    id: str
+    total: int
+    succeeded: int
+    ended: int
+    failed: int
+    requested_at: datetime
+    requested_by: str
+
+    @property
+    def words(self) -> str:
+        words = f"{self.ended} of {self.total} done"
+        return f"{words}, {self.failed} failed" if self.failed else words
+
+    @property
+    def status(self) -> StatusLine:
+        if self.ended < self.total:
+            return StatusLine("wait", "Under way")
+        return StatusLine("problem" if self.failed else "ok", "Ended")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """The stored values of a job."""
+
+    id: str
+    name: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_roles: Mapping[int, str]
+    environment_name: str
+    tier_name: str
+    settings: JobSettings
+    has_cluster: bool
+    runs_made: int
+    created_at: datetime
+    launched_at: datetime
+    open_runs: int = 0
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """What each run runs with, but for the command."""
+        return [fact for fact in _settings_words(self.settings) if fact[0] != "Command"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCard:
+    """A job in a list, with its latest line, and when a schedule runs it next."""
+
+    job: JobRecord
+    run: RunLine | None
+    sweep: SweepLine | None
+    next_at: datetime | None = None
+    paused_schedules: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    name: str
+    one: str
+    other: str
+
+    @property
+    def differs(self) -> bool:
+        return self.one != self.other
+
+
+def compared(
+    one: RunLine, other: RunLine, one_ran: Mapping[str, str], other_ran: Mapping[str, str]
+) -> list[ComparedFact]:
+    """Return the facts of two runs' records, what differs first; `ran` are those of what an attempt was launched with."""
+    first, second = run_facts(one) | dict(one_ran), run_facts(other) | dict(other_ran)
+    names = dict.fromkeys(chain(first, second))
+    facts = [ComparedFact(name, first.get(name, ""), second.get(name, "")) for name in names]
+    return sorted(facts, key=lambda fact: (not fact.differs, _rank(fact.name)))
+
+
+def _rank(name: str) -> int:
+    """Parameters come first, since a sweep differs in them, and what came of the runs last."""
+    return 0 if name.startswith("Parameter ") else 2 if name in _CAME_OF_IT else 1
+
+
+def run_facts(run: RunLine) -> dict[str, str]:
+    """Return all that a run was asked to run with, and how it ended."""
+    facts = asked_facts(run)
+    facts |= {"Started after": run.after, "Requested by": run.requested_by, "Outcome": run.status.word}
+    facts |= {"Attempts": run.attempt_words, "Message": run.message, "Duration": run.took, "Cost": run.cost}
+    return {name: text for name, text in facts.items() if text}
+
+
+def asked_facts(run: RunLine) -> dict[str, str]:
+    """Return all that a run was asked to run with."""
+    record = run.record
+    facts = {f"Parameter {name}": value for name, value in run.parameters.items()}
+    facts |= dict(_settings_words(record.job))
+    facts |= {"Environment": record.environment_name, "Hardware tier": record.tier_name}
+    if record.cluster:
+        facts["Cluster"] = ", ".join(f"{name} {value}" for name, value in record.cluster.items())
+    return facts
+
+
+def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
+    yield "Command", settings.command or "the environment's own"
+    for name, value in sorted(settings.variables.items()):
+        yield f"Variable {name}", value
+    yield "Folder", settings.folder or "the root of the project's files"
+    yield "Timeout", exact_duration(settings.timeout_seconds) if settings.timeout_seconds else "none"
+    wait = f", the first after {exact_duration(settings.retry_seconds)}" if settings.retries else ""
+    yield "Retries", f"{settings.retries}{wait}" if settings.retries else "none"
+    yield "Runs at once", str(settings.at_once) if settings.at_once else "no limit"
+
+
+def preview_words(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return how many runs a table makes, and the parameters of the first."""
+    found = list(rows)
+    first = ", ".join(f"{name}={value}" for name, value in found[0].items())
+    return f"{len(found):,} runs; the first with {first}." if len(found) > 1 else f"1 run, with {first}."

@@ -1,0 +1,66 @@
+"""What keeps a pod off the nodes, as a small table with who can act and the page of the next step; pure."""
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
+
+_LASTING = {
+    "always": ("problem", "Always"),
+    "for_now": ("wait", "For now"),
+    "decision": ("neutral", "By decision"),
+}
+_WHO = {
+    "": "Nobody has to do anything.",
+    "you": "You can change this.",
+    "admin": "Your admin can change this.",
+    "operator": "An operator can change this.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReason:
+    """One row; `names` are some of its nodes, of which `more` are not named."""
+
+    evidence: EvidenceRow
+    names: str
+    more: int
+    severity: str
+    lasting: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReasons:
+    rows: tuple[NodeReason, ...]
+    who: str
+    is_normal: bool | None
+    link: str
+    link_word: str
+
+
+def node_reasons(diagnosis: Diagnosis | None, *, sees_all: bool) -> NodeReasons | None:
+    """Return the table; None when nodes have nothing to do with the diagnosis. Only who `sees_all` is led to pages about nodes."""
+    if diagnosis is None or not diagnosis.table:
+        return None
+    link, word = _link(diagnosis.link, sees_all)
+    return NodeReasons(tuple(map(_reason, diagnosis.table)), _WHO[diagnosis.who], diagnosis.is_normal, link, word)
+
+
+def _reason(row: EvidenceRow) -> NodeReason:
+    severity, lasting = _LASTING[row.lasting]
+    return NodeReason(row, ", ".join(row.names), max(0, row.nodes - len(row.names)), severity, lasting)
+
+
+def _link(target: str, sees_all: bool) -> tuple[str, str]:
+    """Return the address and its words; ("", "") for a page that the reader may not see."""
+    kind, _, name = target.partition(":")
+    if kind in ("tiers", "launch"):
+        return "/launch/", "Choose another tier"
+    if kind == "executions":
+        return "/executions/", "Running executions"
+    if kind == "infrastructure" and sees_all:
+        query = "?" + urlencode({"pool": name}) if name else ""
+        return f"/infrastructure/{query}", f"Nodes of {name}" if name else "All nodes"
+    if kind == "node" and sees_all:
+        return f"/nodes/{quote(name, safe='')}/", f"Node {name}"
+    return "", ""

@@ -1,0 +1,118 @@
+"""Notifications: the bell of the frame, the list, and the choices that somebody has; pure."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from dashboard.viewmodels.live import Fragment, ViewModel
+from grid.wording import plural
+
+_MOST_SHOWN = 99
+BELLS = ("bell", "bell-small")  # in the sidebar, and in the bar of narrow screens
+_TOAST = "toast"
+# By event: the word of the list, and how serious it is.
+_WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = {
+    "started": ("Running", "ok"),
+    "succeeded": ("Succeeded", "neutral"),
+    "failed": ("Failed", "problem"),
+    "stopping_soon": ("Stops soon", "wait"),
+    "stopped": ("Stopped", "neutral"),
+}
+
+
+class BellView(ViewModel, frozen=True, gc=False):
+    """The bell: how many notifications are unread. `is_small` is that of narrow screens, which has no words."""
+
+    count: str = ""
+    words: str = "Notifications"
+    is_small: bool = False
+
+
+class ToastView(ViewModel, frozen=True, gc=False):
+    """A notification that has just come; by its id a browser tells it from the one before."""
+
+    id: int
+    word: str
+    severity: str
+    title: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationRecord:
+    """A stored notification."""
+
+    id: int
+    event: str
+    title: str
+    sentence: str
+    path: str
+    at: datetime
+    is_unread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationRow:
+    """A notification as the list shows it."""
+
+    id: int
+    word: str
+    severity: str
+    title: str
+    sentence: str
+    path: str
+    at: datetime
+    is_unread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelBox:
+    """The box of one channel for one event; `name` is the form field's."""
+
+    name: str
+    label: str
+    is_checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    title: str
+    boxes: Sequence[ChannelBox]
+
+
+def bell_view(unread: int, *, is_small: bool = False) -> BellView:
+    if not unread:
+        return BellView(is_small=is_small)
+    count = str(unread) if unread <= _MOST_SHOWN else f"{_MOST_SHOWN}+"
+    return BellView(count, f"Notifications, {unread} unread", is_small)
+
+
+def bell_fragments(unread: int) -> list[Fragment]:
+    return [
+        Fragment(id, "dashboard/fragments/bell.html", bell_view(unread, is_small=id == "bell-small")) for id in BELLS
+    ]
+
+
+def toast_fragment(latest: NotificationRecord) -> Fragment:
+    word, severity = event_word(latest.event)
+    return Fragment(
+        _TOAST, "dashboard/fragments/toast.html", ToastView(latest.id, word, severity, latest.title, latest.path)
+    )
+
+
+def event_word(event: str) -> tuple[str, str]:
+    """Return the word of an event and how serious it is."""
+    return _WORDS.get(event, (event.replace("_", " ").capitalize(), "neutral"))
+
+
+def notification_rows(records: Collection[NotificationRecord]) -> Iterator[NotificationRow]:
+    for record in records:
+        word, severity = event_word(record.event)
+        yield NotificationRow(
+            record.id, word, severity, record.title, record.sentence, record.path, record.at, record.is_unread
+        )
+
+
+def unread_words(unread: int) -> str:
+    return f"{plural(unread, 'unread notification')}." if unread else "Everything is read."

@@ -1,0 +1,82 @@
+"""Puts schedules into words: when they are due, by the clocks of their time zone, and what they do then; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from grid.errors import Rejected
+from grid.launch.cronwords import cron_words
+from grid.launch.scheduletimes import read_timetable
+
+OVERLAP_WORDS = {
+    "skip": "Skip that time",
+    "queue": "Queue it: it starts when the earlier run has ended",
+    "replace": "Replace the earlier run: it is stopped first",
+}
+MISSED_WORDS = {"once": "Run once", "none": "Do not run"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTimes:
+    """What a schedule's text means: in words, and the next times; or why it is none."""
+
+    words: str = ""
+    times: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleEvent:
+    at: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLine:
+    """A schedule on its job's page."""
+
+    id: int
+    cron: str
+    time_zone: str
+    overlap: str
+    missed: str
+    next_at: datetime | None
+    paused: str
+    meaning: ScheduleTimes
+    history: Sequence[ScheduleEvent]
+
+    @property
+    def name(self) -> str:
+        return self.meaning.words or self.cron
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("Time zone", self.time_zone),
+            ("While an earlier run has not ended", OVERLAP_WORDS.get(self.overlap, self.overlap)),
+            ("After an outage", MISSED_WORDS.get(self.missed, self.missed)),
+        )
+
+
+def schedule_times(cron: str, time_zone: str, now: datetime) -> ScheduleTimes:
+    """Return what a typed or stored schedule means."""
+    try:
+        timetable = read_timetable(cron, time_zone, now)
+    except Rejected as refused:
+        return ScheduleTimes(problems=[problem.message for problem in refused.problems])
+    times = [local_time(moment, timetable.zone) for moment in timetable.following(now)]
+    return ScheduleTimes(cron_words(timetable.cron), times)
+
+
+def local_time(moment: datetime, zone: ZoneInfo) -> str:
+    """Return "Tue 24 Nov 2026 14:00 CET"."""
+    return f"{moment.astimezone(zone):%a %-d %b %Y %H:%M %Z}"
+
+
+def paused_words(by: str, why: str) -> str:
+    return f"Paused by {by}." if by else f"Paused: {why}"
+
+
+def schedule_events(history: Iterable[Sequence[str]], zone: ZoneInfo) -> list[ScheduleEvent]:
+    return [ScheduleEvent(local_time(datetime.fromisoformat(at), zone), sentence) for at, sentence in history]

@@ -1,0 +1,248 @@
+"""The forms of jobs: run, sweep, edit, stop and delete. Each works without a script."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
+from dashboard.forms.launch import MachineForm
+from dashboard.job_records import read_run
+from dashboard.launch_facts import pool_states
+from dashboard.viewmodels.jobs import JobRecord, asked_facts, preview_words
+from dashboard.viewmodels.launch import tier_cards
+from dashboard.views.jobs import managed, number_in
+from dashboard.views.launch import tier_offers
+from grid.diagnosis.launchfit import Pools
+from grid.errors import Problem, Rejected
+from grid.launch import jobs as rules
+from grid.launch.jobrows import record_of
+from grid.models import Job, JobRun, User
+from grid.models.environment import Kind
+from grid.runtime import get_runtime
+from grid.wording import plural
+
+_FORM_METHODS = ["GET", "HEAD", "POST"]
+
+
+@require_http_methods(_FORM_METHODS)
+async def job_run(request: HttpRequest, id: str) -> HttpResponse:
+    """Ask for a run, with the job's settings or others; those of the job stay as they are."""
+    pools = await pool_states(get_runtime())
+    answer: HttpResponse = await sync_to_async(_run)(request, id, pools)
+    return answer
+
+
+@require_http_methods(_FORM_METHODS)
+async def job_edit(request: HttpRequest, id: str) -> HttpResponse:
+    """Change what the job's later runs run with."""
+    pools = await pool_states(get_runtime())
+    answer: HttpResponse = await sync_to_async(_edit)(request, id, pools)
+    return answer
+
+
+def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+    record, forms = managed(request, id), _JobForms(request, id)
+
+    def start() -> HttpResponse:
+        chosen = forms.machine.cleaned_data
+        # How many may be active at once is a setting of the job.
+        typed = msgspec.structs.replace(forms.part.settings(), at_once=forms.job.at_once)
+        settings = record_of(forms.job, chosen["environment"], chosen["tier"], typed)
+        run = rules.start(
+            id,
+            by=request.user.get_username(),
+            now=timezone.now(),
+            parameters=forms.parameters.cleaned_data["parameters"],
+            after=forms.part.cleaned_data["after"],
+            record=settings,
+        )
+        return _to_run(request, run)
+
+    return _answer(request, record, forms, start, pools, is_run=True)
+
+
+def _edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+    record, forms = managed(request, id), _JobForms(request, id)
+
+    def save() -> HttpResponse:
+        chosen, title = forms.machine.cleaned_data, request.POST.get("title", "")
+        rules.edit(
+            id,
+            title=title,
+            environment=chosen["environment"],
+            tier=chosen["tier"],
+            settings=forms.part.settings(),
+            now=timezone.now(),
+        )
+        messages.info(request, "Saved. Its next runs use these settings.")
+        return redirect("job", id=id)
+
+    return _answer(request, record, forms, save, pools, is_run=False)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
+    """Ask for a run with all that an earlier run ran with; the number 0 means the job as it is now."""
+    record = managed(request, id)
+    by, now = request.user.get_username(), timezone.now()
+    earlier = JobRun.objects.filter(job=id, number=number).first()
+    if number and earlier is None:
+        raise Http404("This run is no longer in the history. Run the job with its settings of now.")
+    if request.method != "POST":
+        run = read_run(id, number, now)
+        facts = asked_facts(run) if run else {}
+        context = {"record": record, "number": number, "run": run, "facts": facts}
+        return render(request, "dashboard/job_again.html", context)
+    try:
+        started = rules.start_again(earlier.pk, by=by, now=now) if earlier else rules.start(id, by=by, now=now)
+    except Rejected as refused:
+        for problem in refused.problems:
+            messages.error(request, f"{record.name} was not run: {problem.message}")
+        return redirect("job", id=id)
+    return _to_run(request, started)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
+    """Ask for a run for each line of a table, after a preview."""
+    record = managed(request, id)
+    form = SweepForm(request.POST if request.method == "POST" else None)
+    preview = ""
+    if form.is_bound and form.is_valid():
+        rows = form.cleaned_data["table"]
+        preview = preview_words(rows)
+        if "preview" not in request.POST:
+            try:
+                runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=timezone.now())
+            except Rejected as refused:
+                _add(form, refused.problems)
+            else:
+                messages.info(request, f"{plural(len(runs), 'run')} asked for.")
+                return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
+    context = {"record": record, "form": form, "preview": "" if form.errors else preview}
+    return render(request, "dashboard/job_sweep.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_stop(request: HttpRequest, id: str) -> HttpResponse:
+    """Stop all open runs of a job, of one sweep, or one run, after a confirmation."""
+    record = managed(request, id)
+    number = number_in(request, "number")
+    sweep = str(number_in(request, "sweep") or "")
+    open_runs = JobRun.objects.filter(job=id, outcome="")
+    open_runs = open_runs.filter(sweep=sweep) if sweep else open_runs
+    count = open_runs.filter(number=number).count() if number else open_runs.count()
+    if request.method == "POST":
+        by = request.user.get_username()
+        stopped = rules.stop_runs(id, by=by, now=timezone.now(), sweep=sweep, number=number or None)
+        messages.info(
+            request, f"Stop of {plural(stopped, 'run')} requested." if stopped else "Nothing was left to stop."
+        )
+        return redirect("job", id=id)
+    context = {"record": record, "count": count, "number": number, "sweep": sweep}
+    return render(request, "dashboard/job_stop.html", context)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_delete(request: HttpRequest, id: str) -> HttpResponse:
+    """Delete the job after a confirmation. Deleting it twice changes nothing."""
+    own = Job.objects.filter(pk=id, owner=request.user.pk or 0, deleted_at__isnull=False)
+    if request.method == "POST" and own.exists():
+        return redirect("jobs")
+    record = managed(request, id)
+    problems: tuple[Problem, ...] = ()
+    if request.method == "POST":
+        try:
+            rules.delete(id, now=timezone.now())
+        except Rejected as refused:
+            problems = refused.problems
+        else:
+            messages.info(
+                request, f"{record.name} was deleted. Its runs stay in the history, and its files in the project."
+            )
+            return redirect("jobs")
+    context = {"record": record, "problems": problems}
+    return render(request, "dashboard/job_delete.html", context, status=422 if problems else 200)
+
+
+class _JobForms:
+    """The three forms that make up the page of a run and of the settings: the machine, the job's part, and the parameters."""
+
+    def __init__(self, request: HttpRequest, job_id: str) -> None:
+        assert isinstance(request.user, User)
+        data: Mapping[str, Any] | None = request.POST if request.method == "POST" else None
+        self.job = Job.objects.select_related("environment", "tier", "project").get(pk=job_id)
+        machine = {"environment": self.job.environment_id, "tier": self.job.tier_id}
+        self.machine = MachineForm(data, user=request.user, kind=Kind.JOB, initial=machine)
+        self.part = JobPart(data, user=request.user, initial=typed_of(self.job))
+        self.parameters = ParametersForm(data)
+        self.title = request.POST.get("title", "") if data is not None else self.job.title
+        self.title_errors: list[str] = []
+
+    def are_valid(self) -> bool:
+        return all([self.machine.is_valid(), self.part.is_valid(), self.parameters.is_valid()])
+
+    def add(self, problems: tuple[Problem, ...]) -> None:
+        """Add each problem at its field."""
+        for problem in self.part.add_problems(problems):
+            if problem.path == "title":
+                self.title_errors.append(problem.message)
+            else:
+                _add(self.parameters if problem.path == "parameters" else self.machine, (problem,))
+
+
+def _answer(
+    request: HttpRequest,
+    record: JobRecord,
+    forms: _JobForms,
+    act: Callable[[], HttpResponse],
+    pools: Pools | None,
+    *,
+    is_run: bool,
+) -> HttpResponse:
+    """Return the answer of `act`, or the page with what keeps it from being done."""
+    status = 200
+    if request.method == "POST":
+        status = 422
+        if forms.are_valid():
+            try:
+                return act()
+            except Rejected as refused:
+                forms.add(refused.problems)
+    machine = forms.machine
+    context = {
+        "record": record,
+        "forms": forms,
+        "form": machine,
+        "part": forms.part,
+        "is_run": is_run,
+        "kind": Kind.JOB,
+        "notes": {},
+        "environments": list(machine.environments),
+        "chosen_environment": machine.chosen("environment"),
+        "tiers": tier_cards(tier_offers(machine.tiers), chosen=machine.chosen("tier"), pools=pools),
+    }
+    return render(request, "dashboard/job_form.html", context, status=status)
+
+
+def _to_run(request: HttpRequest, run: JobRun) -> HttpResponse:
+    """Redirect to the run's execution, or to its job with why it waits."""
+    execution = run.attempts.order_by("-attempt").first()
+    if execution is not None:
+        return redirect("execution", id=execution.pk)
+    messages.info(
+        request, f"Run {run.number}: {run.message}" if run.message else f"Run {run.number} starts in a moment."
+    )
+    return redirect("job", id=run.job_id)
+
+
+def _add(form: Any, problems: tuple[Problem, ...]) -> None:
+    for problem in problems:
+        form.add_error(problem.path if problem.path in form.fields else None, problem.message)

@@ -1,0 +1,127 @@
+"""The charts of the node pools in a real browser: drawn, read by keyboard, over one range, and as a table without a script."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import charting
+from tests.browser.accessibility import violations
+from tests.browser.conftest import Visit
+from tests.browser.following import follow
+from tests.browser.looks import faults
+from tests.browser.stage import StageProcess
+
+PAGES = ("/overview/", "/infrastructure/")
+
+
+def labels(page: Page) -> list[str]:
+    return page.locator(".chart-grid .chart").first.locator(".u-legend .u-label").all_inner_texts()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_charts_of_a_page_are_drawn_and_move_together(stage: StageProcess, visit: Visit, path: str) -> None:
+    stage.play(charting.sampled_day)
+    page = visit("olga-operator", path)
+    charts = page.locator(".chart-grid .chart")
+    expect(page.locator(".chart-grid canvas")).to_have_count(5)
+    assert labels(page) == ["UTC", "requested", "used", "allocatable"]
+    cpu, memory = charts.nth(0), charts.nth(1)
+    newest = memory.locator(".u-legend").inner_text()
+    cpu.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowLeft")
+    expect(cpu.locator("[aria-live]")).to_have_text(
+        re.compile(r"^\d\d:\d\d UTC: requested [\d.,]+, used [\d.,]+, allocatable [\d.,]+$")
+    )
+    expect(memory.locator(".u-legend")).not_to_have_text(newest)
+    time = cpu.locator(".u-value").first.inner_text()
+    expect(memory.locator(".u-value").first).to_have_text(time)
+    memory.locator(".u-over").hover(position={"x": 40, "y": 40})
+    expect(cpu.locator(".u-value").first).not_to_have_text(time)
+    expect(cpu.locator(".u-value").first).to_have_text(memory.locator(".u-value").first.inner_text())
+
+
+def test_one_range_holds_for_all_charts_and_tables_of_a_page(stage: StageProcess, visit: Visit) -> None:
+    stage.play(charting.sampled_day)
+    page = visit("olga-operator", "/infrastructure/?state=ready")
+    expect(page.locator("#pool-history-title")).to_have_text("The last day")
+    page.get_by_role("navigation", name="Time range").get_by_role("link", name="1 hour").click()
+    expect(page.locator("#pool-history-title")).to_have_text("The last hour")
+    expect(page).to_have_url(re.compile(r"state=ready&range=1h"))
+    expect(page.locator(".chart-grid canvas")).to_have_count(5)
+    page.get_by_role("link", name="default-gpu", exact=True).last.click()
+    expect(page.locator("#pool-history-title")).to_have_text("The last hour, pool default-gpu")
+    page.get_by_role("link", name="State", exact=True).click()
+    expect(page.locator("#pool-history-title")).to_have_text("The last hour, pool default-gpu")
+    expect(page.locator(".chart-grid canvas")).to_have_count(5)
+    page.get_by_text("The same as a table").click()
+    expect(page.locator("#pool-history-rows tr")).to_have_count(24)
+
+
+def test_what_is_sampled_next_comes_into_charts_and_tables(stage: StageProcess, visit: Visit) -> None:
+    stage.play(charting.sampled_hour)
+    page = visit("olga-operator", "/infrastructure/?range=1h")
+    nodes = page.locator(".chart[data-name=nodes] .u-legend")
+    expect(nodes).to_contain_text(re.compile(r"nodes[1-9]"))
+    follow(page)
+    stage.play(charting.next_sample)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(nodes).to_contain_text(re.compile(r"nodes0"))
+    page.get_by_text("The same as a table").click()
+    expect(page.locator("#pool-history-rows tr").first.locator("td").nth(1)).to_have_text("0")
+
+
+def test_before_the_first_sample_the_page_says_when_it_comes(stage: StageProcess, visit: Visit) -> None:
+    stage.play(charting.unsampled_day)
+    page = visit("olga-operator", "/overview/")
+    expect(page.locator(".chart-grid .chart").first).to_have_text("The first values come within two minutes.")
+    expect(page.locator("#pool-trends")).to_contain_text("Nothing is sampled yet.")
+
+
+def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visit: Visit) -> None:
+    stage.play(charting.sampled_day)
+    page = visit("olga-operator", "/overview/?range=6h", javascript=False)
+    expect(page.locator(".chart-grid")).to_be_hidden()
+    for _ in range(9):  # a busy machine may show the page before the first reading has ended, and says so
+        if page.get_by_text("The samples cannot be read now.").count():
+            page.reload()
+    expect(page.locator("#pool-trends tr")).to_have_count(4)
+    expect(page.get_by_role("img", name=re.compile("^Cores requested in the last 6 hours: .* to "))).to_have_count(4)
+    page.get_by_text("The same as a table").click()
+    expect(page.locator("#pool-history-rows tr")).to_have_count(24)
+    page.get_by_role("link", name="1 day").click()
+    expect(page.locator("#pool-history-title")).to_have_text("The last day")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
+    stage: StageProcess, visit: Visit, scheme: str
+) -> None:
+    """Pictures are kept where GRID_SCREENSHOTS says."""
+    stage.play(charting.sampled_day)
+    for path in PAGES:
+        page = visit("olga-operator", path, scheme=scheme)
+        seen = page.evaluate(
+            """() => ["--requested", "--used"].map((name) => {
+                const probe = document.body.appendChild(document.createElement("i"));
+                probe.style.color = `var(${name})`;
+                return getComputedStyle(probe).color;
+            })"""
+        )
+        drawn = page.locator(".chart[data-name=cpu] .chart-line line")
+        expect(drawn).to_have_count(3)
+        assert drawn.evaluate_all("lines => lines.map((line) => line.getAttribute('stroke'))")[:2] == seen
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            fits = f"[...document.querySelectorAll('.chart-grid canvas')].every((one) => one.clientWidth < {width})"
+            page.wait_for_function(fits)
+            if folder := os.environ.get("GRID_SCREENSHOTS"):
+                page.wait_for_timeout(300)
+                page.screenshot(
+                    path=Path(folder) / f"charts{path.replace('/', '-')}{width}-{scheme}.png", full_page=True
+                )
+            assert faults(page) == []
+        assert violations(page) == []

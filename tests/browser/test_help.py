@@ -1,0 +1,98 @@
+"""The "?" beside words and the help page in a real browser: by keyboard, without a script, on a phone, in the dark."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import launching
+from tests.browser.accessibility import violations
+from tests.browser.conftest import Visit
+from tests.browser.looks import faults
+from tests.browser.stage import StageProcess
+
+LEAST_TARGET = 24  # px, of WCAG 2.2
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_question_mark_opens_and_closes_by_keyboard_and_leads_to_the_glossary(
+    visit: Visit, stage: StageProcess, javascript: bool
+) -> None:
+    stage.play(launching.team)
+    page = visit("alice", "/projects/", javascript=javascript)
+    question = page.get_by_role("button", name="What is a project?")
+    note = page.locator("#term-project")
+    expect(note).to_be_hidden()
+    question.focus()
+    page.keyboard.press("Enter")
+    expect(note).to_be_visible()
+    expect(note).to_contain_text("People, their executions and their files.")
+    page.keyboard.press("Escape")
+    expect(note).to_be_hidden()
+    expect(question).to_be_focused()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    expect(note.get_by_role("link")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{stage.url}/help/#project")
+    expect(page.locator("#project")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
+def test_open_question_mark_is_beside_its_word_and_inside_the_window(
+    visit: Visit, stage: StageProcess, width: int, scheme: str
+) -> None:
+    stage.play(launching.team)
+    page = visit("alice", "/launch/", width=width, scheme=scheme)
+    for name in ("What is a hardware tier?", "What is an attached cluster?"):
+        question = page.get_by_role("button", name=name)
+        question.click()
+        note = page.locator(".term-note:popover-open")
+        expect(note).to_have_count(1)
+        around, inside = question.bounding_box(), note.bounding_box()
+        assert around
+        assert inside
+        assert min(around["width"], around["height"]) >= LEAST_TARGET
+        assert inside["x"] >= 0
+        assert inside["x"] + inside["width"] <= width
+        gap = max(inside["y"] - around["y"] - around["height"], around["y"] - inside["y"] - inside["height"])
+        assert 0 <= gap < 10
+        assert violations(page) == []
+        assert faults(page) == []
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
+)
+def test_help_page_looks_as_it_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
+    stage.play(launching.team)
+    page = visit("ada-admin", "/help/", width=width, scheme=scheme)
+    assert violations(page) == []
+    assert faults(page) == []
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_first_steps_lead_to_a_launch_and_are_hidden_for_good(
+    visit: Visit, stage: StageProcess, javascript: bool
+) -> None:
+    stage.play(launching.team)
+    page = visit("alice", "/", width=390, javascript=javascript)
+    card = page.get_by_role("region", name="First steps")
+    expect(card.locator("[aria-current=step]")).to_contain_text("Launch a workspace")
+    card.get_by_role("link", name="Launch").click()
+    expect(page.locator("h1")).to_have_text("Launch")
+    page.goto("/")
+    card.get_by_role("button", name="Hide").click()
+    expect(page.locator("h1")).to_have_text("Home")
+    expect(card).to_have_count(0)
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Slots")).to_be_visible()
+    expect(card).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")], ids=["wide", "phone"])
+def test_first_steps_look_as_they_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
+    stage.play(launching.team)
+    page = visit("alice", "/", width=width, scheme=scheme)
+    expect(page.get_by_role("region", name="First steps")).to_be_visible()
+    assert violations(page) == []
+    assert faults(page) == []

@@ -1,0 +1,70 @@
+"""Jobs in a real browser without a script: launched with options, swept, compared, stopped and deleted."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import executing
+from tests.browser.conftest import Visit
+from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.stage import StageProcess
+
+TITLE = "Train the churn model"
+
+
+def launch(page: Page) -> str:
+    """Launch a job of which one run may be active; return the path of its page."""
+    page.goto("/launch/?kind=job")
+    page.fill("#id_title", TITLE)
+    page.fill("#id_command", 'python train.py --rate "$rate"')
+    page.locator(".job-options > summary").click()
+    page.fill("#id_timeout", "2h")
+    page.fill("#id_retries", "2")
+    page.fill("#id_at_once", "1")
+    page.get_by_role("button", name="Launch", exact=True).last.click()
+    expect(page.locator("h1")).to_have_text(TITLE)
+    return f"/jobs/{page.url.rstrip('/').rsplit('/', 1)[1]}/"
+
+
+def sweep(page: Page, job: str) -> None:
+    page.goto(f"{job}sweep/")
+    page.fill("#id_table", "rate,depth\n0.1,3\n0.01,5\n1,7")
+    page.get_by_role("button", name="Start the sweep").click()
+    expect(page.locator("main")).to_contain_text("0 of 3 done")
+
+
+def test_a_job_is_launched_swept_compared_stopped_and_deleted(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/", javascript=False)
+    job = launch(page)
+    expect(page.locator("#facts")).to_contain_text("Attempt 1 of 3")
+    sweep(page, job)
+    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("main")).to_contain_text("at most 1 may be at once")
+    page.get_by_label("Compare run 2").check()
+    page.get_by_label("with run 3").check()
+    page.get_by_role("button", name="Compare two runs").click()
+    expect(page.locator("tbody").first).to_contain_text("0.01")
+    page.goto("/jobs/")
+    expect(page.locator("tbody tr")).to_contain_text("0 of 3 done")
+    page.goto(job)
+    page.get_by_role("link", name="Stop all").click()
+    page.get_by_role("button", name="Stop 4 runs").click()
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.locator("main")).to_contain_text("You have no jobs.")
+
+
+@pytest.mark.slow
+@WIDE_AND_PHONE
+def test_no_page_of_a_job_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/", width=width, scheme=scheme)
+    job = launch(page)
+    sweep(page, job)
+    look_at(page, "job-of-a-sweep")
+    pages = {"list": "/jobs/", "own": job, "launch": "/launch/?kind=job&retries=2"}
+    pages |= {name: f"{job}{name}/" for name in ("run", "sweep", "edit", "stop", "delete")}
+    pages |= {"again": f"{job}again/2/", "compare": f"{job}compare/?a=1&b=3"}
+    for name, path in pages.items():
+        page.goto(path)
+        look_at(page, f"job-{name}")

@@ -1,0 +1,51 @@
+"""The bell and the notifications' page in a real browser."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import notifying
+from tests.browser.conftest import Visit
+from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.stage import StageProcess
+
+
+@pytest.fixture(autouse=True)
+def none(stage: StageProcess) -> None:
+    stage.play(notifying.none)
+
+
+def test_a_new_notification_is_counted_on_an_open_page_and_shown_as_a_toast(stage: StageProcess, visit: Visit) -> None:
+    page = visit("alice", "/")
+    expect(page.locator("#freshness")).to_contain_text("Live")
+    expect(page.locator("#bell .bell-count")).to_have_count(0)
+    stage.play(notifying.one_more)
+    expect(page.locator("#bell .bell-count")).to_have_text("1")
+    toast = page.locator("#toast .toast")
+    expect(toast).to_contain_text("Failed")
+    expect(toast).to_contain_text("One more")
+    page.locator("#bell").click()
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.locator("#bell .bell-count")).to_have_count(0)
+
+
+def test_without_a_script_the_bell_is_a_link_with_the_number(stage: StageProcess, visit: Visit) -> None:
+    stage.play(notifying.notifications)
+    page = visit("alice", "/", javascript=False)
+    page.get_by_role("link", name="Notifications, 4 unread").click()
+    expect(page.locator(".notification-unread")).to_have_count(4)
+    page.get_by_role("button", name="Mark as read Train model 0").click()
+    expect(page.locator(".notification-unread")).to_have_count(3)
+
+
+@pytest.mark.slow
+@WIDE_AND_PHONE
+def test_no_page_of_notifications_has_a_fault_to_the_eye(
+    stage: StageProcess, visit: Visit, width: int, scheme: str
+) -> None:
+    page = visit("alice", "/notifications/", width=width, scheme=scheme)
+    look_at(page, "notifications-none")
+    stage.play(notifying.notifications)
+    page.reload()
+    look_at(page, "notifications")
+    page.goto("/account/")
+    look_at(page, "notifications-account")

@@ -1,0 +1,101 @@
+"""The queue page in a real browser: what an operator decides about one person's launch, another person sees at once."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import queueing
+from tests.browser.conftest import Visit
+from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import look_at
+from tests.browser.queueing import OURS, THEIRS
+from tests.browser.stage import StageProcess
+
+_MINUTES = re.compile(r"Expected to start in about (\d+) min")
+
+
+@pytest.fixture(autouse=True)
+def waiting(stage: StageProcess) -> Iterator[None]:
+    stage.play(queueing.two_people_wait)
+    yield
+    stage.play(queueing.end)
+
+
+def row(page: Page, id: str) -> Locator:
+    return page.locator(f"#wait-{id}")
+
+
+def position(page: Page, id: str) -> Locator:
+    return row(page, id).locator("[data-label=Position]")
+
+
+def expected_wait(page: Page, id: str) -> Locator:
+    return row(page, id).locator("[data-label=Expected]")
+
+
+def expected_minutes(page: Page, id: str) -> int:
+    expect(expected_wait(page, id)).to_contain_text(_MINUTES)
+    found = _MINUTES.search(expected_wait(page, id).inner_text())
+    assert found is not None
+    return int(found[1])
+
+
+def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:
+    page.get_by_role("link", name=f"Change the place of {title}").click()
+    if reason:
+        page.get_by_label("Reason, which the owner reads").fill(reason)
+    page.get_by_role("button", name=button, exact=True).click()
+    expect(page.locator("h1")).to_have_text("Queue")
+    follow(page)
+
+
+def test_what_an_operator_decides_another_persons_open_page_shows_by_itself(visit: Visit) -> None:
+    page = visit("alice", "/queue/")
+    follow(page)
+    expect(page.locator("#queue-head")).to_contain_text(
+        "1 execution waits for a slot that you may see, and 1 of others."
+    )
+    expect(position(page, OURS)).to_have_text("1")
+    as_first = expected_minutes(page, OURS)
+
+    operator = visit("olga-operator", "/queue/")
+    follow(operator)
+    decide(operator, "Theirs", "To the front")
+    expect(position(operator, THEIRS)).to_have_text("1")
+    expect(position(page, OURS)).to_have_text("2")
+    assert expected_minutes(page, OURS) >= as_first + 15, "another launch is before it now"
+
+    decide(operator, "Theirs", "Hold", reason="The licence server is down")
+    expect(position(page, OURS)).to_have_text("1")
+    assert expected_minutes(page, OURS) <= as_first
+    expect(row(operator, THEIRS)).to_contain_text("Held by olga-operator: The licence server is down.")
+    expect(expected_wait(operator, THEIRS)).to_have_text("When an operator releases it.")
+    owner = visit("bob", "/queue/")
+    follow(owner)
+    expect(row(owner, THEIRS)).to_contain_text("Held by olga-operator: The licence server is down.")
+
+    decide(operator, "Theirs", "Release")
+    expect(position(page, OURS)).to_have_text("2")
+    expect(row(owner, THEIRS)).to_contain_text("Released by olga-operator")
+
+    operator.get_by_role("link", name="Change the place of Theirs").click()
+    operator.get_by_role("link", name="Cancel the execution").click()
+    operator.get_by_role("button", name="Stop").click()
+    expect(position(page, OURS)).to_have_text("1")
+    expect(page.locator("#queue-head")).to_contain_text("1 execution waits for a slot.")
+    expect(row(owner, THEIRS)).to_have_count(0)
+    not_reloaded(page)
+    not_reloaded(owner)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")], ids=["wide", "phone"])
+def test_the_queue_and_the_page_to_change_it_have_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
+    follow(page)
+    expect(position(page, OURS)).to_have_text("1")
+    look_at(page, "queue")
+    page.get_by_role("link", name="Change the place of Ours").click()
+    expect(page.get_by_role("heading", name="Put it before another")).to_be_visible()
+    look_at(page, "queue-order")

@@ -1,0 +1,48 @@
+"""Start-up times in a real browser: from the table to the phases of one tier, and to a slow start's execution."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import starting
+from tests.browser.conftest import Visit
+from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.stage import StageProcess
+
+
+@pytest.fixture(autouse=True)
+def started(stage: StageProcess) -> Iterator[None]:
+    stage.play(starting.a_month_of_starts)
+    yield
+    stage.play(starting.nothing)
+
+
+@WIDE_AND_PHONE
+def test_way_from_all_tiers_to_the_slowest_start_of_one(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("olga-operator", "/startup/", width=width, scheme=scheme)
+    expect(page.locator("h1")).to_have_text("Start-up times")
+    expect(page.locator(".chart-card canvas")).to_have_count(2)
+    look_at(page, "startup")
+    page.get_by_role("navigation", name="Time range").get_by_role("link", name="30 days").click()
+    page.get_by_role("navigation", name="Grouped by").get_by_role("link", name="Environment").click()
+    expect(page.locator("#days-title")).to_have_text("The last 30 days")
+    first = page.locator("[aria-labelledby=groups-title] tbody").get_by_role("link").first
+    name = first.inner_text()
+    first.click()
+    expect(page.get_by_role("heading", name=f"Phases of {name}")).to_be_visible()
+    expect(page.locator("#days-title")).to_have_text(f"The last 30 days of {name}")
+    look_at(page, "startup-environment")
+    page.locator("tbody").last.get_by_role("link").first.click()
+    expect(page.locator(".startup-table caption")).to_contain_text("Started in")
+    look_at(page, "startup-execution")
+
+
+def test_the_page_is_complete_without_javascript_and_on_paper(visit: Visit) -> None:
+    page = visit("olga-operator", "/startup/?by=image&range=30", javascript=False)
+    expect(page.get_by_role("link", name="Download as CSV")).to_be_visible()
+    page.get_by_text("The same as a table").click()
+    expect(page.locator("[aria-labelledby=days-title] tbody tr")).to_have_count(30)
+    page.emulate_media(media="print")
+    expect(page.locator("#slowest-title")).to_be_visible()
+    expect(page.get_by_role("link", name="Download as CSV")).to_be_hidden()

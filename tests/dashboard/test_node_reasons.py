@@ -1,0 +1,56 @@
+"""The table of what keeps a pod off the nodes: its words, and links to pages that the reader may see."""
+
+from datetime import timedelta
+
+import pytest
+
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels.execution import Head
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_reasons import node_reasons
+from dashboard.viewmodels.nodes import StatusLine
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden
+
+TABLE = (
+    EvidenceRow(3, ("n1", "n2"), "full: 1 core free, but 2 cores needed; taken by <b>", "for_now", MOMENT + timedelta(hours=2)),
+    EvidenceRow(1, ("n4",), "too small: has 1 core, but 2 cores needed", "always"),
+    EvidenceRow(2, ("n5", "n6"), "cordoned", "decision"),
+)  # fmt: skip
+
+
+def diagnosis(link: str = "infrastructure:fast", table: tuple[EvidenceRow, ...] = TABLE) -> Diagnosis:
+    return Diagnosis("busy", "All nodes are full.", "wait", "you", "Wait.", table=table, link=link, is_normal=True)
+
+
+def test_the_table_looks_like_this() -> None:
+    reasons = node_reasons(diagnosis(), sees_all=True)
+    head = Head(StatusLine("wait", "Deploying", "All nodes are full."), "Wait.", (), MOMENT, False, reasons)
+    html = render_fragment(Fragment("head", "dashboard/fragments/execution_head.html", head), now=MOMENT)
+    assert "&lt;b&gt;" in html
+    assert_golden("node-reasons", html)
+
+
+@pytest.mark.parametrize(
+    ("link", "sees_all", "expected"),
+    [
+        ("infrastructure:a b", True, "/infrastructure/?pool=a+b"),
+        ("infrastructure:a b", False, ""),
+        ("node:../x", True, "/nodes/..%2Fx/"),
+        ("node:n1", False, ""),
+        ("tiers", False, "/launch/"),
+        ("executions", False, "/executions/"),
+        ("", True, ""),
+    ],
+)
+def test_the_next_step_is_a_page_that_the_reader_may_see(link: str, sees_all: bool, expected: str) -> None:
+    reasons = node_reasons(diagnosis(link), sees_all=sees_all)
+    assert reasons is not None
+    assert reasons.link == expected
+    assert bool(reasons.link_word) == bool(expected)
+
+
+def test_without_nodes_there_is_no_table() -> None:
+    assert node_reasons(diagnosis(table=()), sees_all=True) is None
+    assert node_reasons(None, sees_all=True) is None

@@ -1,0 +1,13 @@
+"""The sums of what pods request of their nodes."""
+
+from collections.abc import Iterable
+
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Pod
+
+
+def room_of(pods: Iterable[Pod]) -> NodeRoom:
+    room = NodeRoom()
+    for one in pods:
+        room.pod_changed(None, one)
+    return room

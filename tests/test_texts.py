@@ -1,0 +1,50 @@
+"""The rules of the texts on pages (docs/glossary.md, "Words on pages"), as far as a program can tell; `make texts` prints all texts."""
+
+import functools
+import re
+
+import pytest
+
+from tests.support import texts
+
+# What a newcomer stumbled over, and what to say instead.
+SAY_INSTEAD = {
+    r"any more\b": "no longer",
+    r"\bgo(es)? on\b": "continue",
+    r"\bwhat (runs|waits|ends|has ended)\b": "running executions, queued executions",
+    r"\bso (many|long)\b": "this many, this long",
+    r"\bas many as may be\b": "the limit is",
+    r"\btaken? back\b": "undo",
+    r"\bat present\b|\bat the moment\b|\bjust now\b": "now",
+    r"\bsome (seconds|minutes|hours)\b": "a few",
+    r"\banew\b|\bmeanwhile\b": "again, in the meantime",
+    r"\b(is|are|was|were|been|be) made\b": "create",
+    r"\bstays so\b": "if that does not help",
+    r"\byours to\b": "you have no access",
+    r"\bsuccessfully\b|\b[Pp]lease\b|!$": "nothing",
+}
+
+
+@functools.cache
+def all_texts() -> list[tuple[str, str]]:
+    """Each text of the product after its place; read once, for parsing the whole source takes seconds."""
+    return [
+        (f"{path.relative_to(texts.ROOT)}:{line}", text) for path in texts.files() for line, text in texts.texts(path)
+    ]
+
+
+@pytest.mark.parametrize("phrase", SAY_INSTEAD)
+def test_texts_avoid_what_newcomers_stumbled_over(phrase: str) -> None:
+    found = [f"{place}: {text}" for place, text in all_texts() if re.search(phrase, text)]
+    assert not found, f"say {SAY_INSTEAD[phrase]} instead:\n" + "\n".join(found)
+
+
+def test_texts_are_found_in_programs_and_templates() -> None:
+    program = 'def f(x):\n    "Return what goes on."\n    logger.info("not for people")\n    return f"The pod {x.name} ended.", "pod"'
+    template = '{% if x %}\n<a title="Full name here">Launch again</a> {{ x.name|lower }} has ended\n{% endif %}'
+    assert list(texts.in_python(program)) == [(4, "The pod {x.name} ended.")]
+    assert list(texts.in_template(template)) == [
+        (2, "Full name here"),
+        (2, "Launch again"),
+        (2, "{x.name} has ended"),
+    ]

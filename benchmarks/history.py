@@ -123,7 +123,7 @@ def multiply_ended(times: int) -> None:
 
 
 def work() -> Mapping[str, Callable[[], object]]:
-    from dashboard.views.launch_cluster import running_by_tier, slots_of
+    from dashboard.launch_facts import running_by_tier, slots_of
     from grid.launch import departures, ledger, snapshot
     from grid.launch.clusters import attached
     from grid.launch.request import LaunchRequest, submit

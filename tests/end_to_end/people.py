@@ -61,7 +61,7 @@ def attach_cluster(page: Page, *, framework: str, worker: str, maximum: int) -> 
     page.get_by_label("Attach a cluster").check()
     page.get_by_role("radio", name=re.compile(rf"^{framework} [0-9]")).check()
     page.get_by_label("Each worker", exact=True).select_option(value=worker)
-    page.get_by_label("Workers at most").fill(str(maximum))
+    page.get_by_label("Maximum workers").fill(str(maximum))
 
 
 def configure(page: Page, setting: str, value: str) -> None:

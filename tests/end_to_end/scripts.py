@@ -128,6 +128,27 @@ def _found(pattern: re.Pattern[str], text: str) -> str:
     return match[1]
 
 
+def with_dask(title: str, *, least: int, most: int) -> dict[str, str]:
+    """The form of a job with a cluster that keeps its size, on the smallest tiers."""
+    return {
+        "kind": "job",
+        "project": "churn",
+        "title": title,
+        "environment": "dask-script",
+        "tier": "small",
+        "with_cluster": "on",
+        "framework": "dask",
+        "cluster_environment": "dask-cluster",
+        "head_tier": "tiny",
+        "worker_tier": "tiny",
+        "workers_minimum": str(least),
+        "workers_maximum": str(most),
+        "target_cpu": "",
+        "target_memory": "",
+        "local_storage": "",
+    }
+
+
 def put_into_project(grid: Place, name: str, text: str) -> None:
     """As if somebody had written the file in a workspace before: into the directory that is the project's volume."""
     folder = grid.volumes / "project-churn"

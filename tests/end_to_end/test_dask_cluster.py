@@ -48,7 +48,7 @@ def make_wide_tier(admin: Page) -> None:
     admin.goto("/tiers/new/")
     for label, text in {"Id": "wide", "Name": "Wide", "Cores": "150m", "Memory": "14Gi"}.items():
         admin.get_by_label(label, exact=True).fill(text)
-    admin.get_by_label("Node pool").fill("default")
+    admin.get_by_label("Node pool", exact=True).fill("default")
     admin.get_by_role("button", name="Save").click()
     expect(admin.locator("body")).to_contain_text("Wide")
 
@@ -63,7 +63,7 @@ def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, bro
     page = scientist.new_page()
     fill_launch_form(page, tier="Small", title="Churn by region", environment="Dask notebook")
     attach_cluster(page, framework="Dask", worker="wide", maximum=5)
-    expect(page.locator("#cluster-estimate")).to_contain_text("7", timeout=SOON)
+    expect(page.locator("#fit-details")).to_contain_text("7 at maximum", timeout=SOON)
     press_launch(page)
     expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
     cluster = scientist.new_page()

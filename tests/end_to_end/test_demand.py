@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.end_to_end.grid import Grid, Place, wait_until
-from tests.end_to_end.scripts import Session, put_into_project
+from tests.end_to_end.scripts import Session, put_into_project, with_dask
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -30,27 +30,7 @@ def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid
     grid.start()
     put_into_project(grid, "main.py", SLEEPERS)
     scientist = Session(grid, "scientist")
-    job = scientist.launch(
-        {
-            "kind": "job",
-            "project": "churn",
-            "title": "Sleepers",
-            "environment": "dask-script",
-            "tier": "small",
-            "with_cluster": "on",
-            "framework": "dask",
-            "cluster_environment": "dask-cluster",
-            "head_tier": "tiny",
-            "worker_tier": "tiny",
-            "workers_minimum": "1",
-            "workers_maximum": "3",
-            "autoscale": "on",
-            "on_demand": "on",
-            "target_cpu": "",
-            "target_memory": "",
-            "local_storage": "",
-        }
-    )
+    job = scientist.launch(with_dask("Sleepers", least=1, most=3) | {"autoscale": "on", "on_demand": "on"})
     scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=400)
     wait_until(lambda: demand_of(grid) >= 3, 120, "the framework's wish for three workers")
     scientist.wait_for(job, "Succeeded", seconds=400)

@@ -203,7 +203,7 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     look(scientist, address, tab_of(browser, scientist, address))
     a_stranger_does_not_get_in(operator, cluster, address)
     # The framework knows a worker before Kubernetes calls it ready, and the chart has a point every 15 seconds.
-    wait_until(lambda: 5 in chart(scientist, cluster)["ready"], 120, "five ready workers in the chart")
+    wait_until(lambda: 5 in ready(chart(scientist, cluster)), 120, "five ready workers in the chart")
     put_into_project(grid, "looked-at-five", "")
     scientist.wait_for_line(job, "shrunk to 1", seconds=GROWTH_SECONDS)
     growth_and_its_cause_are_told(scientist, cluster)
@@ -234,9 +234,15 @@ def chart(person: Session, cluster: str) -> dict[str, Any]:
     return found
 
 
+def ready(chart: dict[str, Any]) -> list[int | None]:
+    """Its line of ready workers."""
+    found: list[int | None] = chart["charts"]["workers"]["lines"]["ready"]["values"]
+    return found
+
+
 def growth_and_its_cause_are_told(person: Session, cluster: str) -> None:
     """In the autoscaler's words in the stored history, and in ours beside the chart."""
-    wait_until(lambda: chart(person, cluster)["ready"][-1:] == [1], 60, "a chart that ends with one worker")
+    wait_until(lambda: ready(chart(person, cluster))[-1:] == [1], 60, "a chart that ends with one worker")
     told = [(one["grows"], one["words"]) for one in chart(person, cluster)["events"]]
     assert any(grows and "to 5 workers: CPU use is above its target." in sentence for grows, sentence in told), told
     assert any(

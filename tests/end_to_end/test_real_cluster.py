@@ -146,7 +146,7 @@ def test_a_cluster_is_changed_and_repaired_while_it_runs(real_grid: RealGrid) ->
     name = f"cluster-{cluster}-worker"
     real_grid.kubectl("delete", f"hpa/{name}", f"deployment/{name}", "-n", NAMESPACE)
     for kind in ("HorizontalPodAutoscaler", "Deployment"):
-        sentence = f"{kind} {name} had been deleted by somebody; it was made again."
+        sentence = f"{kind} {name} had been deleted; it was created again."
         wait_until(lambda sentence=sentence: sentence in scientist.get(page), 120, sentence)  # type: ignore[misc]
     wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 2, 120, "two workers again")
     assert address(real_grid, cluster) == at

@@ -94,10 +94,20 @@ def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question
     assert real_grid.may("controller", f"{question} -n compute-grid")
 
 
+def test_the_controller_may_list_what_keeps_a_pod_off_the_nodes(real_grid: RealGrid) -> None:
+    for question in (
+        "list nodes",
+        "list pods -A",
+        "list persistentvolumes",
+        "list persistentvolumeclaims -n compute-grid",
+    ):
+        assert real_grid.may("controller", question)
+
+
 @pytest.mark.parametrize(
     "question",
     [
-        *("create pods -n default", "list pods -A", "get secrets -n kube-system", "list nodes", "create namespaces"),
+        *("create pods -n default", "watch pods -A", "get secrets -n kube-system", "watch nodes", "create namespaces"),
         *(
             "get secrets -n compute-grid-system",
             "update lease/another -n compute-grid",

@@ -8,7 +8,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.end_to_end.grid import wait_until
-from tests.end_to_end.people import PULL, attach_cluster, fill_launch_form, press_launch
+from tests.end_to_end.people import PULL, attach_cluster, configure, fill_launch_form, press_launch
 from tests.end_to_end.scripts import put_into_project
 from tests.pictures.studio import Studio
 
@@ -38,6 +38,10 @@ for number, part in enumerate(as_completed(client.map(score, range(4000))), star
         log.warning("Part %s has 14 customers without a contract; they get the mean", number)
 """
 MOST_WORKERS = 6
+SLOTS = MOST_WORKERS + 3  # the job, its cluster with a head, and a workspace
+LOG = (
+    "epoch 3 of 10, loss 0.213\nfatal: LIC-17 checkout failed\nConnectionRefusedError: [Errno 111] Connection refused\n"
+)
 
 
 def take_all(studio: Studio) -> None:
@@ -50,7 +54,10 @@ def take_all(studio: Studio) -> None:
     operate(studio)
     administer(studio)
     follow(studio, job)
-    be_at_home(studio, workspace)
+    see_how_it_started(studio, workspace)
+    wait_in_line(studio)
+    be_at_home(studio)
+    watch(studio)
 
 
 def launch_job(studio: Studio) -> Page:
@@ -58,7 +65,7 @@ def launch_job(studio: Studio) -> Page:
     fill_launch_form(page, tier="Tiny", title="Score all customers", environment="Dask script", kind="job")
     attach_cluster(page, framework="Dask", worker="tiny", maximum=MOST_WORKERS)
     page.get_by_label("Also grow for waiting tasks").check()
-    expect(page.locator("#cluster-estimate")).to_contain_text(f"{MOST_WORKERS} workers")
+    expect(page.locator("#fit-details")).to_contain_text(f"{MOST_WORKERS} workers")
     page.get_by_label("Attach a cluster").scroll_into_view_if_needed()
     page.mouse.wheel(0, 5000)
     studio.take(page, "launch")
@@ -69,10 +76,42 @@ def launch_job(studio: Studio) -> Page:
 def launch_workspace(studio: Studio) -> Page:
     page = studio.page("scientist", "/")
     fill_launch_form(page, tier="GPU", title="Churn model", environment="Dask notebook")
+    expect(page.locator("#fit-summary")).to_contain_text("Needs 1 new node")
+    studio.take(page, "fit")
     press_launch(page)
     expect(page.locator(".execution-head")).to_contain_text("A new node is being started")
     studio.take(page, "waiting")
     return page
+
+
+def see_how_it_started(studio: Studio, workspace: Page) -> None:
+    expect(workspace.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    expect(workspace.locator(".startup-table tr").first).to_be_visible()
+    studio.take(workspace, "started")
+
+
+def wait_in_line(studio: Studio) -> None:
+    """Three launches beyond the scientist's slots, one of which an operator moves and one of which an operator holds."""
+    configure(studio.page("admin", "/"), "Maximum executions per user", str(SLOTS))
+    for title in ("Weekly report", "Price model", "Data cleaning"):
+        page = studio.page("scientist", "/")
+        fill_launch_form(page, tier="Small", title=title, environment="JupyterLab")
+        press_launch(page)
+        page.context.close()
+    page = studio.page("operator", "/queue/")
+    decide(page, "Price model", "Hold", reason="The licence server is down until noon")
+    decide(page, "Data cleaning", "To the front")
+    expect(page.locator("#queue tr")).to_have_count(3)
+    expect(page.locator("#queue tr").first).to_contain_text("Data cleaning")
+    studio.take(page, "queue")
+
+
+def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:
+    page.get_by_role("link", name=f"Change the place of {title}").click()
+    if reason:
+        page.get_by_label("Reason, which the owner reads").fill(reason)
+    page.get_by_role("button", name=button, exact=True).click()
+    page.wait_for_url(re.compile("/queue/$"))
 
 
 def operate(studio: Studio) -> None:
@@ -86,13 +125,18 @@ def operate(studio: Studio) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("Stop 3 executions?")
     studio.take(page, "stop-many")
 
-    page.goto("/infrastructure/")
+
+def watch(studio: Studio) -> None:
+    """The pages of operators, last, when there are samples of some minutes to draw."""
+    page = studio.page("operator", "/infrastructure/?range=1h")
     wait_for_many(page.locator("#nodes tr"), 20)
+    wait_for_many(page.locator(".chart canvas"), 3)
     studio.take(page, "infrastructure")
 
-    page.goto("/overview/")
+    page.goto("/overview/?range=1h")
     expect(page.locator("#waiting li").first).to_be_visible()
     wait_for_many(page.locator("#pool-map a"), 30)
+    wait_for_many(page.locator(".chart canvas"), 3)
     studio.take(page, "overview")
 
 
@@ -104,6 +148,19 @@ def administer(studio: Studio) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#fit")).to_contain_text("large enough")
     studio.take(page, "tier")
+    page.goto("/knowledge/new/")
+    for label, text in {
+        "Id": "licence",
+        "Pattern": r"LIC-(\d+)",
+        "Meaning": "All licences of product {} are in use.",
+        "Cure": "Wait until one is free, and launch it again.",
+    }.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_label("The end of a log").fill(LOG)
+    page.get_by_role("button", name="Search it").click()
+    expect(page.locator(".findings li")).to_have_count(2)
+    studio.take(page, "knowledge")
     page.goto("/configuration/")
     for setting, value in {
         "Maximum executions per user": "10",
@@ -132,8 +189,7 @@ def follow(studio: Studio, job: Page) -> None:
     studio.take(log, "log")
 
 
-def be_at_home(studio: Studio, workspace: Page) -> None:
-    expect(workspace.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+def be_at_home(studio: Studio) -> None:
     home = studio.page("scientist", "/")
     expect(home.get_by_role("button", name="Open")).to_be_visible()
     studio.take(home, "home")

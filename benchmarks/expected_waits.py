@@ -1,0 +1,206 @@
+"""Compares the waits that the grid expects with those that happen, over simulated launches in virtual time.
+
+The rules of admission and the estimator are the real ones; people, lifetimes, node starts and image pulls are drawn from a seed. Each
+prediction is made when a launch is queued, from nothing but what had happened by then.
+"""
+
+import argparse
+import heapq
+import random
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from grid.launch.expectation.accuracy import is_near
+from grid.launch.expectation.estimate import WaitEstimate, estimates
+from grid.launch.expectation.facts import NODE_STARTED, facts_of
+from grid.launch.queue import Part, QueuedUnit
+from grid.launch.quota import Holding, QuotaSnapshot, admit
+
+START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+SLOTS = 6
+TIERS = {"small": 0, "large": 12, "gpu": 8}  # places; 0: no maximum
+HISTORY = 2000
+# Kind, share of the launches, median of its lifetime in seconds, and the spread of its logarithm.
+KINDS = (("job", 0.6, 900, 0.6), ("workspace", 0.35, 7200, 0.8), ("app", 0.05, 28800, 0.5))
+NODE_SECONDS, PULL_SECONDS, STARTING_SECONDS = 100.0, 35.0, 8.0
+
+
+@dataclass
+class Simulated:
+    """A day after day of launches; `outcomes` are the prediction and the wait of each launch that ran."""
+
+    seed: int
+    launches: int
+    warm_up: int
+    load: float
+    is_blind: bool = False  # to whether a launch finds a node
+    rng: random.Random = field(init=False)
+    now: float = 0.0
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    active: dict[str, dict[str, Any]] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    served: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    predicted: dict[str, WaitEstimate] = field(default_factory=dict)
+    outcomes: list[tuple[WaitEstimate, float, bool]] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+    warm_until: dict[str, float] = field(default_factory=dict)  # the node of each tier goes when idle
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.events: list[tuple[float, int, str, str]] = []
+        self.number = 0
+
+    def run(self) -> None:
+        for seconds in self._arrivals():
+            self._add(seconds, "launch", "")
+        while self.events and len(self.outcomes) < self.launches:
+            self.now, _, what, id = heapq.heappop(self.events)
+            getattr(self, f"_{what}")(id)
+
+    def _arrivals(self) -> Iterator[float]:
+        """Launches come singly, and now and then one person launches many at once."""
+        seconds, left = 0.0, (self.launches + self.warm_up) * 2
+        while left > 0:
+            seconds += self.rng.expovariate(self.load / 150)
+            burst = self.rng.randint(4, 15) if self.rng.random() < 0.06 else 1
+            for _ in range(burst):
+                yield seconds
+            left -= burst
+            seconds += 240 * (burst - 1) / self.load
+
+    def _add(self, seconds: float, what: str, id: str) -> None:
+        self.number += 1
+        heapq.heappush(self.events, (seconds, self.number, what, id))
+
+    def _at(self, seconds: float) -> datetime:
+        return START + timedelta(seconds=seconds)
+
+    def _launch(self, _: str) -> None:
+        kind, _share, median, spread = self.rng.choices(KINDS, [one[1] for one in KINDS])[0]
+        owner = self.rng.randint(1, 12)
+        tier = self.rng.choices(list(TIERS), [5, 3, 2])[0]
+        id = f"e{self.number}-{len(self.rows)}"
+        habit = 0.5 + (owner * 7 % 10) / 8  # people differ, and are like themselves
+        row: dict[str, Any] = {
+            "id": id,
+            "kind": kind,
+            "owner_id": owner,
+            "tier_id": tier,
+            "head_tier_id": None,
+            "node_pool": tier,
+            "environment_id": f"env-{self.rng.randint(1, 3)}",
+            "slots": 1,
+            "state": "queued",
+            "slots_reserved_at": None,
+            "slots_freed_at": None,
+            "started_at": None,
+            "ended_at": None,
+            "requested_at": self._at(self.now),
+            NODE_STARTED: None,
+            "finds_full_nodes": self.rng.random() < 0.15,
+            "life": self.rng.lognormvariate(0, spread) * median * habit,
+        }
+        self.rows[id] = self.active[id] = row
+        self._add(self.now, "predict", id)
+
+    def _predict(self, id: str) -> None:
+        """Predict before the admission, as the first estimate of a launch is made."""
+        if self.rows[id]["state"] == "queued" and len(self.rows) > self.warm_up and len(self.predicted) < self.launches:
+            began = time.perf_counter()
+            rows = [*self.history[-HISTORY:], *(one for one in self.active.values() if one["slots_reserved_at"])]
+            needs = {} if self.is_blind else {id: self._needs_node(self.rows[id])}
+            facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), needs)
+            self.predicted[id] = estimates(facts)[id]
+            self.costs.append(time.perf_counter() - began)
+        self._admit()
+
+    def _snapshot(self) -> QuotaSnapshot:
+        waiting = [one for one in self.active.values() if one["state"] == "queued"]
+        holding = [one for one in self.active.values() if one["slots_reserved_at"] is not None]
+        return QuotaSnapshot(
+            tuple(
+                QueuedUnit(one["owner_id"], one["requested_at"], (Part(one["id"], one["kind"], (one["tier_id"],)),))
+                for one in waiting
+            ),
+            tuple(Holding(one["owner_id"], one["tier_id"], 1, 1) for one in holding),
+            SLOTS,
+            {tier: most for tier, most in TIERS.items() if most},
+            last_served=self.served,
+        )
+
+    def _admit(self) -> None:
+        for id in admit(self._snapshot()).admitted:
+            row = self.rows[id]
+            row["state"], row["slots_reserved_at"] = "deploying", self._at(self.now)
+            self.served[(row["owner_id"], row["tier_id"])] = self._at(self.now)
+            self._add(self.now + self._start_up(row), "started", id)
+
+    def _needs_node(self, row: dict[str, Any]) -> bool:
+        return self.now > self.warm_until.get(row["node_pool"], 0.0) or bool(row["finds_full_nodes"])
+
+    def _start_up(self, row: dict[str, Any]) -> float:
+        is_cold = self._needs_node(row)
+        row["needed_node"] = is_cold
+        seconds = self.rng.lognormvariate(0, 0.2) * STARTING_SECONDS
+        if is_cold:
+            seconds += self.rng.lognormvariate(0, 0.25) * (NODE_SECONDS + PULL_SECONDS)
+        elif self.rng.random() < 0.1:
+            seconds += self.rng.lognormvariate(0, 0.3) * PULL_SECONDS
+        return seconds
+
+    def _started(self, id: str) -> None:
+        row = self.rows[id]
+        row["state"], row["started_at"] = "running", self._at(self.now)
+        row[NODE_STARTED] = row["needed_node"]
+        if id in self.predicted:
+            waited = (row["started_at"] - row["requested_at"]).total_seconds()
+            queued = (row["slots_reserved_at"] - row["requested_at"]).total_seconds() > 1
+            self.outcomes.append((self.predicted[id], waited, queued))
+        self._add(self.now + row["life"], "ended", id)
+
+    def _ended(self, id: str) -> None:
+        row = self.active.pop(id)
+        row["state"], row["ended_at"] = "stopped", self._at(self.now)
+        row["slots_freed_at"] = row["ended_at"]
+        self.warm_until[row["node_pool"]] = self.now + 600
+        self.history.append(row)
+        self._admit()
+
+
+def report(title: str, outcomes: list[tuple[WaitEstimate, float]]) -> None:
+    known = [(one.expected, one.low, one.high, actual) for one, actual in outcomes if one.expected is not None]
+    print(f"{title}: {len(outcomes)} launches, {len(known)} predicted")
+    if not known:
+        return
+    errors = sorted(abs(expected - actual) for expected, _, _, actual in known)
+    strict = sum(abs(expected - actual) <= 0.3 * actual for expected, _, _, actual in known)
+    near = sum(is_near(expected, actual) for expected, _, _, actual in known)
+    inside = sum(low <= actual and (high is None or actual <= high) for _, low, high, actual in known)
+    print(f"  within 30 %: {strict / len(known):.0%}; within 30 % or 10 s: {near / len(known):.0%}")
+    print(f"  absolute error: median {statistics.median(errors):.0f} s, p90 {errors[int(0.9 * len(errors))]:.0f} s")
+    print(f"  median wait {statistics.median(actual for *_, actual in known):.0f} s")
+    print(f"  inside the range, which should hold 80 %: {inside / len(known):.0%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launches", type=int, default=500)
+    parser.add_argument("--warm-up", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--load", type=float, default=1.0, help="launches an hour, in multiples of what fits well")
+    parser.add_argument("--blind", action="store_true", help="predict without knowing whether a node has room")
+    wanted = parser.parse_args()
+    world = Simulated(wanted.seed, wanted.launches, wanted.warm_up, wanted.load, wanted.blind)
+    world.run()
+    report("all", [(one, actual) for one, actual, _ in world.outcomes])
+    report("waited for a slot", [(one, actual) for one, actual, queued in world.outcomes if queued])
+    report("had a slot at once", [(one, actual) for one, actual, queued in world.outcomes if not queued])
+    print(f"one estimate: median {1000 * statistics.median(world.costs):.1f} ms, most {1000 * max(world.costs):.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

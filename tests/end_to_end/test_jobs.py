@@ -1,0 +1,45 @@
+"""A job in a real browser on the embedded cluster: it fails once and succeeds, is swept, and two of its runs are compared."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.end_to_end.grid import Grid
+from tests.end_to_end.people import PULL, SOON, fill_launch_form, log_in, press_launch
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
+ONCE = 'if [ -e tried ]; then echo "rate is $rate"; else touch tried; echo not yet; exit 3; fi'
+
+
+def test_a_job_that_fails_once_succeeds_at_its_second_attempt_and_is_swept(grid: Grid, browser: Browser) -> None:
+    grid.start()
+    page = log_in(browser, grid, "scientist").new_page()
+    fill_launch_form(page, tier="Tiny", title="Twice", environment="Dask script", kind="job")
+    page.locator("#id_command").fill(ONCE)
+    page.get_by_text("Options", exact=True).click()
+    page.locator("#id_retries").fill("1")
+    page.locator("#id_retry_wait").fill("2s")
+    press_launch(page)
+    expect(page.locator(".execution-state")).to_contain_text("Failed", timeout=PULL)
+    page.locator("#facts").get_by_role("link", name="Twice").click()
+    until(page, "Succeeded")
+    expect(page.locator("tbody tr").first).to_contain_text("2 of 2")
+
+    page.get_by_role("link", name="Sweep", exact=True).click()
+    page.locator("#id_table").fill("rate,depth\n0.1,3\n$(touch evil),5\n1,7")
+    page.get_by_role("button", name="Start the sweep").click()
+    until(page, "3 of 3 done")
+    page.locator("tbody tr").first.locator("a").first.click()
+    expect(page.locator("body")).to_contain_text("rate is 1", timeout=SOON)
+    page.goto(page.locator("#facts").get_by_role("link", name="Twice").get_attribute("href") or "")
+    page.goto(f"{page.url}compare/?a=2&b=3")
+    expect(page.locator("section").first).to_contain_text("$(touch evil)")
+
+
+def until(page: Page, words: str) -> None:
+    """Reload the page, which is not live, until it says the words."""
+    for _ in range(60):
+        if words in page.locator("main").inner_text():
+            return
+        page.wait_for_timeout(2000)
+        page.reload()
+    raise AssertionError(f"{words} is not on {page.url}: {page.locator('main').inner_text()}")

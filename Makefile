@@ -8,7 +8,7 @@ LINTED := grid dashboard tests benchmarks manage.py
 # The tests start hundreds of our processes, and each would compile all of the code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test check bench pictures mutants test-contract test-postgresql test-slow format lock
+.PHONY: run setup test check bench pictures texts mutants test-contract test-postgresql test-slow format lock
 
 run: ## start everything on this machine
 	@began=$$(date +%s) && $(SETUP) run && GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT) --began $$began
@@ -59,6 +59,10 @@ pictures: ## take the pictures of the guides in docs/, from a demo of its own
 	@$(SETUP) dev
 	@.ci/install-chromium
 	@$(VENV)/python -m tests.pictures
+
+texts: ## print every text of the product that a person may read, by file
+	@$(SETUP) dev
+	@$(VENV)/python -m tests.support.texts
 
 lock: ## resolve the dependencies of pyproject.toml again
 	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml

@@ -83,7 +83,7 @@ def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     expect(page.locator("#nodes")).to_contain_text("after", timeout=60_000)
     expect(page.locator("#freshness")).to_have_text("Live")
     not_reloaded(page)
-    forgiven += ["WebSocket", "htmx:ws:error"]
+    forgiven += ["WebSocket", "htmx:ws:error", "ERR_CONNECTION_REFUSED"]
 
 
 @pytest.mark.slow

@@ -99,6 +99,7 @@ def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page).to_have_url(re.compile(f":[0-9]+{path}$"))
+        page.wait_for_load_state()  # the address is the new page's before its keys work
 
 
 def test_j_and_k_go_through_the_rows_of_a_table(visit: Visit) -> None:

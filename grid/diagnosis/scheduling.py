@@ -1,17 +1,20 @@
 """Explains in one sentence why a pod has no node yet, from the messages of the scheduler and the node autoscaler.
 
-The scheduler counts the nodes that each reason rules out, over all pools; reasons that only say that a node belongs to another pool are
-ignored as long as there is a better one. The messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
+This is what is said while the nodes themselves are not known (`grid.diagnosis.placement` knows better). The scheduler counts each node
+by its first complaint, over all pools: a closed node may be large enough, so no message with one in it makes a tier too large. The
+messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from grid.diagnosis.claims import claims_in_words
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
 from grid.wording import duration, listed, plural
@@ -27,7 +30,7 @@ _SCALE_UP = re.compile(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
 _SHORT = re.compile(r"Insufficient (\S+)")
 _WORDS = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "disk space", "pods": "room for another pod"}
 _TAINT = "untolerated taint"
-_MISMATCH = "affinity/selector"
+_MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
@@ -66,12 +69,29 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     volume = explain_volume_message(pod, said, settled=settled)
     if volume is not None:
         return replace(volume, evidence=evidence)
-    pool = pod.spec.node_selector.get(NODE_POOL, "")
+    demands = _Demands.of(pod)
     if scaling is not None:
-        return _not_scaling_up(counted_reasons(scaling.message), reasons, said, pool, evidence)
+        return _not_scaling_up(counted_reasons(scaling.message), reasons, said, demands, evidence)
     if said:
-        return _without_autoscaler(reasons, said, pool, evidence, settled=settled)
+        return _without_autoscaler(reasons, said, demands, evidence, settled=settled)
     return explain_silence(pod, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Demands:
+    """Which nodes a pod asks for: those of a pool, "" for any, and what else they must be, in words."""
+
+    pool: str
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pod: Pod) -> Self:
+        spec = pod.spec
+        others = [f"{key}={value}" for key, value in spec.node_selector.items() if key != NODE_POOL]
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        if affinity is not None and affinity.required is not None:
+            others.append(in_words(affinity.required))
+        return cls(spec.node_selector.get(NODE_POOL, ""), tuple(others))
 
 
 def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
@@ -88,9 +108,10 @@ def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> 
 
 
 def _not_scaling_up(
-    groups: Mapping[str, int], nodes: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]
+    groups: Mapping[str, int], nodes: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...]
 ) -> Diagnosis:
     """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
+    pool = demands.pool
     if any(_BACKOFF in reason for reason in groups):
         sentence = f"The cloud could not deliver a new node{_of(pool)}; it is tried again after a while."
         return Diagnosis(
@@ -107,18 +128,18 @@ def _not_scaling_up(
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     short = _resources_short(groups)
     if short and not at_maximum and (_never_fits(said) or not _short_of(nodes)):
-        return _too_large(short, pool, evidence)
+        return _too_small(short, nodes, pool, evidence)
     if not nodes:  # the counts below would be of node groups
-        nodes = {reason: 0 for reason in groups if _MISMATCH in reason}
-    return _without_autoscaler(nodes, said, pool, evidence, settled=True)
+        nodes = {reason: 0 for reason in groups if _is_mismatch(reason)}
+    return _without_autoscaler(nodes, said, demands, evidence, settled=True)
 
 
 def _without_autoscaler(
-    reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...], *, settled: bool
+    reasons: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...], *, settled: bool
 ) -> Diagnosis:
-    short = _short_of(reasons)
+    short, pool = _short_of(reasons), demands.pool
     if short and _never_fits(said) and settled:
-        return _too_large(short, pool, evidence)
+        return _too_small(short, reasons, pool, evidence)
     if short:
         sentence = (
             f"The nodes{_of(pool)} have too little left: {listed(short)}. "
@@ -128,14 +149,15 @@ def _without_autoscaler(
         return Diagnosis("busy", sentence, "wait", "you", step, evidence)
     if not settled:
         return Diagnosis("scheduling", f"No node{_of(pool)} is free yet; looking.", "wait", "", "", evidence)
-    return _no_node(reasons, said, pool, evidence)
+    return _no_node(reasons, said, demands, evidence)
 
 
-def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+def _no_node(reasons: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that no node takes for reasons other than resources, so waiting alone will not help."""
+    pool = demands.pool
     cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
     tainted = sum(count for reason, count in reasons.items() if _TAINT in reason)
-    foreign = sum(count for reason, count in reasons.items() if _MISMATCH in reason)
+    foreign = sum(count for reason, count in reasons.items() if _is_mismatch(reason))
     if pool and foreign and cordoned + tainted:
         # The scheduler says the first complaint of each node, so the closed ones may be of any pool.
         sentence = (
@@ -152,7 +174,16 @@ def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[s
         sentence = f"{plural(tainted, 'node')} cannot take this: kept for other work, or not healthy."
         step = "Ask an operator about the nodes' taints, or choose another tier."
         return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)
-    if any(_MISMATCH in reason for reason in reasons) or "no nodes available" in said:
+    if foreign and (demands.others or not pool):
+        what = (
+            f"has what this asks for: {listed(demands.others)}"
+            if demands.others
+            else "matches the labels that this asks for"
+        )
+        sentence = f"No node{_of(pool)} {what}."
+        step = "Choose another tier; tell your admin that no node takes this one."
+        return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
+    if any(map(_is_mismatch, reasons)) or "no nodes available" in said:
         sentence = f"There is no node{_of(pool)}, and none is being started."
         step = "Choose another tier; tell your admin that this one's node pool is empty."
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
@@ -179,10 +210,24 @@ def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis |
     return Diagnosis("volume", sentence, "problem", "admin", "Ask your admin to look at the volume.", link="project")
 
 
-def _too_large(short: Sequence[str], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod that is larger than each node of which the scheduler says a size: it says none of a closed node's."""
+    closed = sum(count for reason, count in nodes.items() if _TAINT in reason or _CORDONED in reason)
+    if closed:
+        be = "is" if closed == 1 else "are"
+        sentence = (
+            f"No node{_of(pool)} that is open to this is large enough: {listed(short)}. "
+            f"Of the whole cluster, {plural(closed, 'node')} {be} cordoned, tainted or not ready."
+        )
+        step = "Choose a smaller tier, or ask an operator about the nodes that are closed."
+        return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
     sentence = f"No node{_of(pool)} is large enough for this tier, not even an empty one: {listed(short)}."
     step = "Choose a smaller tier; tell your admin that this one fits no node."
     return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
+
+
+def _is_mismatch(reason: str) -> bool:
+    return any(words in reason for words in _MISMATCH)
 
 
 def _short_of(reasons: Mapping[str, int]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-from grid.diagnosis.placement.selectors import matches_labels, matches_terms, selector_in_words
+from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node

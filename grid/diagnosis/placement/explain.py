@@ -6,9 +6,9 @@ then those that somebody closed, and only then those that are too small.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted
+from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.placement.growth import Growth, growth_of
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement
@@ -18,6 +18,9 @@ from grid.diagnosis.placement.surroundings import Surroundings
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.scheduling import explain_scale_up, explain_unscheduled, explain_volume_message
 from grid.kube.objects import Event, Pod
+
+# The autoscaler writes its status at each of its scans, by default every 10 s; before that its number of nodes is the old one.
+_STATUS_WRITTEN = timedelta(seconds=60)
 
 
 def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | None, *, now: datetime) -> Diagnosis:
@@ -38,17 +41,20 @@ def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | 
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
     situations = placement.situations()
     rows = table(placement, situations)
-    if scaling is not None and scaling.reason == "TriggeredScaleUp":
+    label = around.pool_label
+    pool = pod.spec.node_selector.get(label, "")
+    pool_nodes = [one for one in situations if one.nodes[0].metadata.labels.get(label) == pool] if pool else []
+    growth = growth_of(pool, placement, pool_nodes, events)
+    if scaling is not None and scaling.reason == "TriggeredScaleUp" and not _has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
-    scene = Scene(placement, situations, _growth(placement, situations, events), said, is_settled(pod, now))
+    scene = Scene(placement, situations, growth, said, is_settled(pod, now))
     return replace(_explain(scene, now), evidence=evidence, table=rows)
 
 
-def _growth(placement: Placement, situations: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
-    label = placement.around.pool_label
-    pool = placement.pod.spec.node_selector.get(label, "")
-    pool_nodes = [one for one in situations if one.nodes[0].metadata.labels.get(label) == pool] if pool else []
-    return growth_of(pool, placement, pool_nodes, events)
+def _has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:
+    """Return whether the node that was started for the pod is there, so that it was taken by others or does not fit."""
+    is_told = growth.group is not None and since(scaling.last_seen, now) > _STATUS_WRITTEN
+    return is_told and not growth.is_missing and all("not_ready" not in one.kinds for one in pool_nodes)
 
 
 def _explain(scene: Scene, now: datetime) -> Diagnosis:

@@ -27,8 +27,13 @@ class Growth:
     refused: str = ""
 
     @property
+    def is_missing(self) -> bool:
+        """The group is to have more nodes than there are."""
+        return self.group is not None and self.group.target > self.present
+
+    @property
     def is_starting(self) -> bool:
-        return self.group is not None and self.group.target > self.present and self.fits is not False
+        return self.is_missing and self.fits is not False
 
     @property
     def at_maximum(self) -> bool:

@@ -1,7 +1,7 @@
 """Puts the nodes of a pod's placement into a few rows: how many, some names, what keeps it off, and for how long."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import nsmallest
 
 from grid.diagnosis.diagnosis import EvidenceRow, Lasting
@@ -181,7 +181,7 @@ def _room_on(placement: Placement, node: Node) -> datetime | None:
     missing = {name: amount + taken.get(name, 0) - size.get(name, 0) for name, amount in placement.needs.items()}
     ending: list[tuple[datetime, Pod]] = []
     for pod in around.pods_on(node.metadata.name):
-        end = around.ends(pod) if holds_a_node(pod) else None
+        end = _end_of(pod) if holds_a_node(pod) else None
         if end is not None:
             ending.append((end, pod))
     for end, pod in sorted(ending, key=lambda pair: pair[0]):
@@ -189,3 +189,17 @@ def _room_on(placement: Placement, node: Node) -> datetime | None:
         if all(amount <= 0 for amount in missing.values()):
             return end
     return None
+
+
+def _end_of(pod: Pod) -> datetime | None:
+    """Return when the pod ends at the latest: it is being deleted, or Kubernetes ends it at its active deadline. None when it has no end.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/: the deadline counts from the moment at which the kubelet took the
+    pod, and the time of a deletion includes the grace period.
+    """
+    deadline, started = pod.spec.active_deadline_seconds, pod.status.start_time
+    ends = [
+        pod.metadata.deletion_timestamp,
+        started + timedelta(seconds=deadline) if started is not None and deadline is not None else None,
+    ]
+    return min((end for end in ends if end is not None), default=None)

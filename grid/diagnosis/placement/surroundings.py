@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from grid.diagnosis.placement.alike import NodeKinds, NodeQuestion
 from grid.diagnosis.room import NodeRoom
@@ -15,10 +14,6 @@ def _nobody(pod: Pod) -> str:
     return ""
 
 
-def _never(pod: Pod) -> datetime | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The objects around a pod at one moment.
@@ -27,8 +22,7 @@ class Surroundings:
     those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
     groups by name, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
     the groups where that is known. `claims` are by `namespace/name` and `volumes` by name, None when they are not known. `holder` says who
-    and what a pod is, "" when the reader may not know; `ends` says when it ends at the latest. `kinds` are of the same nodes, given by who
-    explains several pods.
+    and what a pod is, "" when the reader may not know. `kinds` are of the same nodes, given by who explains several pods.
     """
 
     nodes: Sequence[Node]
@@ -41,7 +35,6 @@ class Surroundings:
     claims: Mapping[str, VolumeClaim] | None = None
     volumes: Mapping[str, Volume] | None = None
     holder: Callable[[Pod], str] = _nobody
-    ends: Callable[[Pod], datetime | None] = _never
     kinds: NodeKinds | None = None
 
     def alike(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:

@@ -12,7 +12,7 @@ from grid.labels import NODE_POOL
 from grid.watch.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import said
-from tests.support.builders import MOMENT, condition, decode, node, pod
+from tests.support.builders import MOMENT, condition, decode, node, pod, stamp
 
 ASKED = {"cpu": "3"}
 FOREIGN = [node("f1", pool="q", unschedulable=True), node("f2", pool="q", ready=False), node("f3", pool="r", cpu="1")]
@@ -121,15 +121,49 @@ def test_alike_nodes_with_the_same_taken_differ_by_whose_pods_take_it() -> None:
 
 
 def test_the_table_says_who_runs_there_and_until_when() -> None:
-    ends = {"on-n1": MOMENT + timedelta(hours=2), "on-n2": MOMENT + timedelta(hours=1)}
-    found = explain(
-        FULL, TAKERS, holder=lambda one: f"alice's {one.metadata.name}", ends=lambda one: ends[one.metadata.name]
-    )
+    started = {"startTime": stamp(MOMENT)}
+    takers = [
+        pod(
+            "on-n1",
+            node="n1",
+            phase="Running",
+            requests={"cpu": "2"},
+            spec={"activeDeadlineSeconds": 7200},
+            status=started,
+        ),
+        pod(
+            "on-n2",
+            node="n2",
+            phase="Running",
+            requests={"cpu": "3"},
+            spec={"activeDeadlineSeconds": 3600},
+            status=started,
+        ),
+    ]
+    found = explain(FULL, takers, holder=lambda one: f"alice's {one.metadata.name}")
     (row,) = found.table
     assert row.what == "full: at most 2 cores free, but 3 cores needed; taken by alice's on-n1 and alice's on-n2"
-    assert (row.nodes, row.names, row.lasting, row.until) == (2, ("n1", "n2"), "for_now", ends["on-n2"])
-    endless = explain(FULL, TAKERS, ends=lambda one: None)
-    assert endless.table[0].until is None
+    until = MOMENT + timedelta(hours=1)
+    assert (row.nodes, row.names, row.lasting, row.until) == (2, ("n1", "n2"), "for_now", until)
+    assert explain(FULL, TAKERS).table[0].until is None, "pods without a deadline may run for ever"
+
+
+def test_a_pod_that_is_being_deleted_ends_when_its_grace_period_does() -> None:
+    leaves = MOMENT + timedelta(minutes=6)
+    leaving = pod("on-n1", node="n1", phase="Running", requests={"cpu": "2"}, deletionTimestamp=stamp(leaves))
+    assert explain([FULL[0]], [leaving]).table[0].until == leaves
+
+
+def test_a_node_that_was_started_and_taken_by_others_is_waited_for_no_longer() -> None:
+    started = said("TriggeredScaleUp", "pod triggered scale-up: [{p 1->2 (max: 5)}]", seconds=0)
+    assert explain(FULL, TAKERS, group=(3, 5), events=[started]).code == "scale_up", "the node is not there yet"
+    assert explain(FULL, TAKERS, group=(2, 5), events=[started], minutes=0.5).code == "scale_up", "its status is old"
+    found = explain(FULL, TAKERS, group=(2, 5), events=[started])
+    assert (found.code, found.sentence) == (
+        "busy", f"{BUSY}; the autoscaler may start another (2 of at most 5 exist).",
+    )  # fmt: skip
+    fresh = [*FULL, node("n3", pool="p", ready=False)]
+    assert explain(fresh, TAKERS, group=(3, 5), events=[started]).code == "scale_up", "the node is about to be ready"
 
 
 def test_claims_that_are_not_known_are_explained_by_the_message() -> None:

@@ -1,7 +1,8 @@
 """What is around the pods that have no node, for the message of an execution that gives up.
 
 It is needed so seldom that nothing is watched for it: it is listed when the first one gives up, and kept for those that do so within the
-next seconds. Without the rights, or an answer in time, nothing is known of the nodes, and the message has the scheduler's words instead.
+next seconds. Without the rights, or an answer in time, nothing is known of the nodes, and the message has the scheduler's words instead. Of
+very many pods only the sums by node are kept, so a pod that has rules about other pods is explained by the scheduler's words there, too.
 """
 
 import asyncio
@@ -13,19 +14,20 @@ from datetime import datetime
 import msgspec
 
 from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import ConfigMap, Node, Pod, Volume, VolumeClaim
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
-from grid.watch.wholelist import read_all, read_claims, read_volumes
+from grid.watch.wholelist import read_all, read_chunks, read_claims, read_volumes
 
 logger = logging.getLogger(__name__)
 
 KEPT_SECONDS = 30.0
-LIST_SECONDS = 15.0
-MOST_PODS = 30_000  # more would take more memory than the controller has to spare
+LIST_SECONDS = 60.0  # 150,000 pods of 7.3 kB are 1.1 GB
+MOST_PODS = 30_000  # that are kept, of the sums of all: more would take more memory than the controller has to spare
 _ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -50,6 +52,7 @@ class NodesAround:
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._last: _Listed | None = None
+        self._keeps_pods = True
 
     async def of(self, pod: Pod) -> Surroundings | None:
         """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
@@ -59,18 +62,33 @@ class NodesAround:
                 at = self._clock()
                 around = await self._listed()
                 last = self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
-            return last.around
+            around = last.around
+            return None if around is not None and not self._keeps_pods and _asks_for_pods(pod) else around
 
     async def _listed(self) -> Surroundings | None:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 nodes = await read_all(self._api, NODES, Node)
-                pods = await read_all(self._api, PODS, Pod, field_selector=_ON_NODES, most=MOST_PODS)
+                room, pods = await self._pods()
+                self._keeps_pods = pods is not None
                 claims, volumes = await self._volumes()
-                return _around(nodes, pods, claims, volumes, await self._groups())
+                return _around(nodes, room, pods or (), claims, volumes, await self._groups())
         except (GridError, TimeoutError, msgspec.MsgspecError) as error:
             logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
             return None
+
+    async def _pods(self) -> tuple[NodeRoom, list[Pod] | None]:
+        """Return what the pods request on each node, and the pods; None when there are too many."""
+        room = NodeRoom()
+        kept: list[Pod] | None = []
+        async for chunk in read_chunks(self._api, PODS, Pod, field_selector=_ON_NODES):
+            for pod in chunk:
+                room.pod_changed(None, pod)
+            if kept is not None:
+                kept += chunk
+                if len(kept) > MOST_PODS:
+                    kept = None
+        return room, kept
 
     async def _volumes(self) -> tuple[Mapping[str, VolumeClaim] | None, Mapping[str, Volume] | None]:
         try:
@@ -88,16 +106,28 @@ class NodesAround:
         return node_groups([msgspec.convert(status, ConfigMap)]) or None
 
 
+def _anonymous(pod: Pod) -> str:
+    """Return words for any pod, because without words it is named, and the message is read by the execution's owner."""
+    return "another pod"
+
+
+def _asks_for_pods(pod: Pod) -> bool:
+    """Return whether what keeps the pod off a node may be another pod, and not only the sum of what they request."""
+    affinity = pod.spec.affinity
+    beside = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    return beside or bool(pod.spec.topology_spread_constraints) or bool(host_ports(pod))
+
+
 def _around(
     nodes: Sequence[Node],
+    room: NodeRoom,
     pods: Sequence[Pod],
     claims: Mapping[str, VolumeClaim] | None,
     volumes: Mapping[str, Volume] | None,
     groups: Mapping[str, NodeGroup] | None,
 ) -> Surroundings:
-    room, by_node = NodeRoom(), dict[str, list[Pod]]()
+    by_node = dict[str, list[Pod]]()
     for pod in pods:
-        room.pod_changed(None, pod)
         by_node.setdefault(pod.spec.node_name, []).append(pod)
     return Surroundings(
         nodes=nodes,
@@ -105,6 +135,7 @@ def _around(
         pods_on=lambda name: by_node.get(name, ()),
         room=room,
         groups=groups,
+        holder=_anonymous,
         claims=claims,
         volumes=volumes,
     )

@@ -1,9 +1,9 @@
 """Reads all objects of one kind once, in pages, for whoever needs them so seldom that a watch would cost more."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
-from grid.errors import ClusterUnavailable
 from grid.kube.api import Followable
 from grid.kube.objects import Volume, VolumeClaim
 from grid.kube.resources import VOLUME_CLAIMS, VOLUMES, Resource
@@ -15,30 +15,27 @@ T = TypeVar("T", bound=HasMetadata)
 PAGE_SIZE = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
 
 
-async def read_all(
-    api: Followable,
-    resource: Resource,
-    kind: type[T],
-    *,
-    namespace: str = "",
-    field_selector: str = "",
-    most: int = 0,
-) -> list[T]:
-    """Return the objects. Raise errors of `grid.errors`; ClusterUnavailable also for more than `most` objects, if that is given."""
-    codec, found, token = Codec(kind), list[T](), ""
+async def read_all(api: Followable, resource: Resource, kind: type[T], *, namespace: str = "") -> list[T]:
+    """Return the objects. Raise errors of `grid.errors`."""
+    return [one async for chunk in read_chunks(api, resource, kind, namespace=namespace) for one in chunk]
+
+
+async def read_chunks(
+    api: Followable, resource: Resource, kind: type[T], *, namespace: str = "", field_selector: str = ""
+) -> AsyncIterator[Sequence[T]]:
+    """Yield the objects a few at a time, so that whoever needs sums of them does not hold them all. Raise errors of `grid.errors`."""
+    codec, token = Codec(kind), ""
     while True:
         body = await api.list_page(
             resource, namespace=namespace, field_selector=field_selector, limit=PAGE_SIZE, continue_token=token
         )
         page = codec.page(body)
         for chunk in page.chunks:
-            found += chunk
+            yield chunk
             await asyncio.sleep(0)
         token = page.continue_token
         if not token:
-            return found
-        if most and len(found) >= most:
-            raise ClusterUnavailable(f"There are more than {most:,} {resource.plural}.")
+            return
 
 
 async def read_claims(api: Followable, namespace: str) -> dict[str, VolumeClaim]:

@@ -179,12 +179,30 @@ async def test_a_silent_api_server_costs_one_wait_and_no_answer() -> None:
 
 
 @virtual_time
-async def test_so_many_pods_that_they_would_fill_the_memory_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_so_many_pods_that_they_would_fill_the_memory_only_the_sums_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "MOST_PODS", 500)
+    cluster, nodes = a_cluster(), Clock()
+    for number in range(1100):
+        cluster.put(PODS, pod(f"p{number}", node="n1", phase="Running", requests={"cpu": "1"}))
+    listed = nodes.nodes(cluster)
+    found = await listed.of(waiting())
+    assert found is not None
+    assert (found.room.pods("n1"), found.room.amounts("n1").cpu) == (1100, 1_100_000)
+    assert not list(found.pods())
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+    choosy = pod("w", spec={"affinity": apart}, creationTimestamp=stamp(NOW - timedelta(seconds=60)))
+    assert await listed.of(decode(choosy, Pod)) is None, "which pods are where is not known"
+
+
+@virtual_time
+async def test_a_message_names_no_pod_of_others() -> None:
     cluster = a_cluster()
-    for number in range(501):
-        cluster.put(PODS, pod(f"p{number}", node="n1", phase="Running"))
-    assert await Clock().nodes(cluster).of(waiting()) is None
+    cluster.put(PODS, pod("secret-project", node="n1", phase="Running"))
+    found = await Clock().nodes(cluster).of(waiting())
+    assert found is not None
+    assert [found.holder(one) for one in found.pods()] == ["another pod"]
 
 
 @virtual_time

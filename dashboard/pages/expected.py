@@ -9,6 +9,7 @@ from dashboard.pages.periodic import PeriodicRead
 from dashboard.viewmodels.expected_wait import WaitLine, wait_line, wait_note
 from dashboard.waiting_records import WaitsRead, read_expectations
 from grid import database
+from grid.kube.objects import is_refused
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
 
@@ -29,8 +30,7 @@ def _needs_node(runtime: Runtime, execution_id: str) -> bool | None:
     if pod is None:
         return None
     if not pod.spec.node_name:
-        refused = any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions)
-        return True if refused else None
+        return True if is_refused(pod) else None
     node, created = runtime.nodes.get(pod.spec.node_name), pod.metadata.creation_timestamp
     if node is None or node.metadata.creation_timestamp is None or created is None:
         return None

@@ -43,6 +43,7 @@ class Metadata(Slim, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -225,6 +226,11 @@ class Node(Slim, frozen=True, kw_only=True):
 def true_condition(thing: "Pod | Node", kind: str) -> Condition | None:
     """Return the condition of this type if its status is True."""
     return next((one for one in thing.status.conditions if one.type == kind and one.status == "True"), None)
+
+
+def is_refused(pod: Pod) -> bool:
+    """Return whether the scheduler has looked for a node for the pod and found none."""
+    return any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions)
 
 
 def is_ready(thing: "Pod | Node") -> bool:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from grid.kube.objects import Autoscaler, Event, Metadata, Pod
-from grid.labels import HEAD, KEYS, WORKER
+from grid.kube.objects import Autoscaler, Event, Metadata, Pod, is_refused
+from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.models.environment import Kind
 from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
@@ -17,6 +17,8 @@ from grid.watch.store import Store
 _OBJECT_NAME = re.compile(
     rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
 )
+
+_STARTING = "starting"
 
 Enqueue = Callable[[str], None]
 
@@ -48,10 +50,19 @@ class PodCache(Store[Pod]):
     """
 
     def __init__(self, enqueue: Enqueue, clock: Callable[[], datetime]) -> None:
-        super().__init__("pods", indexes={"execution": execution_of})
+        super().__init__("pods", indexes={"execution": execution_of, _STARTING: _starting})
         self.deleted_pods: dict[str, dict[str, GonePod]] = {}
         self._enqueue = enqueue
         self._clock = clock
+
+    def new_nodes(self) -> dict[str, bool]:
+        """Return of each execution whose first pod starts whether that needs a node which is not there yet; nothing of those of which the
+        scheduler has said nothing. The same is asked of the web process's caches (`dashboard.pages.expected`), which know the nodes."""
+        return {
+            execution_of(pod): not pod.spec.node_name
+            for pod in self.by(_STARTING, _STARTING)
+            if pod.spec.node_name or is_refused(pod)
+        }
 
     def apply(self, changed: Pod) -> bool:
         old = self.get(changed.metadata.key)
@@ -114,6 +125,12 @@ class EventCache(EventStore):
         if took:
             self._enqueue(execution_of_event(changed))
         return took
+
+
+def _starting(pod: Pod) -> str:
+    """Return the index value of a pod that its execution waits for."""
+    is_worker = pod.metadata.labels.get(APP_COMPONENT) == WORKER
+    return _STARTING if pod.status.phase == "Pending" and not is_worker else ""
 
 
 def _but_for_notes(pod: Pod) -> Pod:

@@ -334,7 +334,7 @@ class Controller:
         return TOLD_SECONDS if self._listener is not None and self._listener.is_told else POLL_SECONDS
 
     def _take_news(self, news: Collection[Change]) -> None:
-        others = [change for change in news if not change.check and not change.person]
+        others = [change for change in news if not change.check and not change.is_for_pages]
         if any(change.check for change in news) or EVERYTHING in news:
             self.dry_runs.wake()
         if not others:
@@ -363,7 +363,7 @@ class Controller:
         while True:
             await asyncio.sleep(PREDICT_SECONDS)
             try:
-                await self._database(keep_predictions, self._data_plane, now=self._clock())
+                await self._database(keep_predictions, self._data_plane, self.pods.new_nodes(), now=self._clock())
             except Exception as error:
                 if not self._troubles.are_why(error):
                     logger.exception("expected waits not stored")

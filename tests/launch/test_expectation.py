@@ -119,6 +119,16 @@ def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: 
     )
 
 
+def ended_with_and_without_a_new_node(shop: Shop) -> None:
+    for started, is_new, count in ((20, False, 11), (200, True, 10)):
+        ended(shop, count, started=started, seconds=600)
+        for row in Execution.objects.filter(start_up=None):
+            StartUp.objects.create(
+                execution=row, at=NOW, ran=True, total=started, node_started=is_new, tier=row.tier,
+                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+            )  # fmt: skip
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("needs_node", "seconds", "why"),
@@ -131,13 +141,7 @@ def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: 
 def test_what_needs_a_new_node_is_compared_with_what_needed_one(
     shop: Shop, needs_node: bool | None, seconds: float, why: str
 ) -> None:
-    for started, is_new, count in ((20, False, 11), (200, True, 10)):
-        ended(shop, count, started=started, seconds=600)
-        for row in Execution.objects.filter(start_up=None):
-            StartUp.objects.create(
-                execution=row, at=NOW, ran=True, total=started, node_started=is_new, tier=row.tier,
-                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
-            )  # fmt: skip
+    ended_with_and_without_a_new_node(shop)
     first = shop.launch()
     admit_waiting(LOCAL, now=NOW)
     known = {} if needs_node is None else {first.pk: needs_node}
@@ -171,14 +175,33 @@ def test_what_the_limits_never_allow_is_not_said_to_wait_for_others(shop: Shop) 
 def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     one = shop.launch()
-    assert [keep_predictions(LOCAL, now=NOW) for _ in range(2)] == [1, 0]
+    assert [keep_predictions(LOCAL, {}, now=NOW) for _ in range(2)] == [1, 0]
     admit_waiting(LOCAL, now=NOW)
-    assert keep_predictions(LOCAL, now=NOW) == 1
+    assert keep_predictions(LOCAL, {}, now=NOW) == 0, "whether it needs a node is not known yet"
+    assert keep_predictions(LOCAL, {one.pk: False}, now=NOW) == 1
     Execution.objects.filter(pk=one.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
-    keep_predictions(LOCAL, now=NOW + timedelta(seconds=30))
+    keep_predictions(LOCAL, {}, now=NOW + timedelta(seconds=30))
     found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
     assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
     assert (read_accuracy().near, read_accuracy().all) == (2, 2)
+
+
+@pytest.mark.django_db
+def test_what_is_measured_is_what_pages_tell_of_those_that_need_a_node(shop: Shop) -> None:
+    ended_with_and_without_a_new_node(shop)
+    admitted = [shop.launch(), shop.launch(after=1)]
+    admit_waiting(LOCAL, now=NOW)
+    keep_predictions(LOCAL, {admitted[0].pk: True, admitted[1].pk: False}, now=NOW)
+    found = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
+    assert found == {admitted[0].pk: 200, admitted[1].pk: 20}
+
+
+@pytest.mark.django_db
+def test_a_pod_that_the_scheduler_says_nothing_of_is_not_waited_for(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    assert keep_predictions(LOCAL, {}, now=NOW + timedelta(seconds=16)) == 1
 
 
 def test_how_right_it_was_is_said_from_ten_outcomes_on() -> None:

@@ -1,6 +1,7 @@
 """Stores what was expected of each wait, once when it is queued and once when it is admitted, and what came of it. The controller calls it
 every few seconds; doing it twice changes nothing."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from grid.launch.expectation.accuracy import Accuracy, accuracy_of
@@ -11,6 +12,7 @@ from grid.models import Execution, State, WaitPrediction
 KEPT = timedelta(days=30)
 LATELY = 100  # outcomes
 _AT_ONCE = 500
+_SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said something, or is not to be waited for
 _STAGES = {
     State.QUEUED: WaitPrediction.Stage.QUEUED,
     State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
@@ -23,18 +25,25 @@ def read_accuracy() -> Accuracy:
     return accuracy_of(found.values_list("expected", "actual")[:LATELY])
 
 
-def keep_predictions(data_plane: str, *, now: datetime) -> int:
-    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted."""
+def keep_predictions(data_plane: str, new_nodes: Mapping[str, bool], *, now: datetime) -> int:
+    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted.
+
+    What is measured is what pages tell, so those that were admitted wait until `new_nodes` knows them (as in `WaitFacts`), but not long.
+    """
     _fill_in(data_plane)
     rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
-    stages = {(id, _STAGES[State(state)]) for id, state in rows.values_list("pk", "state")}
+    stages = {
+        (id, _STAGES[State(state)])
+        for id, state, since in rows.values_list("pk", "state", "state_since")
+        if state == State.QUEUED or id in new_nodes or now - since > _SCHEDULED
+    }
     if not stages:
         return 0
     known = WaitPrediction.objects.filter(execution__in=rows).values_list("execution_id", "stage")
     wanted = stages - {(id, WaitPrediction.Stage(stage)) for id, stage in known}
     if not wanted:
         return 0
-    found = estimates(read_facts(data_plane, now))
+    found = estimates(read_facts(data_plane, now, new_nodes=new_nodes))
     made = [_prediction(id, stage, found[id], now) for id, stage in sorted(wanted) if id in found]
     WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
     return len(made)

@@ -3,6 +3,7 @@
 The reasons and messages are those of Kubernetes 1.36's own controller.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,8 @@ _NO_ANSWER = (
     "unable to get external metric",
     "the server could not find",
 )
+
+_SAME_PODS = re.compile(r"controlled by multiple HPAs: \[([^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,14 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         sentence = "The workers' tier asks for no CPU or memory, so there is nothing to measure their load against."
         step = "Ask your admin to give the tier requests; then launch again."
         return Diagnosis("requests_missing", sentence, "problem", "admin", step, evidence)
+    if active.reason == "AmbiguousSelector":
+        named = _SAME_PODS.search(message)
+        who = f" ({', '.join(named[1].split())})" if named else ""
+        sentence = (
+            f"Several HorizontalPodAutoscalers select the same workers{who}, so none of them changes their number."
+        )
+        step = "Ask an operator to delete the others, or to change what they select."
+        return Diagnosis("ambiguous_selector", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetExternalMetric":
         sentence = "The framework's waiting work cannot be read, so the number of workers does not follow it."
         step = "It recovers by itself when the head answers; if it does not, ask an operator."

@@ -3,9 +3,10 @@
 Used by the cluster's page and by its history, so both say the same. Pure: the same pods, autoscaler and time give the same words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
@@ -25,7 +26,12 @@ THRASHING_SPAN = timedelta(minutes=15)
 THRASHING_TURNS = 3
 FOLLOWING_SPAN = timedelta(minutes=1)
 _OUT_OF_MEMORY = "OOMKilled"
+_RESTARTED = "restarted"
 _WEIGHT = ("problem", "wait", "ok")
+# What differs between the sentences of workers with the same trouble: how long, how often, and the size of a pool that grows.
+_ASIDES = re.compile(r" \((?:\d+ restarts?|from \d+ to \d+ of at most \d+)\)")
+_VARYING = re.compile(rf"\d+ (?:second|minute|hour)s?\b|{_ASIDES.pattern}")
+_MOST_REASONS = 5  # that are told one by one; of more, the rarest are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,8 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
         return "ready"
     if not pod.spec.node_name and pod.status.phase == "Pending":
         return "node"
+    if diagnosis.code == _RESTARTED:
+        return "start"
     return "trouble" if diagnosis.severity == "problem" or pod.status.phase == "Failed" else "start"
 
 
@@ -212,12 +220,10 @@ def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     why = cluster.head.diagnosis
     if cluster.head.phase == "start" and why.severity != "problem" and not cluster.ready:
         return ()
-    severity = "wait" if why.severity == "ok" else why.severity
     lost = " Workers reconnect by themselves when it is." if cluster.ready else ""
+    sentence = f"The head is not up: {why.sentence}{lost}"
     return [
-        Diagnosis(
-            "head_down", f"The head is not up: {why.sentence}{lost}", severity, why.who, why.next_step, why.evidence
-        )
+        replace(why, code="head_down", sentence=sentence, severity="wait" if why.severity == "ok" else why.severity)
     ]
 
 
@@ -227,17 +233,21 @@ def _about_waiting(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosi
 
 
 def _about_trouble(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
-    """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that is
-    ready again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
+    """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that
+    runs again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
         one
         for one in cluster.workers
         if one.phase not in ("node", "volume", "ending")
         and one.diagnosis.severity == "problem"
         and not _died_of_memory(one.pod)
-        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, cluster.head)))
+        and not (_runs_again(one) and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, cluster.head)))
     ]
     return _together("workers_failing", troubled)
+
+
+def _runs_again(member: Member) -> bool:
+    return member.phase == "ready" or member.diagnosis.code == _RESTARTED
 
 
 def _ended_in_order(pod: Pod) -> bool:
@@ -260,15 +270,35 @@ def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
 
 
 def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
-    by_code: dict[str, list[Member]] = {}
+    """Return a diagnosis for each different reason, that of most workers first. Workers in different pools or with different images have
+    different reasons of one code, so the sentences are compared."""
+    by_reason: dict[tuple[str, str], list[Member]] = {}
     for one in members:
-        by_code.setdefault(one.diagnosis.code, []).append(one)
+        by_reason.setdefault(_reason(one), []).append(one)
+    groups = sorted(by_reason.values(), key=len, reverse=True)
+    told = groups if len(groups) <= _MOST_REASONS + 1 else groups[:_MOST_REASONS]
     found = []
-    for alike in by_code.values():
+    for alike in told:
         why = alike[0].diagnosis
-        sentence = f"{plural(len(alike), 'worker')}: {why.sentence}"
-        found.append(Diagnosis(code, sentence, why.severity, why.who, why.next_step, why.evidence))
+        is_same = all(one.diagnosis.sentence == why.sentence for one in alike)
+        sentence = why.sentence if is_same else _ASIDES.sub("", why.sentence)
+        found.append(replace(why, code=code, sentence=f"{plural(len(alike), 'worker')}: {sentence}"))
+    if others := [one for alike in groups[len(told) :] for one in alike]:
+        found.append(_others(code, others, reasons=len(groups) - len(told)))
     return found
+
+
+def _reason(member: Member) -> tuple[str, str]:
+    """Return what tells a worker's reason from those of others: its sentence without the worker's own name and without what varies."""
+    why = member.diagnosis
+    return why.code, _VARYING.sub("", why.sentence.replace(member.pod.metadata.name, ""))
+
+
+def _others(code: str, members: Sequence[Member], *, reasons: int) -> Diagnosis:
+    sentence = f"{plural(len(members), 'other worker')}: {reasons} other reasons, each on its pod's page."
+    severity = min((one.diagnosis.severity for one in members), key=_WEIGHT.index)
+    first = next(one.diagnosis for one in members if one.diagnosis.severity == severity)
+    return Diagnosis(code, sentence, severity, first.who, "Look at the pods of the workers.")
 
 
 def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:

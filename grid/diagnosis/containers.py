@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
     NEVER_STARTED,
     cause_words,
@@ -15,8 +16,8 @@ from grid.diagnosis.exits import (
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
-from grid.diagnosis.parts import part_of, spec_of, subject
-from grid.diagnosis.probes import explain_unanswered, failed_probe
+from grid.diagnosis.parts import is_about, part_of, spec_of, subject
+from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 from grid.quantity import format_bytes, whole
 from grid.wording import duration, plural
@@ -26,7 +27,13 @@ _NOT_MADE = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"}
 )
 _RESTART_IS_NEWS = timedelta(minutes=10)
-_PROBE_ADVICE = "See the previous run's log: it hung, or was too busy to answer in time."
+# The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
+_STEPS = {
+    "Pulling": "",
+    "Pulled": "The image is on the node; the container is being created.",
+    "Created": "The container is created and is being started.",
+    "Started": "The container was started; the node has not reported yet that it runs.",
+}
 _MEMORY_ADVICE = "Choose a tier with more memory, or work on less data at once."
 
 
@@ -57,7 +64,8 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         return Diagnosis("completed", "The program ended by itself, without an error.", "ok", "", "", evidence)
     who, step = who_can_repair(pod, status, ended)
     code = "setup_failed" if part_of(pod, status) == "setup" else "exit_code"
-    sentence = f"{subject(pod, status)} ended with an error: {exit_words(ended)}.{cause_words(ended)}"
+    words = exit_words(ended, end_requested_by(pod, ended))
+    sentence = f"{subject(pod, status)} ended with an error: {words}.{cause_words(ended)}"
     known = explain_by_log(ended)
     evidence = quoted(known.line, *evidence) if known else evidence
     return Diagnosis(code, sentence, "problem", who, step, evidence)
@@ -68,27 +76,36 @@ def explain_running(
 ) -> Diagnosis:
     """Explain a started container, whether it is ready yet or not."""
     last = status.last_state.terminated
-    if last is not None and since(last.finished_at, now) >= _RESTART_IS_NEWS:
+    if last is not None and since(last.finished_at or running.started_at, now) >= _RESTART_IS_NEWS:
         last = None
     if last is not None and last.reason == "OOMKilled":
         found = _out_of_memory(pod, status, last)
         return replace(found, sentence=f"{found.sentence} It was restarted.")
     if part_of(pod, status) == "setup":
         return _setting_up(pod, status, running, now)
-    who = subject(pod, status).replace("The program", "Program")
-    probe, evidence = failed_probe(status, last, events) if last is not None else ("", ())
-    if last is not None and probe:
-        sentence = f"{who} restarted {duration(since(last.finished_at, now))} ago: it failed its {probe} probe."
-        return Diagnosis("probe", sentence, "problem", "you", _PROBE_ADVICE, evidence)
+    if last is not None:
+        return _restarted(pod, status, running, last, events, now=now)
     if not status.ready:
         return explain_unanswered(pod, status, running, events, now=now)
-    if last is not None:
-        ago = duration(since(last.finished_at, now))
-        return Diagnosis(
-            "restarted", f"{who} restarted {ago} ago: {exit_words(last)}.{cause_words(last)}",
-            "problem", "you", "See the previous run's log.", quoted(last.message),
-        )  # fmt: skip
     return Diagnosis("running", "Running.", "ok", "")
+
+
+def _restarted(
+    pod: Pod, status: ContainerStatus, running: Running, last: Terminated, events: Sequence[Event], *, now: datetime
+) -> Diagnosis:
+    """Explain a container that runs again, ready or not, by the end of its previous run `last`."""
+    who = subject(pod, status).replace("The program", "Program")
+    at = last.finished_at or running.started_at
+    who = f"{who} restarted {duration(since(at, now))} ago" if at else f"{who} was restarted"
+    message = "" if status.ready else probe_message(status, running, events)
+    unready = "" if status.ready else f" It {not_ready_words(pod, status, message)}."
+    probe = failed_probe(status, last, events)
+    if probe is not None:
+        sentence = f"{who}: it failed its {probe.words}.{unready}"
+        return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
+    sentence = f"{who}: {exit_words(last)}.{cause_words(last)}{unready}"
+    step = "See the previous run's log."
+    return Diagnosis("restarted", sentence, "problem", "you", step, quoted(last.message, message))
 
 
 def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: datetime) -> Diagnosis:
@@ -103,22 +120,38 @@ def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: dateti
 
 
 def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:
+    """Explain a container that its node prepares. Volumes and network are the pod's, so any container's progress shows that they are
+    there; the image is the container's own."""
     mount = latest(events, *MOUNT_FAILED)
-    moved_on = latest(events, "Pulling", "Pulled", "Created", "Started")
+    moved_on = latest(events, *_STEPS)
     if mount is not None and (moved_on is None or events.index(mount) > events.index(moved_on)):
         return explain_mount(mount.message)
     sandbox = latest(events, "FailedCreatePodSandBox")
     if sandbox is not None and moved_on is None:
         return Diagnosis("sandbox", "The node cannot set up the container's network or sandbox.",
                          "problem", "operator", "Ask an operator to look at the node.", quoted(sandbox.message))  # fmt: skip
-    if moved_on is not None and moved_on.reason == "Pulling":
-        waited = duration(since(moved_on.last_seen, now))
+    last = status.last_state.terminated
+    before = last.finished_at if last is not None else None
+    own = latest([one for one in events if is_about(one, status) and not _is_before(one, before)], *_STEPS)
+    if own is not None and own.reason == "Pulling":
+        waited = since(own.last_seen, now)
+        so_far = f", for {duration(waited)} so far" if waited >= timedelta(seconds=1) else ""
         image = spec_of(pod, status).image
         return Diagnosis(
-            "pulling", f"The node downloads the image {image}, for {waited} so far; next time it is cached there.",
-            "wait", "", "Nothing to do: it starts by itself.", quoted(moved_on.message),
+            "pulling", f"The node downloads the image {image}{so_far}; next time it is cached there.",
+            "wait", "", "Nothing to do: it starts by itself.", quoted(own.message),
         )  # fmt: skip
+    if own is not None:
+        return Diagnosis("preparing", _STEPS[own.reason], "wait", "", "", quoted(own.message))
+    if moved_on is not None:
+        sentence = "The node is preparing the container; the pod's volumes and network are ready."
+        return Diagnosis("preparing", sentence, "wait", "")
     return Diagnosis("preparing", "The node is preparing the container: volumes, network, image.", "wait", "")
+
+
+def _is_before(event: Event, moment: datetime | None) -> bool:
+    """Return whether the event is known to be older than `moment`: it is of the container's previous run."""
+    return moment is not None and event.last_seen is not None and event.last_seen < moment
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequence[Event]) -> Diagnosis:
@@ -134,10 +167,10 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     who, step = who_can_repair(pod, status, last)
     verb = "failing" if part_of(pod, status) == "setup" else "crashing"
     count = f" ({plural(status.restart_count, 'restart')})" if status.restart_count else ""
-    probe, evidence = failed_probe(status, last, events) if last is not None else ("", ())
-    if probe:
-        sentence = f"{subject(pod, status)} is restarted again and again{count}: it fails its {probe} probe."
-        return Diagnosis("probe", sentence, "problem", "you", _PROBE_ADVICE, (*evidence, *quoted(message)))
+    probe = failed_probe(status, last, events) if last is not None else None
+    if probe is not None:
+        sentence = f"{subject(pod, status)} is restarted again and again{count}: it fails its {probe.words}."
+        return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
     return Diagnosis(
         "crash_loop",
         f"{subject(pod, status)} keeps {verb}{count}{why}.{cause_words(last)} It is started again after a pause.",

@@ -3,24 +3,39 @@
 import re
 
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
+from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.parts import part_of, subject
 from grid.kube.objects import ContainerStatus, Pod, Terminated
+from grid.labels import KEYS
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 _MEANINGS = {
     126: "its command is not executable",
     127: "its command was not found",
-    130: "it was interrupted (SIGINT)",
+    130: "something interrupted it (SIGINT)",
     134: "it aborted",
     137: "it was killed (SIGKILL)",
     139: "it crashed (segmentation fault)",
-    143: "it was asked to end (SIGTERM)",
+    143: "something asked it to end (SIGTERM)",
 }
+# The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
+_REQUESTED = {130: "it was interrupted (SIGINT)", 137: "it was killed (SIGKILL)", 143: "it was asked to end (SIGTERM)"}
 _NOT_FOUND = re.compile(
     r"(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’]+)\W?: No such file", re.MULTILINE
 )
+# What shells say of a file that they cannot execute; {} is the file.
+_NOT_EXECUTABLE = re.compile(
+    r"(?:^|: )([^\s:]+): (Permission denied|Is a directory|cannot execute binary file|Exec format error)", re.MULTILINE
+)
+_WRONG_FORMAT = "is built for another architecture than the node's, or is a script without a #! line"
+# Of each: what is wrong with the file, and what repairs it.
+_FILES = {
+    "Permission denied": ("is not executable", "Make it executable (chmod +x)"),
+    "Is a directory": ("is a directory", "Correct its path"),
+}
+_OTHER_FORMAT = (_WRONG_FORMAT, "Begin a script with a #! line, or build the file for the node's architecture")
 # What containerd (runc) and cri-o (crun) say of a command that they cannot start; {} is the command or directory.
 _CANNOT_START = (
     (r'exec: "([^"]+)": executable file not found', "its command {} does not exist in the image"),
@@ -30,18 +45,21 @@ _CANNOT_START = (
     (r'exec: "([^"]+)": is a directory', "its command {} is a directory"),
     (
         r"exec(?: \"?([^\s\":]+)\"?)?: exec format error",
-        "its command is built for another architecture than the node's",
+        f"its command {{}} {_WRONG_FORMAT}",
     ),
     (r'chdir to cwd \("([^"]+)"\)', "its working directory {} cannot be entered"),
     (r"no command specified", "neither its image nor its environment names a command"),
 )
+_RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 _COMMAND_ADVICE = "Ask your admin to correct the environment's command."
 
 
-def exit_words(ended: Terminated) -> str:
-    """Return "exit code 137, it was killed (SIGKILL)"; the name of a missing command comes from the end of the log."""
-    missing = _missing_command(ended)
-    known = f"the command {missing} was not found" if missing else _MEANINGS.get(ended.exit_code)
+def exit_words(ended: Terminated, why: str = "") -> str:
+    """Return "exit code 137, it was killed (SIGKILL)"; the name of a command comes from the end of the log. `why` says what asked for the
+    end, "" when that is not known."""
+    if why and ended.exit_code in _REQUESTED:
+        return f"exit code {ended.exit_code}, {_REQUESTED[ended.exit_code]} because {why}"
+    known = _command_words(ended) or _MEANINGS.get(ended.exit_code)
     return f"exit code {ended.exit_code}" + (f", {known}" if known else "")
 
 
@@ -59,16 +77,22 @@ def explain_by_log(ended: Terminated) -> LogFinding | None:
 
 
 def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) -> tuple[Who, str]:
-    exit_code = ended.exit_code if ended else 1
+    """Return who can repair a program that ended like this, and how.
+
+    Exit codes 126 and 127 come from a shell, because a command that the runtime itself cannot start never runs. A job's own command is
+    run by one, and may be the cause; other executions run the environment's.
+    """
     if part_of(pod, status) != "program":
         return "admin", f"See the log of container {status.name}, or show it to your admin."
-    if ended is not None and _missing_command(ended):
-        return "you", "Check your command; if it is the environment's, ask your admin."
-    if exit_code in (126, 127):
-        return "admin", "Ask your admin to check the environment's command."
-    if ended is not None and (known := explain_by_log(ended)):
+    if ended is None:
+        return "you", "See the end of the log."
+    if ended.exit_code in (126, 127):
+        if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
+            return "admin", "Ask your admin to check the environment's command."
+        return "you", f"{_command_advice(ended)}; if the command is the environment's, ask your admin."
+    if known := explain_by_log(ended):
         return "you", known.cure
-    if exit_code == 137:
+    if ended.exit_code == 137 and not end_requested_by(pod, ended):
         return "you", "See the end of the log, and whether its memory use came near the limit."
     return "you", "See the end of the log."
 
@@ -78,7 +102,7 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     why = ""
     for pattern, words in _CANNOT_START:
         if found := re.search(pattern, message):
-            why = f": {words.format(next(iter(found.groups()), ''))}"
+            why = f": {words.format(next(iter(found.groups()), '') or '').replace('  ', ' ')}"
             break
     code = "command" if why else "container"
     who: Who = "admin" if why else "operator"
@@ -87,8 +111,24 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 
 
-def _missing_command(ended: Terminated) -> str:
-    """Return the command that a shell did not find, "" when the log's end names none."""
-    if ended.exit_code != 127:
-        return ""
-    return next((one or other for one, other in reversed(_NOT_FOUND.findall(ended.message.strip()))), "")
+def _command_words(ended: Terminated) -> str:
+    """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none."""
+    if ended.exit_code == 127:
+        found = _NOT_FOUND.findall(ended.message.strip())
+        missing = next((one or other for one, other in reversed(found)), "")
+        return f"the command {missing} was not found" if missing else ""
+    file, why = _refused_file(ended)
+    return f"the command {file} {_FILES.get(why, _OTHER_FORMAT)[0]}" if file else ""
+
+
+def _command_advice(ended: Terminated) -> str:
+    if ended.exit_code == 127:
+        return "Check your command"
+    file, why = _refused_file(ended)
+    return _FILES.get(why, _OTHER_FORMAT)[1] if file else "Make its file executable (chmod +x), or correct its path"
+
+
+def _refused_file(ended: Terminated) -> tuple[str, str]:
+    """Return the file that a shell could not execute, and why by its own words; ("", "") when the log's end names none."""
+    found = _NOT_EXECUTABLE.findall(ended.message.strip()) if ended.exit_code == 126 else []
+    return found[-1] if found else ("", "")

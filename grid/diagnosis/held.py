@@ -9,6 +9,10 @@ from grid.wording import duration, listed
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
 SETTLING = timedelta(seconds=60)
+# How each scheduler made of Kubernetes' framework begins its account of the nodes.
+_COUNTS_NODES = "nodes are available"
+# The scheduler has tried preemption and found no node for it, so a nomination is of before, or somebody else's.
+_NO_PREEMPTION = ("Preemption is not helpful", "No preemption victims")
 
 
 def is_unplaced(pod: Pod) -> bool:
@@ -31,17 +35,22 @@ def is_settled(pod: Pod, now: datetime) -> bool:
 
 
 def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis | None:
-    """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these."""
+    """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these, or when the
+    scheduler's own words say more."""
     said, settled = scheduler_message(pod, events), is_settled(pod, now)
     if pod.spec.scheduling_gates or _is_gated(pod):
         return _gated(pod, quoted(said))
-    if node := pod.status.nominated_node_name:
+    if (node := pod.status.nominated_node_name) and not any(words in said for words in _NO_PREEMPTION):
         sentence = f"About to start: node {node} is being cleared for it, pods of lower priority end there."
         return Diagnosis("about_to_start", sentence, "wait", "", "Nothing to do: it starts by itself.", quoted(said),
                          link=f"node:{node}", is_normal=True)  # fmt: skip
-    if (scheduler := pod.spec.scheduler_name) != DEFAULT_SCHEDULER:
+    scheduler = pod.spec.scheduler_name
+    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in said:
         sentence = f"Waits for the scheduler {scheduler} to choose a node."
         step = f"Ask an operator whether the scheduler {scheduler} runs." if settled else ""
+        if said:  # it runs, and speaks of something else than of nodes
+            sentence = f"The scheduler {scheduler} has not chosen a node: {' '.join(said.split()).rstrip('. ')}."
+            step = f"Ask an operator what the scheduler {scheduler} waits for." if settled else ""
         return Diagnosis("other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
     about_claims = not said or "resourceclaim" in said.lower() or "allocate all claims" in said
     if pod.spec.resource_claims and about_claims:

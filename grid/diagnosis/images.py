@@ -1,19 +1,21 @@
-"""Explains why an image cannot be pulled, from the messages of containerd, cri-o and the kubelet."""
+"""Explains why an image cannot be pulled or inspected, from the messages of containerd, cri-o and the kubelet."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
+from grid.diagnosis.parts import is_about
 from grid.kube.objects import ContainerStatus, Event
 
+_INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
 PULL_FAILED = frozenset(
     {
         "ErrImagePull",
         "ImagePullBackOff",
         "InvalidImageName",
         "ErrImageNeverPull",
-        "ImageInspectError",
+        _INSPECTED,
         "RegistryUnavailable",
         "SignatureValidationFailed",
     }
@@ -68,9 +70,23 @@ _KINDS = (
         "Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes.",
     ),
     PullFailure(
-        r"certificate has expired|certificate is (not )?valid|not valid for any names",
-        "the registry's TLS certificate has expired or is for another host", "operator",
-        "Ask an operator to renew the registry's certificate.",
+        r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
+        "the registry's TLS certificate is for another host name", "admin",
+        "Ask your admin to check the registry's name in the environment's image, or an operator for a certificate with that name.",
+    ),
+    PullFailure(
+        r"certificate has expired or is not yet valid: current time \S+ is before",
+        "the registry's TLS certificate is not valid yet by the node's clock", "operator",
+        "Ask an operator to check the node's clock and the registry's certificate.",
+    ),
+    PullFailure(
+        r"certificate has expired or is not yet valid: current time \S+ is after",
+        "the registry's TLS certificate has expired", "operator", "Ask an operator to renew the registry's certificate.",
+    ),
+    PullFailure(
+        r"certificate has expired",
+        "the registry's TLS certificate has expired or is not valid yet", "operator",
+        "Ask an operator to check the registry's certificate and the node's clock.",
     ),
     PullFailure(
         r"x509:|tls:|certificate",
@@ -79,7 +95,8 @@ _KINDS = (
     ),
     PullFailure(
         r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
-        "the registry refuses access", "admin",
+        # Registries say the same of an image that does not exist: who may not read it is not told.
+        "the registry refuses access, or there is no such image", "admin",
         "Ask your admin to check the environment's image pull secret and the image's name.",
     ),
     PullFailure(
@@ -106,6 +123,10 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
     waiting = status.state.waiting
     failed = _detail(status, events)
     message = waiting.message if waiting else ""
+    if waiting is not None and waiting.reason == _INSPECTED:
+        sentence = f"The node's container runtime cannot inspect the image {image}."
+        step = "Ask an operator to look at the node's container runtime and its disk."
+        return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
     kind = _kind_of(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
     sentence = f"The image {image} cannot be pulled{kind.meaning and f': {kind.meaning}'}."
     return Diagnosis("image", sentence, "problem", kind.who, kind.next_step, quoted(message, failed))
@@ -113,14 +134,10 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
 
 def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:
     """Return the kubelet's event that has the details: the last word of each attempt is "Error: ErrImagePull", which has none."""
-    own = [event for event in events if _is_about(status, event.involved_object.field_path)]
+    own = [event for event in events if is_about(event, status)]
     detailed = [one for one in own if one.reason != "Failed" or one.message.startswith(_DETAILS)]
     event = latest(detailed, "Failed", "InspectFailed") or latest(own, "Failed", "InspectFailed")
     return event.message if event else ""
-
-
-def _is_about(status: ContainerStatus, field_path: str) -> bool:
-    return not field_path or field_path.endswith(f"{{{status.name}}}")
 
 
 def _kind_of(message: str, image: str) -> PullFailure:

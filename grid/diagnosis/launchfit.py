@@ -47,16 +47,24 @@ class AlikeNodes:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPool:
-    """A node pool: its nodes, how many it may have (0: no autoscaler is known to start any), and how long one usually takes to start."""
+    """A node pool: its nodes, how many it may have (0: no autoscaler is known to start any), and how long one usually takes to start.
+    `remembered` is an empty node as the pool's nodes were when last seen, on the day `seen`, for a pool that has none now."""
 
     name: str
     nodes: tuple[AlikeNodes, ...] = ()
     maximum: int = 0
     start_seconds: float | None = None
+    remembered: AlikeNodes | None = None
+    seen: str = ""
 
     @property
     def size(self) -> int:
         return sum(alike.count for alike in self.nodes)
+
+    @property
+    def known(self) -> tuple[AlikeNodes, ...]:
+        """The nodes that tell how large new ones will be: those of now, or else the remembered one."""
+        return self.nodes or ((self.remembered,) if self.remembered else ())
 
 
 Pools = Mapping[str, LaunchPool]
@@ -87,7 +95,8 @@ class LaunchFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The answer. `then` are sentences about what comes after, and `free_places` is how many such launches the pool could take now."""
+    """The answer. `then` are sentences about what comes after, and `free_places` is how many such launches the pool could take now.
+    `is_certain` is False when nobody knows how large the node will be that is started."""
 
     code: FitCode
     severity: Severity
@@ -97,11 +106,12 @@ class Fit:
     who: Who = ""
     then: tuple[str, ...] = ()
     free_places: int = 0
+    is_certain: bool = True
 
     @property
     def can_start(self) -> bool:
-        """True when only time, and nothing that somebody has to change, keeps it from starting."""
-        return self.code in ("starts_now", "needs_nodes")
+        """True when it is known that only time, and nothing that somebody has to change, keeps it from starting."""
+        return self.is_certain and self.code in ("starts_now", "needs_nodes")
 
 
 def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
@@ -117,7 +127,7 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
         pools = list(dict.fromkeys(plan.pool for plan in plans))
         states = {name: facts.pools.get(name, LaunchPool(name)) for name in pools}
         each = [_in_pool(states[name], [plan for plan in plans if plan.pool == name]) for name in pools]
-        answer = max(each, key=lambda one: _ORDER.index(one.code))
+        answer = max(each, key=lambda one: (_ORDER.index(one.code), not one.is_certain))
     if answer.code in ("never_fits", "no_nodes"):
         return answer
     if facts.refusal is not None:
@@ -128,7 +138,11 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
 
 
 def never_fits(plan: PodPlan, pools: Pools) -> Fit | None:
-    """Return the answer for a pod that is larger than any node of its pool, even an empty one; None when it is not."""
+    """Return the answer for a pod that is larger than any node of its pool, even an empty one; None when it is not, or when the pool has no
+    node now: a launch refused by what is remembered could never show that the pool's nodes have become larger."""
+    pool = pools.get(plan.pool)
+    if pool is None or not pool.nodes:
+        return None
     found = fit((plan,), LaunchFacts(pools))
     return found if found.code == "never_fits" else None
 
@@ -205,13 +219,15 @@ def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:
 
 def _in_pool(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
     """Return the answer for the pods that one pool has to take; the largest pods are placed first."""
-    if not pool.nodes:
+    if not pool.nodes and not (pool.maximum and pool.known):
         return _without_nodes(pool, plans)
     for plan in plans:
-        if not any(not untolerated(alike.taints, plan.tolerations) for alike in pool.nodes):
+        if not _open_to(pool, plan):
             return _tainted(pool, plan)
         if largest_for(plan, pool) is None:
             return _too_large(pool, plan)
+    if not pool.nodes:
+        return _first_nodes(pool, plans)
     left = _left_over(pool, plans)
     if not left:
         return _starts(pool, plans)
@@ -219,7 +235,7 @@ def _in_pool(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
 
 
 def _open_to(pool: LaunchPool, plan: PodPlan) -> list[AlikeNodes]:
-    return [alike for alike in pool.nodes if not untolerated(alike.taints, plan.tolerations)]
+    return [alike for alike in pool.known if not untolerated(alike.taints, plan.tolerations)]
 
 
 def _left_over(pool: LaunchPool, plans: Sequence[PodPlan]) -> list[PodPlan]:
@@ -305,20 +321,39 @@ def _start_time(pool: LaunchPool) -> str:
     return f"A node usually takes {about(pool.start_seconds)} to start here."
 
 
+def _first_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
+    """Return the answer of a pool that has no node now, when its nodes as remembered take each of the pods."""
+    more, has = nodes_needed(plans, pool) or 0, f"The pool {pool.name} has no node now"
+    if more > pool.maximum:
+        sentence = f"{has}; it may have {pool.maximum:,}, and this needs {more:,}{_as_seen(pool)}."
+        step = "What finds no place waits until something else there ends. Choose another tier to start sooner."
+        return Fit("waits_for_room", "wait", "Waits for room", sentence, step, "operator")
+    started = "one is started for you" if more == 1 else f"{more:,} are started for you"
+    sentence = f"{has}; it may have {pool.maximum:,}, and {started}."
+    fits = f"{'It fits' if _count(plans) == 1 else 'All of it fits'}{_as_seen(pool)}."
+    return Fit("needs_nodes", "wait", f"Needs {plural(more, 'new node')}", sentence, then=(_start_time(pool), fits))
+
+
+def _as_seen(pool: LaunchPool) -> str:
+    """Return of when the pool's nodes are known, as an end of a sentence; "" when they are there."""
+    return "" if pool.nodes else f", as its nodes were when last seen on {pool.seen}"
+
+
 def _without_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
     if pool.maximum:
         sentence = f"The pool {pool.name} has no node now; it may have {pool.maximum:,}, and one is started for you."
         unknown = f"Whether {plans[0].tier} fits its nodes is known only when one has started."
-        return Fit("needs_nodes", "wait", "Needs a new node", sentence, then=(_start_time(pool), unknown))
+        then = _start_time(pool), unknown
+        return Fit("needs_nodes", "wait", "Needs a new node", sentence, then=then, is_certain=False)
     sentence = f"The pool {pool.name} has no node, and no autoscaler is known that starts one."
     step = "Choose another tier, or ask an operator to add nodes; until then it waits."
     return Fit("no_nodes", "problem", "No node", sentence, step, "operator")
 
 
 def _tainted(pool: LaunchPool, plan: PodPlan) -> Fit:
-    taints = {taint_text(taint) for alike in pool.nodes for taint in untolerated(alike.taints, plan.tolerations)}
+    taints = {taint_text(taint) for alike in pool.known for taint in untolerated(alike.taints, plan.tolerations)}
     names = f"the taint {listed(sorted(taints))}" if len(taints) == 1 else f"the taints {listed(sorted(taints))}"
-    sentence = f"Every node of the pool {pool.name} is kept free by {names}, which {plan.tier} does not tolerate."
+    sentence = f"Every node of the pool {pool.name} is kept free by {names}, which {plan.tier} does not tolerate{_as_seen(pool)}."
     step = "Choose another tier, or ask an admin to add the toleration to this one."
     return Fit("no_nodes", "problem", "No node takes it", sentence, step, "admin")
 
@@ -329,10 +364,10 @@ def _too_large(pool: LaunchPool, plan: PodPlan) -> Fit:
     short = [name for name in plan.requests if plan.requests[name] > most[name]]
     if short:
         parts = [_shortage(name, plan.requests[name], most[name]) for name in short]
-        sentence = f"{plan.tier} asks for {listed(parts)} in the pool {pool.name}, after the overhead of every node."
+        sentence = f"{plan.tier} asks for {listed(parts)} in the pool {pool.name}, after the overhead of every node{_as_seen(pool)}."
     else:
         asked = listed(_amount(name, amount) for name, amount in plan.requests.items() if name != "pods")
-        sentence = f"{plan.tier} asks for {asked}, and no node of the pool {pool.name} offers them together."
+        sentence = f"{plan.tier} asks for {asked}, and no node of the pool {pool.name} offers them together{_as_seen(pool)}."
     step = "Choose another tier, or ask an admin to make this one smaller."
     return Fit("never_fits", "problem", "Can never fit", sentence, step, "admin")
 

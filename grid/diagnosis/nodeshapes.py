@@ -38,28 +38,35 @@ class NodeShape:
 
 @dataclass(frozen=True, slots=True)
 class PoolShapes:
-    """A pool with the shapes of its nodes, the most frequent first, and its maximum of nodes (0: the autoscaler does not know the pool)."""
+    """A pool with the shapes of its nodes, the most frequent first, and its maximum of nodes (0: the autoscaler does not know the pool).
+    `remembered` is the shape that new nodes will have, where that is known, and `seen` the day on which such a node was last seen."""
 
     name: str
     shapes: tuple[NodeShape, ...] = ()
     maximum: int = 0
+    remembered: NodeShape | None = None
+    seen: str = ""
+
+    @property
+    def next(self) -> NodeShape | None:
+        """The shape of the node that is started first in a pool without nodes; None when that is not known, or none is started."""
+        return self.remembered if not self.shapes and self.maximum > 0 else None
 
 
 _Amounts = tuple[tuple[str, int], ...]
+ShapeKey = tuple[_Amounts, _Amounts, tuple[Taint, ...]]
+"""What nodes of one shape have in common: what they offer, what their own pods take, their lasting taints."""
 
 
 class ShapeTally:
     """Counts nodes by shape, one after the other, so that a caller with thousands of nodes can pause in between."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[_Amounts, _Amounts, tuple[Taint, ...]], list[int]] = {}
+        self._counts: dict[ShapeKey, list[int]] = {}
 
     def count(self, node: Node, own: ResourceAmounts) -> None:
         """Add a node; `own` is what its own pods request (`NodeRoom.own`)."""
-        taken = tuple(sorted((name, amount) for name, amount in own.items() if amount))
-        offered = tuple(sorted(resource_amounts(node.status.allocatable).items()))
-        key = (_alike(offered, taken), taken, lasting_taints(node))
-        counts = self._counts.setdefault(key, [0, 0])
+        counts = self._counts.setdefault(shape_key(node, own), [0, 0])
         counts[0 if takes_pods(node) else 1] += 1
 
     def shapes(self) -> tuple[NodeShape, ...]:
@@ -68,6 +75,13 @@ class ShapeTally:
             for (allocatable, own, taints), (nodes, away) in self._counts.items()
         ]
         return tuple(sorted(found, key=lambda one: (-one.nodes, -one.away, sorted(one.free.items()))))
+
+
+def shape_key(node: Node, own: ResourceAmounts) -> ShapeKey:
+    """Return what is equal for nodes of one shape; `own` is what the node's own pods request."""
+    taken = tuple(sorted((name, amount) for name, amount in own.items() if amount))
+    offered = tuple(sorted(resource_amounts(node.status.allocatable).items()))
+    return _alike(offered, taken), taken, lasting_taints(node)
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@ program itself."""
 
 from typing import Literal
 
-from grid.kube.objects import ContainerSpec, ContainerStatus, Pod
+from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod
 
 Part = Literal["setup", "program", "sidecar"]
 
@@ -27,3 +27,9 @@ def subject(pod: Pod, status: ContainerStatus) -> str:
 def spec_of(pod: Pod, status: ContainerStatus) -> ContainerSpec:
     every = (*pod.spec.init_containers, *pod.spec.containers)
     return next((one for one in every if one.name == status.name), ContainerSpec(name=status.name))
+
+
+def is_about(event: Event, status: ContainerStatus) -> bool:
+    """Return whether the event may be about this container: it names the container, or none."""
+    path = event.involved_object.field_path
+    return not path or path.endswith(f"{{{status.name}}}")

@@ -4,34 +4,28 @@ The only place for these rules: pages, the controller's error messages and notif
 time give the same words.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.disruptions import (
+    disruption_cause,
+    disruption_of,
+    explain_disrupted,
+    explain_evicted,
+    explain_rejected,
+    folded,
+    is_rejected,
+)
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
-from grid.kube.objects import ContainerStatus, Event, Pod, Terminated, true_condition
-from grid.wording import duration, exact_duration
+from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
+from grid.wording import duration, exact_duration, listed
 
 __all__ = ["Diagnosis", "explain_pod"]
 
 _STUCK = timedelta(minutes=1)
-# Parts of the kubelet's message when the pod exceeded its own limit, rather than the node being short.
-_STORAGE_LIMITS = ("ephemeral local storage", "local ephemeral storage", "Usage of EmptyDir volume")
-_LOW_ON = re.compile(r"low on resource: ([\w-]+)")
-_USED = re.compile(r"was using (\w+), request is (\w+)")
-_RESOURCES = {"ephemeral-storage": "disk", "inodes": "disk", "pids": "process ids"}
-_REFUSED_BY_NODE = (
-    "OutOf",
-    "UnexpectedAdmissionError",
-    "NodeAffinity",
-    "Preempting",
-    "Shutdown",
-    "NodeShutdown",
-    "Terminated",
-)
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
@@ -60,7 +54,13 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         else:
             why = explain_waiting(pod, status, events, now=now)
         # The worst diagnosis counts; then the program before its sidecars, and want of memory, which often ends the other containers too.
-        weight = _IN_ORDER_OF_WEIGHT.index(why.severity), part_of(pod, status) == "sidecar", why.code != OUT_OF_MEMORY
+        # What tells more than that a container is being prepared comes first.
+        weight = (
+            _IN_ORDER_OF_WEIGHT.index(why.severity),
+            part_of(pod, status) == "sidecar",
+            why.code != OUT_OF_MEMORY,
+            why.code == "preparing",
+        )
         found.append((weight, why))
     if not found:
         return Diagnosis("preparing", f"Node {pod.spec.node_name} was chosen and starts preparing it.", "wait", "")
@@ -89,65 +89,81 @@ def _waits_for_setup(status: ContainerStatus) -> bool:
 
 def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     overdue = since(pod.metadata.deletion_timestamp, now)  # the timestamp lies at the end of the grace period
-    disruption = true_condition(pod, "DisruptionTarget")
+    disruption = disruption_of(pod)
     evidence = quoted(disruption.message) if disruption else ()
+    if pod.metadata.finalizers and _is_confirmed(pod):
+        return _finalized(pod, overdue, evidence)
     was_left = disruption is not None and disruption.reason == "DeletionByTaintManager" and overdue > _STUCK
     lost = _silent_node(pod, events) or (_node_lost(pod, evidence) if was_left else None)
     if lost is not None:
         return lost
     if overdue <= _STUCK:
-        return Diagnosis("ending", "Ending: the program is given time to close its files.", "wait", "", "", evidence)
-    node = pod.spec.node_name or "(none)"
-    sentence = f"This should have ended {duration(overdue)} ago, but node {node} does not confirm that."
-    return Diagnosis(
-        "stuck_ending", sentence, "problem", "operator", "Ask an operator whether the node is up.", evidence
-    )
+        cause = disruption_cause(pod, disruption) if disruption else ""
+        sentence = f"Ending{f' because {cause}' if cause else ''}: the program is given time to close its files."
+        return Diagnosis("ending", sentence, "wait", "", "", evidence)
+    return _stuck_ending(pod, overdue, evidence)
+
+
+def _is_confirmed(pod: Pod) -> bool:
+    """Return whether no node has to confirm the end of a pod that is being deleted any more: the kubelet's own deletion has a grace period
+    of 0, and only a finalizer keeps the object after it."""
+    return not pod.spec.node_name or pod.metadata.deletion_grace_period_seconds == 0 or _has_stopped(pod)
+
+
+def _has_stopped(pod: Pod) -> bool:
+    statuses = pod.status.container_statuses
+    return bool(statuses) and all(one.state.terminated for one in statuses)
+
+
+def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod that has ended and stays as an object: something else has to finish first, whatever the node does."""
+    names, is_one = pod.metadata.finalizers, len(pod.metadata.finalizers) == 1
+    they = f"finalizer{'' if is_one else 's'} {listed(names)}"
+    if overdue <= _STUCK:
+        return Diagnosis("ending", f"Ended; waiting for the {they} to be removed.", "wait", "", "", evidence)
+    sentence = f"The {they} {'has' if is_one else 'have'} kept this from being deleted for {duration(overdue)}."
+    step = f"Ask an operator what removes the finalizer{'' if is_one else 's'}."
+    return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
+
+
+def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod that is still there a while after the end of its grace period, and not for a finalizer alone."""
+    node, ago = pod.spec.node_name, duration(overdue)
+    if not node:
+        sentence = f"This should have been deleted {ago} ago; it has no node that could hold it."
+        step = "Ask an operator to look at the pod and at the cluster's controllers."
+    elif _has_stopped(pod):
+        sentence = f"Its containers have ended, but node {node} has not cleaned up after them for {ago}."
+        step = "Ask an operator to look at the node: it may wait for a volume."
+    else:
+        sentence = f"This should have ended {ago} ago, but node {node} does not confirm that."
+        if names := pod.metadata.finalizers:
+            sentence = f"{sentence} It is also held by {listed(names)} (finalizers)."
+        step = "Ask an operator whether the node is up."
+    return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 
 def _failed(pod: Pod) -> Diagnosis:
-    reason, disruption = pod.status.reason, true_condition(pod, "DisruptionTarget")
+    reason, disruption = pod.status.reason, disruption_of(pod)
     evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
     if reason == "Evicted":
-        return _evicted(pod, evidence)
-    if reason == "NodeLost" or (disruption is not None and disruption.reason == "DeletionByPodGC"):
+        return explain_evicted(pod, evidence)
+    if disruption is not None and disruption.reason == "DeletionByPodGC":
+        return _node_gone(pod, evidence)
+    if reason == "NodeLost":
         return _node_lost(pod, evidence)
     if disruption is not None:
-        sentence = "The cluster evicted this, to use its node for something else or to remove it."
-        step = "Launch it again; ask an operator if it happens often."
-        return Diagnosis("disrupted", sentence, "problem", "operator", step, evidence)
-    if reason.startswith(_REFUSED_BY_NODE):
-        sentence = f"Node {pod.spec.node_name} rejected this."
-        return Diagnosis("refused_by_node", sentence, "problem", "operator", "Launch it again.", evidence)
+        return explain_disrupted(pod, disruption, evidence)
+    if is_rejected(pod):
+        return explain_rejected(pod, evidence)
     if reason == "DeadlineExceeded":
         limit = pod.spec.active_deadline_seconds
         sentence = f"It ran longer than its {f'timeout of {exact_duration(limit)}' if limit else 'time limit'}."
         step = "Do less in one run, or launch it with a longer timeout."
         return Diagnosis("deadline", sentence, "problem", "you", step, evidence)
-    sentence, step = "It failed, and Kubernetes does not say why.", "Show an operator the messages below."
+    says, step = folded(pod.status.message) or reason, "Show an operator the messages below."
+    sentence = f"It failed: {says}." if says else "It failed, and Kubernetes does not say why."
     return _first_terminated(pod) or Diagnosis("failed", sentence, "problem", "operator", step, evidence)
-
-
-def _evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
-    """Explain an eviction by the kubelet: for the pod's own limit, or because the node was short of something."""
-    message = pod.status.message
-    if 'EmptyDir volume "shared-memory"' in message:
-        sentence = "It used more shared memory (/dev/shm) than its tier allows, and was evicted."
-        step = "Use fewer worker processes or smaller batches, or choose a tier with more shared memory."
-        return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
-    if any(word in message for word in _STORAGE_LIMITS):
-        sentence = "It wrote more to its node's disk than its tier allows, and was evicted."
-        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
-        return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
-    low = _LOW_ON.search(message)
-    of = _RESOURCES.get(low[1], low[1]) if low else "memory or disk"
-    sentence = f"The node ran short of {of} and evicted this."
-    used = _USED.search(message)
-    if used:
-        sentence = f"{sentence[:-1]}: it used {used[1]} and requests {used[2]}."
-        step = "Launch it again on a tier that requests as much as it uses."
-        return Diagnosis("evicted", sentence, "problem", "you", step, evidence)
-    step = "Launch it again; ask an operator if it happens often."
-    return Diagnosis("evicted", sentence, "problem", "operator", step, evidence)
 
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:
@@ -188,6 +204,12 @@ def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
 
 
 def _node_lost(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
-    sentence = f"Node {pod.spec.node_name or '(unknown)'} no longer answers."
+    node = f"Node {pod.spec.node_name}" if pod.spec.node_name else "Its node"
     step = "If it does not come back soon, launch this again; the project's files are kept."
-    return Diagnosis("node_lost", sentence, "problem", "operator", step, evidence)
+    return Diagnosis("node_lost", f"{node} no longer answers.", "problem", "operator", step, evidence)
+
+
+def _node_gone(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+    node = f"Node {pod.spec.node_name}" if pod.spec.node_name else "Its node"
+    step = "Launch this again; the project's files are kept."
+    return Diagnosis("node_lost", f"{node} no longer exists.", "problem", "you", step, evidence)

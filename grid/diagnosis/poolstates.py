@@ -1,9 +1,10 @@
 """The node pools as a launch sees them: what each node has free now, and what it offers beside the pods that run on every node; pure."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.places import lasting_taints, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
 from grid.diagnosis.room import NodeRoom
@@ -44,8 +45,9 @@ class RoomTally:
             alike.own = {name: min(amount, own.get(name, 0)) for name, amount in alike.own.items()}
         alike.left[tuple(self._room.requested(name).items()), takes_pods(node)] += 1
 
-    def state(self, name: str, group: NodeGroup | None) -> LaunchPool:
-        """Return the state of the pool of that name, of which `group` is the node group."""
+    def state(self, name: str, group: NodeGroup | None, template: NodeTemplate | None = None) -> LaunchPool:
+        """Return the state of the pool of that name, of which `group` is the node group, and `template` what its next node will look
+        like."""
         found: list[AlikeNodes] = []
         for alike in self._shapes.values():
             empty = _minus(alike.offered, alike.own)
@@ -53,7 +55,11 @@ class RoomTally:
                 AlikeNodes(_minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
                 for (taken, takes_pods), count in alike.left.items()
             ]
-        return LaunchPool(name, tuple(found), group.maximum if group else 0)
+        pool = LaunchPool(name, tuple(found), group.maximum if group else 0)
+        if found or template is None:
+            return pool
+        free = _minus(template.shape.allocatable, template.own)
+        return replace(pool, remembered=AlikeNodes(free, free, 1, template.shape.taints), seen=template.seen)
 
 
 def _minus(offered: ResourceAmounts, taken: ResourceAmounts) -> ResourceAmounts:

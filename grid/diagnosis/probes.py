@@ -1,48 +1,107 @@
-"""Explains probes: a program that does not answer yet, and one that was restarted because it failed its liveness probe."""
+"""Explains probes: a program that is not ready yet, and one that was restarted because it failed its liveness or startup probe."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.parts import part_of, spec_of, subject
-from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
+from grid.diagnosis.parts import is_about, part_of, spec_of, subject
+from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
 from grid.wording import duration
 
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _KILLING_PROBES = ("liveness", "startup")
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
+# The kubelet's words for an answer that says "not ready": over HTTP and over gRPC.
+_HTTP_STATUS = re.compile(r"statuscode: (\d+)")
+_GRPC_STATUS = re.compile(r'responded with "(\w+)"')
+# Why there was no answer, and what the log may show of it.
+_SILENCES = (
+    (r"timed out|timeout|deadline exceeded", "it hung, or was too busy to answer in time"),
+    (r"connection refused", "it accepted no connections on the probe's port"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedProbe:
+    """The probe for whose failure the kubelet ended a run of a container; `message` is the kubelet's, "" when it is not known any more."""
+
+    name: str
+    message: str
+    evidence: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        answer = _answer(self.message)
+        return f"{self.name} probe" + (f" ({answer})" if answer else "")
+
+    @property
+    def next_step(self) -> str:
+        log = "See the previous run's log"
+        if answer := _answer(self.message):
+            return f"{log} for why it answered with {answer}."
+        why = next((words for pattern, words in _SILENCES if re.search(pattern, self.message)), "")
+        return f"{log}: {why}." if why else f"{log}."
 
 
 def explain_unanswered(
     pod: Pod, status: ContainerStatus, running: Running, events: Sequence[Event], *, now: datetime
 ) -> Diagnosis:
-    """Explain a container that runs and is not ready, with the port that its probe asks."""
-    waited = since(running.started_at, now)
-    failures = [one for one in events if one.message.startswith(("Readiness probe", "Startup probe"))]
-    probe = latest(failures, "Unhealthy")
-    evidence = quoted(probe.message if probe else "")
-    port = _port(pod, status)
-    where = f" on port {port}" if port else ""
+    """Explain a container that runs and is not ready, by what its probe asks and what it answers."""
+    waited, message = since(running.started_at, now), probe_message(status, running, events)
+    evidence = quoted(message)
     if waited < _START_IS_SLOW:
-        sentence = f"{subject(pod, status)} is starting and does not answer{where} yet."
+        sentence = f"{subject(pod, status)} is starting and {not_ready_words(pod, status, message)}."
         return Diagnosis("starting", sentence, "wait", "", "", evidence)
     runs = "Running" if part_of(pod, status) == "program" else f"{subject(pod, status)} has been running"
-    sentence = f"{runs} for {duration(waited)} without answering{where}."
+    name, probe = _asked(pod, status)
+    where, answer = _where(probe), _answer(message)
     step = "Look at its log; stop it and launch it again if it hangs."
+    if answer:
+        sentence = f"{runs} for {duration(waited)}, and still answers{where} with {answer}."
+        step = f"See its log for why it answers with {answer}."
+    elif probe is not None and not probe.port:
+        sentence = f"{runs} for {duration(waited)} without passing its {name} probe."
+    else:
+        sentence = f"{runs} for {duration(waited)} without answering{where}."
     return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
 
 
-def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Event]) -> tuple[str, tuple[str, ...]]:
-    """Return the probe for whose failure the kubelet ended this run of the container, with the evidence; "" when there was none."""
-    during = [event for event in events if _is_during(event, ended)]
+def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:
+    """Return "does not answer on port 8888 yet", or what else its probe finds; `message` is the probe's last failure."""
+    name, probe = _asked(pod, status)
+    if answer := _answer(message):
+        return f"answers{_where(probe)} with {answer}, so it is not ready yet"
+    if probe is not None and not probe.port:
+        return f"has not passed its {name} probe yet"
+    return f"does not answer{_where(probe)} yet"
+
+
+def probe_message(status: ContainerStatus, running: Running, events: Sequence[Event]) -> str:
+    """Return the last failure of the readiness or startup probe in this run of the container, "" when there was none."""
+    failures = [
+        one
+        for one in events
+        if one.message.startswith(("Readiness probe", "Startup probe"))
+        and is_about(one, status)
+        and (one.last_seen is None or running.started_at is None or one.last_seen >= running.started_at)
+    ]
+    failure = latest(failures, "Unhealthy")
+    return failure.message if failure else ""
+
+
+def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Event]) -> FailedProbe | None:
+    """Return the probe for whose failure the kubelet ended this run of the container; None when there was none."""
+    during = [event for event in events if is_about(event, status) and _is_during(event, ended)]
     for probe in _KILLING_PROBES:
         said = f"{probe.capitalize()} probe failed"
         failure = next((one.message for one in reversed(during) if one.message.startswith(said)), "")
         killed = any(one.message.startswith(f"Container {status.name} failed {probe} probe") for one in during)
         if killed or (failure and ended.exit_code in _BY_SIGNAL):
-            return probe, quoted(failure, f"exit code {ended.exit_code}")
-    return "", ()
+            return FailedProbe(probe, failure, quoted(failure, f"exit code {ended.exit_code}"))
+    return None
 
 
 def _is_during(event: Event, ended: Terminated) -> bool:
@@ -54,7 +113,21 @@ def _is_during(event: Event, ended: Terminated) -> bool:
     return began <= last and first <= ended.finished_at + _CLOCKS_DIFFER
 
 
-def _port(pod: Pod, status: ContainerStatus) -> int | str:
+def _answer(message: str) -> str:
+    """Return "HTTP 503" or "NOT_SERVING": what the program answered, "" when it did not."""
+    if found := _HTTP_STATUS.search(message):
+        return f"HTTP {found[1]}"
+    found = _GRPC_STATUS.search(message)
+    return found[1] if found else ""
+
+
+def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | None]:
+    """Return the name of the probe that must succeed next, and the probe."""
     spec = spec_of(pod, status)
-    probe = spec.readiness_probe if status.started or spec.startup_probe is None else spec.startup_probe
-    return probe.port if probe else 0
+    if status.started or spec.startup_probe is None:
+        return "readiness", spec.readiness_probe
+    return "startup", spec.startup_probe
+
+
+def _where(probe: ContainerProbe | None) -> str:
+    return f" on port {probe.port}" if probe and probe.port else ""

@@ -1,7 +1,8 @@
 """Tells how a hardware tier fits the nodes of its pool: places on each shape of node, what stays unused, what rules a node out, and which
 size would pack better; pure, and never a reason to refuse a tier.
 
-Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone.
+Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone. A pool
+that is scaled to zero is judged by what its nodes were when last seen.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,21 +73,30 @@ class Suggestion:
 @dataclass(frozen=True, slots=True)
 class TierFit:
     """The doctor's finding. `packings` are of all shapes; `best` is the one that advice is about; `problem` is None when an execution
-    finds a place on some node when it is empty."""
+    finds a place on some node when it is empty. `seen` is "" or, of a pool that has no node now, the day on which its nodes were last
+    seen: then the one shape is theirs."""
 
     request: TierRequest
     packings: tuple[Packing, ...]
     best: Packing | None
     problem: Diagnosis | None
     suggestions: tuple[Suggestion, ...]
+    seen: str = ""
+
+    @property
+    def usable(self) -> list[Packing]:
+        """The packings of the shapes of which a node takes an execution, now or once it is started."""
+        return [one for one in self.packings if one.takes and (one.shape.nodes or self.seen)]
 
 
 def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
-    packings = tuple(pack(request, shape) for shape in pool.shapes)
-    usable = [one for one in packings if one.takes and one.shape.nodes]
-    best = max(usable, key=lambda one: one.shape.nodes, default=None)
-    problem = None if best is not None else _problem(request, pool, packings)
-    return TierFit(request, packings, best, problem, suggestions(request, best) if best is not None else ())
+    """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none."""
+    shapes, seen = (pool.shapes, "") if pool.next is None else ((pool.next,), pool.seen)
+    fit = TierFit(request, tuple(pack(request, shape) for shape in shapes), None, None, (), seen)
+    best = max(fit.usable, key=lambda one: one.shape.nodes, default=None)
+    if best is None:
+        return replace(fit, problem=_problem(request, pool, fit))
+    return replace(fit, best=best, suggestions=suggestions(request, best))
 
 
 def pack(request: TierRequest, shape: NodeShape) -> Packing:
@@ -172,17 +182,18 @@ def _is_told(name: str, free: Mapping[str, int]) -> bool:
     return name in free or name not in _MAY_BE_UNKNOWN
 
 
-def _problem(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...]) -> Diagnosis:
+def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
     """Explain why no node of the pool that takes pods now takes an execution of the tier."""
+    packings, ending = fit.packings, as_seen(fit.seen)
     if not packings:
         return _without_nodes(pool)
     large = [one for one in packings if one.places]
     if not large:
-        return _too_large(request, pool, packings)
+        return _too_large(request, pool, packings, ending)
     if kept_off := [one for one in large if one.untolerated]:
         taints = {taint_text(taint): None for one in kept_off for taint in one.untolerated}
         if len(kept_off) == len(large):
-            return _tainted(pool, list(taints))
+            return _tainted(pool, list(taints), ending)
     nodes = sum(one.shape.away for one in large if not one.untolerated)
     are = "is" if nodes == 1 else "are all"
     sentence = (
@@ -190,6 +201,11 @@ def _problem(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ..
         f"and {are} cordoned, not ready or being removed."
     )
     return Diagnosis("away", sentence, "wait", "operator", "Ask an operator about these nodes.")
+
+
+def as_seen(seen: str) -> str:
+    """Return of when a pool's nodes are known, as an end of a sentence; "" when they are there."""
+    return f", as its nodes were when last seen on {seen}" if seen else ""
 
 
 def _without_nodes(pool: PoolShapes) -> Diagnosis:
@@ -205,17 +221,17 @@ def _without_nodes(pool: PoolShapes) -> Diagnosis:
     return Diagnosis("no_nodes", sentence, "problem", "operator", step)
 
 
-def _tainted(pool: PoolShapes, taints: list[str]) -> Diagnosis:
+def _tainted(pool: PoolShapes, taints: list[str], ending: str) -> Diagnosis:
     has = "the taint" if len(taints) == 1 else "the taints"
     sentence = (
         f"No node of the pool {pool.name} takes this tier: the nodes that are large enough have {has} "
-        f"{listed(taints)}, which it does not tolerate."
+        f"{listed(taints)}, which it does not tolerate{ending}."
     )
     step = f"Add {listed(taints)} to its tolerations, or choose another pool; until then, what is launched on it waits."
     return Diagnosis("tainted", sentence, "problem", "admin", step)
 
 
-def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...]) -> Diagnosis:
+def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...], ending: str) -> Diagnosis:
     short = []
     beside = " left beside its own pods" if any(one.shape.own for one in packings) else ""
     for name, asked in request.requests.items():
@@ -227,7 +243,7 @@ def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, 
             short.append(f"it asks for {wants}, but the largest node has {has}{beside}")
     together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
     reason = "; ".join(short) or f"none has {together} together"
-    sentence = f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}."
+    sentence = f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}{ending}."
     step = (
         "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
     )

@@ -288,6 +288,7 @@ class Event(Slim, frozen=True, kw_only=True):
 class VolumeClaimSpec(Slim, frozen=True, kw_only=True):
     volume_name: str = ""
     storage_class_name: str | None = None
+    resources: ResourceRequirements = ResourceRequirements()
 
 
 class VolumeClaimStatus(Slim, frozen=True, kw_only=True):
@@ -309,6 +310,8 @@ class VolumeNodeAffinity(Slim, frozen=True, kw_only=True):
 class VolumeSpec(Slim, frozen=True, kw_only=True):
     storage_class_name: str = ""
     node_affinity: VolumeNodeAffinity | None = None
+    capacity: dict[str, str] = {}
+    claim_ref: ObjectReference | None = None
 
 
 class Volume(Slim, frozen=True, kw_only=True):

@@ -29,7 +29,11 @@ BROKEN = [
     ("ScalingActive", "FailedGetResourceMetric", "missing request for cpu in container run of Pod w", "requests_missing", "admin"),
     ("ScalingActive", "FailedGetResourceMetric", "what nobody foresaw", "scaling_inactive", "operator"),
     ("ScalingActive", "FailedGetExternalMetric", "unable to get external metric", "demand_missing", "operator"),
-    ("ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs", "scaling_inactive", "operator"),
+    ("ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs", "ambiguous_selector", "operator"),
+    (
+        "ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs: [grid/web-2 grid/web]",
+        "ambiguous_selector", "operator",
+    ),
     ("AbleToScale", "FailedGetScale", 'deployments.apps "absent" not found', "cannot_scale", "operator"),
 ]  # fmt: skip
 

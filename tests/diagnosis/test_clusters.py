@@ -77,9 +77,31 @@ def killed(name: str, restarts: int) -> Member:
     return member(worker_pod("c", name, statuses=[again]))
 
 
-def crashing(name: str) -> Member:
-    waits = container_status(state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(1), restarts=2)
+def crashing(name: str, *, code: int = 1, restarts: int = 2) -> Member:
+    waits = container_status(
+        state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(code), restarts=restarts
+    )
     return member(worker_pod("c", name, ready=False, statuses=[waits]))
+
+
+def unpullable(name: str, image: str) -> Member:
+    waits = container_status(state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
+    pod = worker_pod(
+        "c", name, ready=False, phase="Pending", containers=[{"name": "run", "image": image}], statuses=[waits]
+    )
+    return member(pod)
+
+
+def crashed_and_starting(name: str, *, exit_code: int = 1, seconds: float = 5) -> Member:
+    """A worker that runs again since its end so long ago, and is not ready yet."""
+    began = {"running": {"startedAt": stamp(NOW - timedelta(seconds=seconds - 1))}}
+    again = container_status(state=began, lastState=ended(exit_code, seconds=seconds), restarts=1)
+    return member(worker_pod("c", name, ready=False, statuses=[again]))
+
+
+def restarted_head() -> Member:
+    state = {"running": {"startedAt": stamp(NOW - timedelta(seconds=4))}}
+    return head(statuses=[container_status(state=state, lastState=ended(1, seconds=5), restarts=1)])
 
 
 def head(**fields: Any) -> Member:
@@ -92,7 +114,7 @@ def head_in(state: RawObject) -> Member:
 
 def head_that_pulls() -> Member:
     pod = head_pod("c", ready=False, statuses=[container_status(state={"waiting": {"reason": "ContainerCreating"}})])
-    return member(pod, event(pod, "Pulling", 'Pulling image "dask:1"'))
+    return member(pod, event(pod, "Pulling", 'Pulling image "python:3.11"'))
 
 
 def busy(maximum: int, *, cpu: int = 97, memory: int = 0) -> Autoscaler:
@@ -135,6 +157,10 @@ SITUATIONS = {
     "two were out of memory": look([killed("a", 1), killed("b", 2)], desired=2),
     "one crashes": look([*ready(1), crashing("a")], desired=2),
     "two crash": look([*ready(1), crashing("a"), crashing("b")], desired=3),
+    "two crash for one reason, and one for another": look([crashing("a", code=137), crashing("b"), crashing("d", restarts=9)], desired=3),
+    "two images cannot be pulled": look([unpullable("a", "dask:1"), unpullable("b", "dask:2"), unpullable("d", "dask:2")], desired=3),
+    "the head crashed and starts again": look(ready(1), desired=1, head=restarted_head()),
+    "one crashed and starts again": look([*ready(1), crashed_and_starting("a")], desired=2),
     "one that leaves had crashed": look(
         [*ready(1), member(worker_pod("c", "a", ready=False, deletionTimestamp=stamp(NOW - timedelta(minutes=9))))], desired=1
     ),

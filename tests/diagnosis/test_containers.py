@@ -16,6 +16,13 @@ def runs(since: float, **more: Any) -> dict[str, Any]:
     return on_a_node({"running": {"startedAt": ago(since)}}, **more)
 
 
+def of_container(name: str, reason: str, message: str) -> dict[str, Any]:
+    """An event about one container of the pod."""
+    event = said(reason, message)
+    event["involvedObject"]["fieldPath"] = f"spec.containers{{{name}}}"
+    return event
+
+
 CASES = [
     Case("creating", waits("ContainerCreating"), "preparing", "volumes, network, image"),
     Case(
@@ -25,7 +32,7 @@ CASES = [
     ),
     Case(
         "files on another node",
-        waits("ContainerCreating"), "volume_mount", "in use on another node",
+        waits("ContainerCreating"), "volume_mount", "is still attached to another node",
         [said("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node')],
     ),
     Case(
@@ -41,10 +48,24 @@ CASES = [
     *(
         Case(
             f"sandbox at last, {reason}",
-            waits("ContainerCreating"), "preparing", "volumes, network, image",
-            [said("FailedCreatePodSandBox", "cni", seconds=9), said(reason, "")],
+            waits("ContainerCreating"), "preparing", words,
+            [said("FailedCreatePodSandBox", "cni", seconds=9), said(reason, message)],
         )
-        for reason in ("Pulled", "Created", "Started")
+        for reason, message, words in (
+            ("Pulled", 'Container image "lab:4" already present on machine', "The image is on the node"),
+            ("Created", "Created container: run", "is created and is being started"),
+            ("Started", "Started container run", "was started; the node has not reported yet"),
+        )
+    ),
+    Case(
+        "another container is downloaded",
+        waits("ContainerCreating"), "preparing", "the pod's volumes and network are ready",
+        [of_container("b", "Pulling", 'Pulling image "big:1"')],
+    ),
+    Case(
+        "image of the previous run",
+        waits("ContainerCreating", restarts=1, lastState=ended(1)), "preparing", "volumes and network are ready",
+        [said("Started", "Started container run", seconds=60)],
     ),
     Case("nothing known", pod("p", node="node-1", statuses=[{"name": "run"}]), "preparing", "volumes, network, image"),
     Case(
@@ -99,7 +120,7 @@ CASES = [
     Case(
         "crashed almost ten minutes ago",
         runs(599, ready=True, restarts=1, lastState=ended(143, seconds=599, message="bye")),
-        "restarted", "9 minutes ago: exit code 143, it was asked to end (SIGTERM).",
+        "restarted", "9 minutes ago: exit code 143, something asked it to end (SIGTERM).",
     ),
     Case(
         "crashed ten minutes ago", runs(600, ready=True, restarts=1, lastState=ended(139, seconds=600)), "running", "Running.",
@@ -108,7 +129,15 @@ CASES = [
         "out of memory ten minutes ago",
         runs(600, ready=True, restarts=1, lastState=ended(137, "OOMKilled", seconds=600)), "running", "Running.",
     ),
-    Case("crashed, starting again", runs(4, restarts=1, lastState=ended(1)), "starting", "does not answer yet"),
+    Case(
+        "crashed, starting again",
+        runs(4, restarts=1, lastState=ended(1)),
+        "restarted", "Program restarted 5 seconds ago: exit code 1. It does not answer yet.",
+        [said("Unhealthy", "Readiness probe failed: connection refused")],
+    ),
+    Case(
+        "crashed ten minutes ago, starting again", runs(299, restarts=1, lastState=ended(1, seconds=600)), "starting", "is starting",
+    ),
     Case(
         "out of memory without a limit",
         pod("p", node="node-1", containers=[{"name": "run"}], statuses=[container_status(state=ended(137, "OOMKilled"))]),

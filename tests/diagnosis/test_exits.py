@@ -1,8 +1,13 @@
 """What a person is told about a program's exit code, and about a command that could not be started."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
-from tests.diagnosis.situations import Case, assert_explained, assert_told_as_stored, ended, on_a_node
+from grid.labels import KEYS
+from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, on_a_node
+from tests.support.builders import MOMENT, condition
 
 RUNC = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
@@ -11,23 +16,65 @@ RUNC = (
 NO_FOO = RUNC + 'exec: "foo": executable file not found in $PATH: unknown'
 
 
-def exits(code: int, log: str = "") -> dict[str, object]:
+def exits(code: int, log: str = "") -> dict[str, Any]:
     return on_a_node(ended(code, message=log))
 
 
-def crashes(code: int, reason: str = "Error", message: str = "") -> dict[str, object]:
+def crashes(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
     last = ended(code, reason, message=message)
     return on_a_node({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, restarts=1, lastState=last)
 
 
-def waits(reason: str, message: str) -> dict[str, object]:
+def waits(reason: str, message: str) -> dict[str, Any]:
     return on_a_node({"waiting": {"reason": reason, "message": message}})
+
+
+def of_kind(kind: str, pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod as that of an execution of this kind."""
+    return {**pod, "metadata": {**pod["metadata"], "labels": {KEYS.workload_type: kind}}}
+
+
+def deleted(pod: dict[str, Any], *, seconds: float, grace: int = 30) -> dict[str, Any]:
+    """The pod with its deletion asked for so long ago; its grace period of 30 s is not over."""
+    meta = {"deletionTimestamp": ago(seconds - 30), "deletionGracePeriodSeconds": grace}
+    return {**pod, "metadata": {**pod["metadata"], **meta}, "status": {**pod["status"], "phase": "Failed"}}
+
+
+def evicted(pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod with its eviction asked for 9 seconds ago, but still running by its phase."""
+    at = MOMENT - timedelta(seconds=9)
+    target = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", at=at)
+    return {**pod, "status": {**pod["status"], "phase": "Running", "conditions": [target]}}
 
 
 CASES = [
     Case("any code", exits(1), "exit_code", "exit code 1."),
     Case("not executable", exits(126), "exit_code", "exit code 126, its command is not executable."),
+    Case("not executable in a job", of_kind("job", exits(126)), "exit_code", "its command is not executable."),
+    Case(
+        "not executable in a workspace", of_kind("workspace", exits(126)), "exit_code", "its command is not executable."
+    ),
+    Case(
+        "dash may not execute it",
+        exits(126, "sh: 1: ./train.sh: Permission denied"),
+        "exit_code",
+        "exit code 126, the command ./train.sh is not executable.",
+    ),
+    Case(
+        "bash executes no directory",
+        exits(126, "bash: line 1: /data: Is a directory"),
+        "exit_code",
+        "/data is a directory.",
+    ),
+    Case(
+        "bash executes no other architecture",
+        exits(126, "start\nbash: line 1: ./train: cannot execute binary file: Exec format error"),
+        "exit_code",
+        "the command ./train is built for another architecture than the node's, or is a script without a #! line.",
+    ),
+    Case("permission denied to a program", exits(1, "cat: /data: Permission denied"), "exit_code", "exit code 1."),
     Case("not found", exits(127), "exit_code", "exit code 127, its command was not found."),
+    Case("not found in a workspace", of_kind("workspace", exits(127)), "exit_code", "its command was not found."),
     Case(
         "dash does not find it",
         exits(127, "start\nsh: 1: train: not found\n"),
@@ -50,14 +97,50 @@ CASES = [
     Case("something else is not found", exits(1, "sh: 1: train: not found"), "exit_code", "exit code 1."),
     Case("a file is not found", exits(127, "train: not found in the table"), "exit_code", "its command was not found."),
     Case("128 of a program", exits(128), "exit_code", "exit code 128."),
-    Case("interrupted", exits(130), "exit_code", "exit code 130, it was interrupted (SIGINT)."),
+    Case("interrupted", exits(130), "exit_code", "exit code 130, something interrupted it (SIGINT)."),
     Case("aborted", exits(134), "exit_code", "exit code 134, it aborted."),
     Case("killed", exits(137), "exit_code", "exit code 137, it was killed (SIGKILL)."),
     Case(
         "killed for memory", on_a_node(ended(137, "OOMKilled")), "out_of_memory", "more memory than its limit of 4 GiB"
     ),
     Case("segmentation fault", exits(139), "exit_code", "exit code 139, it crashed (segmentation fault)."),
-    Case("asked to end", exits(143), "exit_code", "exit code 143, it was asked to end (SIGTERM)."),
+    Case("asked to end", exits(143), "exit_code", "exit code 143, something asked it to end (SIGTERM)."),
+    *(
+        Case(
+            f"deleted, exit code {code}",
+            deleted(exits(code), seconds=9),
+            "exit_code",
+            f"{words} because its pod was deleted.",
+        )
+        for code, words in (
+            (130, "it was interrupted (SIGINT)"),
+            (137, "it was killed (SIGKILL)"),
+            (143, "it was asked to end (SIGTERM)"),
+        )
+    ),
+    Case(
+        "deleted, confirmed by its node", deleted(exits(143), seconds=33, grace=0), "exit_code", "its pod was deleted."
+    ),
+    Case("crashed while it was deleted", deleted(exits(1), seconds=9), "exit_code", "exit code 1."),
+    Case(
+        "ended before it was deleted",
+        deleted(on_a_node(ended(143, seconds=30)), seconds=9),
+        "exit_code",
+        "something asked it to end (SIGTERM).",
+    ),
+    Case(
+        "asked to end at an unknown time",
+        deleted(on_a_node({"terminated": {"exitCode": 143}}), seconds=9),
+        "exit_code",
+        "because its pod was deleted.",
+    ),
+    Case("asked to end when its node is drained", evicted(exits(143)), "exit_code", "because it was evicted through"),
+    Case(
+        "asked to end before its node is drained",
+        evicted(on_a_node(ended(143, seconds=30))),
+        "exit_code",
+        "something asked it to end (SIGTERM).",
+    ),
     Case("keeps not being executable", crashes(126), "crash_loop", "exit code 126, its command is not executable."),
     Case(
         "no such command",
@@ -109,7 +192,13 @@ CASES = [
         "other architecture",
         waits("RunContainerError", RUNC + "exec /app/run: exec format error"),
         "command",
-        "another architecture",
+        "its command /app/run is built for another architecture than the node's, or is a script without a #! line.",
+    ),
+    Case(
+        "other architecture of a command unnamed",
+        waits("RunContainerError", RUNC + "exec: exec format error"),
+        "command",
+        "its command is built for",
     ),
     Case(
         "no working directory",
@@ -146,6 +235,19 @@ def test_an_end_is_explained_in_words(case: Case) -> None:
 )
 def test_nobody_is_sent_to_the_log_of_a_program_that_never_started(case: Case) -> None:
     assert "log" not in case.explain().next_step
+
+
+@pytest.mark.parametrize(
+    ("kind", "who"), [("job", "you"), ("workspace", "admin"), ("app", "admin"), ("cluster", "admin"), ("other", "you")]
+)
+@pytest.mark.parametrize("code", [126, 127])
+def test_only_a_jobs_own_command_is_its_users_to_repair(kind: str, who: str, code: int) -> None:
+    assert Case("", of_kind(kind, exits(code)), "", "").explain().who == who
+
+
+@pytest.mark.parametrize(("pod", "asks"), [(exits(137), True), (deleted(exits(137), seconds=9), False)])
+def test_only_a_kill_of_unknown_cause_is_compared_with_the_memory_limit(pod: dict[str, Any], asks: bool) -> None:
+    assert ("memory" in Case("", pod, "", "").explain().next_step) is asks
 
 
 def test_the_whole_words_are_as_stored() -> None:

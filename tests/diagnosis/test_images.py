@@ -14,8 +14,9 @@ ASKED = 'failed to do request: Head "https://registry.example/v2/lab/manifests/4
 CRIO = "reading manifest 4 in registry.example/lab: "
 PINGED = 'pinging container registry registry.example: Get "https://registry.example/v2/": '
 
+EXPIRED = "x509: certificate has expired or is not yet valid"
 NONE = "there is no such image"
-ACCESS = "the registry refuses access"
+ACCESS = "the registry refuses access, or there is no such image."
 TLS = "does not trust the registry's TLS certificate"
 RATE = "rate limit is reached"
 HOST = "cannot resolve the registry's host name"
@@ -39,7 +40,23 @@ MESSAGES = [
     ("cri-o without credentials", CRIO + "unauthorized: authentication required", ACCESS),
     ("cri-o denied", CRIO + "requested access to the resource is denied", ACCESS),
     ("a certificate of its own", ASKED + "tls: failed to verify certificate: x509: certificate signed by unknown authority", TLS),
-    ("an expired certificate", PINGED + "x509: certificate has expired or is not yet valid", "TLS certificate has expired"),
+    ("a certificate out of its time", PINGED + EXPIRED, "TLS certificate has expired or is not valid yet."),
+    (
+        "an expired certificate", PINGED + f"{EXPIRED}: current time 2026-03-04T09:00:00Z is after 2026-03-01T00:00:00Z",
+        "TLS certificate has expired.",
+    ),
+    (
+        "a certificate of tomorrow", PINGED + f"{EXPIRED}: current time 2026-03-04T09:00:00Z is before 2026-03-05T00:00:00Z",
+        "TLS certificate is not valid yet by the node's clock",
+    ),
+    *(
+        (f"another host's certificate, {kind}", ASKED + "tls: failed to verify certificate: x509: " + text, "is for another host name")
+        for kind, text in (
+            ("named", "certificate is valid for other.example, not registry.example"),
+            ("unnamed", "certificate is not valid for any names, but wanted to match registry.example"),
+            ("by address", "cannot validate certificate for 10.0.0.9 because it doesn't contain any IP SANs"),
+        )
+    ),
     ("plain HTTP", ASKED + "http: server gave HTTP response to HTTPS client", "speaks plain HTTP"),
     (
         "Docker Hub's limit",
@@ -121,7 +138,7 @@ CASES = [
         "image broken on the node",
         on_a_node({"waiting": {"reason": "ImageInspectError"}}),
         "image",
-        "The image lab:4 cannot be pulled.",
+        "The node's container runtime cannot inspect the image lab:4.",
         [said("InspectFailed", "Failed to inspect image", seconds=9), said("Pulled", "of another container")],
     ),
     Case(

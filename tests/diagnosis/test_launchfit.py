@@ -13,6 +13,7 @@ from grid.diagnosis.launchfit import (
     QueuePlace,
     about,
     fit,
+    never_fits,
     ordinal,
     places,
 )
@@ -250,3 +251,60 @@ def test_a_pool_of_thousands_of_different_nodes_is_answered_quickly() -> None:
     nodes = [node(0.001 * number) for number in range(5000)]
     assert fit([plan(count=4000), plan(2)], pool(*nodes, maximum=9000)).code == "starts_now"
     assert places({}, {}) == 1
+
+
+SEEN = "24 November 2026"
+TAINT = Taint(key=CARD, value="present", effect="NoSchedule")
+
+
+def at_zero(maximum: int = 3, cores: float = 7.92, *, taints: tuple[Taint, ...] = ()) -> LaunchPool:
+    return LaunchPool("default", (), maximum, remembered=replace(node(cores, cores), taints=taints), seen=SEEN)
+
+
+def test_a_pool_at_zero_is_judged_by_its_nodes_as_last_seen() -> None:
+    answer = fit([plan()], LaunchFacts({"default": at_zero()}))
+    assert (answer.code, answer.headline, answer.can_start) == ("needs_nodes", "Needs 1 new node", True)
+    assert answer.sentence == "The pool default has no node now; it may have 3, and one is started for you."
+    assert answer.then[-1] == f"It fits, as its nodes were when last seen on {SEEN}."
+    some = fit([plan(3, count=5)], LaunchFacts({"default": at_zero()}))
+    assert (some.headline, some.then[-1][:14]) == ("Needs 3 new nodes", "All of it fits")
+    assert some.sentence.endswith("it may have 3, and 3 are started for you.")
+    more = fit([plan(3, count=7)], LaunchFacts({"default": at_zero()}))
+    assert (more.code, more.can_start) == ("waits_for_room", False)
+    assert more.sentence.endswith(f"and this needs 4, as its nodes were when last seen on {SEEN}.")
+
+
+def test_what_the_nodes_as_last_seen_could_not_take_never_fits_and_says_when_that_was() -> None:
+    large = fit([plan(64, tier="Huge")], LaunchFacts({"default": at_zero()}))
+    assert (large.code, large.headline) == ("never_fits", "Can never fit")
+    assert large.sentence == (
+        "Huge asks for 64 cores where the largest node offers 7.92 in the pool default, after the overhead of every node, "
+        f"as its nodes were when last seen on {SEEN}."
+    )
+    kept = fit([plan()], LaunchFacts({"default": at_zero(taints=(TAINT,))}))
+    assert (kept.code, kept.headline) == ("no_nodes", "No node takes it")
+    assert kept.sentence.endswith(f"which Small does not tolerate, as its nodes were when last seen on {SEEN}.")
+
+
+def test_nodes_of_now_decide_and_a_pool_that_gets_none_has_none_whatever_is_remembered() -> None:
+    larger = replace(at_zero(cores=16), nodes=(node(1),))
+    found = fit([plan(8)], LaunchFacts({"default": larger}))
+    assert (found.code, SEEN in found.sentence) == ("never_fits", False)
+    assert fit([plan(1)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
+    assert fit([plan(64)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
+
+
+def test_no_launch_is_refused_by_what_is_only_remembered() -> None:
+    assert never_fits(plan(64), {"default": at_zero()}) is None
+    assert never_fits(plan(64), {}) is None
+    refused = never_fits(plan(64), {"default": LaunchPool("default", (node(1),))})
+    assert refused is not None and refused.code == "never_fits"
+
+
+def test_a_pool_of_unknown_size_makes_no_start_certain() -> None:
+    unknown, known = LaunchPool("a", (), 3), replace(at_zero(), name="b")
+    alone = fit([plan(pool="a")], LaunchFacts({"a": unknown}))
+    assert (alone.code, alone.can_start) == ("needs_nodes", False)
+    for order in (("a", "b"), ("b", "a")):
+        together = fit([plan(pool=name) for name in order], LaunchFacts({"a": unknown, "b": known}))
+        assert (together.code, together.can_start) == ("needs_nodes", False)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
+from grid.diagnosis.nodetemplates import TemplateTally
 from grid.diagnosis.poolstates import RoomTally
 from grid.kube.objects import Node, Pod
 from grid.watch.pools import NodeGroup
@@ -80,3 +81,18 @@ def test_gpus_are_counted_by_the_name_that_the_node_gives_them() -> None:
     assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 1})], facts).free_places == 1
     assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 2})], facts).code == "waits_for_room"
     assert fit([PodPlan("T", "gpu", {"amd.com/gpu": 1})], facts).code == "never_fits"
+
+
+def test_a_pool_without_nodes_is_what_its_template_offers_beside_its_own_pods() -> None:
+    tally = TemplateTally()
+    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+    tally.count(node("gone", taints=[taint]), {"cpu": 500, "pods": 3})
+    template = tally.template(builders.MOMENT)
+    state = RoomTally(room_of(())).state("default", NodeGroup("default", 0, 2, 0), template)
+    assert (state.nodes, state.maximum, state.seen) == ((), 2, template.seen if template else "")
+    assert state.remembered is not None
+    assert (state.remembered.empty["cpu"], state.remembered.empty["pods"]) == (7500, 107)
+    assert (state.remembered.free, [one.key for one in state.remembered.taints]) == (state.remembered.empty, ["team"])
+    tally_of_now = RoomTally(room_of(()))
+    tally_of_now.count(node("a"))
+    assert tally_of_now.state("default", None, template).remembered is None, "the nodes of now decide"

@@ -22,6 +22,12 @@ def restarted(last: dict[str, Any], **more: Any) -> dict[str, Any]:
     return probed(4, {}, restarts=1, lastState=last, **more)
 
 
+def of_another(event: dict[str, Any]) -> dict[str, Any]:
+    """The event as if it were about another container of the pod."""
+    return {**event, "involvedObject": {"fieldPath": "spec.containers{b}"}}
+
+
+NOT_READY = "Readiness probe failed: HTTP probe failed with statuscode: 503"
 TCP = {"readinessProbe": {"tcpSocket": {"port": 8888}}}
 HTTP = {"readinessProbe": {"httpGet": {"path": "/", "port": "web"}}}
 STARTUP = {"startupProbe": {"grpc": {"port": 9000}}}
@@ -35,7 +41,48 @@ CASES = [
         "a command asks",
         probed(540, {"readinessProbe": {"exec": {"command": ["true"]}}}),
         "not_answering",
-        "without answering.",
+        "Running for 9 minutes without passing its readiness probe.",
+    ),
+    Case(
+        "a command asks a program that starts",
+        probed(5, {"startupProbe": {"exec": {"command": ["true"]}}}),
+        "starting",
+        "The program is starting and has not passed its startup probe yet.",
+    ),
+    Case(
+        "it answers that it is not ready",
+        probed(5, HTTP),
+        "starting",
+        "The program is starting and answers on port web with HTTP 503, so it is not ready yet.",
+        [said("Unhealthy", NOT_READY)],
+    ),
+    Case(
+        "it answers for minutes that it is not ready",
+        probed(540, HTTP),
+        "not_answering",
+        "Running for 9 minutes, and still answers on port web with HTTP 503.",
+        [said("Unhealthy", NOT_READY)],
+    ),
+    Case(
+        "it answers over gRPC that it is not ready",
+        probed(5, STARTUP),
+        "starting",
+        "answers on port 9000 with NOT_SERVING, so it is not ready yet.",
+        [said("Unhealthy", 'Startup probe failed: service unhealthy (responded with "NOT_SERVING")')],
+    ),
+    Case(
+        "its previous run answered",
+        probed(5, HTTP),
+        "starting",
+        "does not answer on port web yet.",
+        [said("Unhealthy", NOT_READY, seconds=6)],
+    ),
+    Case(
+        "another container answers",
+        probed(5, HTTP),
+        "starting",
+        "does not answer on port web yet.",
+        [of_another(said("Unhealthy", NOT_READY))],
     ),
     Case(
         "liveness says nothing about readiness",
@@ -51,14 +98,14 @@ CASES = [
         "killed for its liveness",
         restarted(LAST),
         "probe",
-        "Program restarted 5 seconds ago: it failed its liveness probe.",
+        "Program restarted 5 seconds ago: it failed its liveness probe (HTTP 500). It does not answer yet.",
         [SILENT, KILLED],
     ),
     Case(
         "killed for its liveness and ready again",
         restarted(LAST, ready=True),
         "probe",
-        "failed its liveness probe.",
+        "Program restarted 5 seconds ago: it failed its liveness probe (HTTP 500).",
         [SILENT, KILLED],
     ),
     Case(
@@ -68,19 +115,40 @@ CASES = [
         "liveness probe.",
         [KILLED],
     ),
-    Case("only the failure is still known", restarted(LAST), "probe", "it failed its liveness probe.", [SILENT]),
+    *(
+        Case(
+            name,
+            restarted(LAST, ready=True),
+            "probe",
+            "it failed its liveness probe.",
+            [said("Unhealthy", message, seconds=12), KILLED],
+        )
+        for name, message in (
+            ("hung", 'Liveness probe failed: Get "http://10.0.0.1:80/": context deadline exceeded'),
+            ("its command hung", 'Liveness probe failed: command timed out: "true" timed out after 1s'),
+            ("no port", "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused"),
+            ("its command failed", "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory"),
+        )
+    ),
+    Case(
+        "only the failure is still known",
+        restarted(LAST),
+        "probe",
+        "it failed its liveness probe (HTTP 500).",
+        [SILENT],
+    ),
     Case(
         "failed its probe, then crashed by itself",
         restarted(ended(1, startedAt=ago(100))),
-        "starting",
-        "does not answer",
+        "restarted",
+        "Program restarted 5 seconds ago: exit code 1. It does not answer yet.",
         [SILENT],
     ),
     Case(
         "another container was killed",
         restarted(ended(1, startedAt=ago(100))),
-        "starting",
-        "does not answer",
+        "restarted",
+        "exit code 1. It does not answer yet.",
         [said("Killing", "Container b failed liveness probe", seconds=9)],
     ),
     Case(
@@ -98,10 +166,24 @@ CASES = [
         [SILENT],
     ),
     Case(
+        "the liveness probe of another container failed",
+        restarted(LAST, ready=True),
+        "restarted",
+        "exit code 137",
+        [of_another(SILENT)],
+    ),
+    Case(
         "nobody knows when it ended",
         restarted({"terminated": {"exitCode": 137, "reason": "Error"}}, ready=True),
         "restarted",
-        "exit code 137",
+        "Program restarted 4 seconds ago: exit code 137",
+        [SILENT],
+    ),
+    Case(
+        "nobody knows when it ended or began",
+        restarted({"terminated": {"exitCode": 137, "reason": "Error"}}, ready=True, state={"running": {}}),
+        "restarted",
+        "Program was restarted: exit code 137",
         [SILENT],
     ),
     Case(
@@ -121,7 +203,7 @@ CASES = [
             state={"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
         ),
         "probe",
-        "The program is restarted again and again (3 restarts): it fails its liveness probe.",
+        "The program is restarted again and again (3 restarts): it fails its liveness probe (HTTP 500).",
         [SILENT, KILLED],
     ),
     Case("one failure of a program that runs", probed(540, TCP, ready=True), "running", "Running.", [SILENT]),

@@ -1,6 +1,7 @@
 """How a tier fits its pool's nodes: places, what is left, what keeps it off, and sizes that pack better; against brute force."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -253,3 +254,39 @@ MEDIUM = compared("medium", 4000, 16, "0.40")
 def test_a_tier_is_compared_with_its_alternatives(other: ComparedTier, kind: str | None) -> None:
     found = overlap(MEDIUM, [MEDIUM, other])
     assert found == (Overlap(kind, other) if kind in ("beaten", "alike") else None)  # type: ignore[arg-type]
+
+
+def at_zero(*nodes: dict[str, Any], maximum: int = 3) -> PoolShapes:
+    """A pool without nodes whose last node was like the first of these."""
+    (shape,) = pool(*nodes, own=OWN).shapes
+    return PoolShapes("default", (), maximum, replace(shape, nodes=0), "24 November 2026")
+
+
+def test_a_pool_at_zero_is_filled_as_its_nodes_were_when_last_seen() -> None:
+    fit = examine(asks(4000, 8 * GIB), at_zero(EIGHT))
+    assert (fit.problem, fit.seen) == (None, "24 November 2026")
+    assert fit.best is not None
+    assert (fit.best.places, fit.best.left["cpu"], [one.places for one in fit.usable]) == (1, 3500, [1])
+    assert fit.suggestions == examine(asks(4000, 8 * GIB), pool(EIGHT, own=OWN)).suggestions != ()
+
+
+def test_what_the_nodes_as_last_seen_do_not_take_is_said_with_the_day() -> None:
+    large = examine(asks(8000), at_zero(EIGHT)).problem
+    assert large is not None
+    assert large.code == "too_large"
+    assert large.sentence.endswith("7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026.")
+    kept = examine(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]})).problem
+    assert kept is not None
+    assert kept.code == "tainted"
+    assert kept.sentence.endswith("does not tolerate, as its nodes were when last seen on 24 November 2026.")
+
+
+def test_nodes_of_now_and_a_pool_that_gets_none_are_judged_without_memory() -> None:
+    small = replace(at_zero({"cpu": "64", "memory": "256Gi"}), shapes=pool(EIGHT).shapes)
+    fit = examine(asks(16000), small)
+    assert (fit.seen, len(fit.packings)) == ("", 1)
+    assert fit.problem is not None
+    assert fit.problem.code == "too_large"
+    none = examine(asks(), at_zero(EIGHT, maximum=0)).problem
+    assert none is not None
+    assert none.code == "no_nodes"

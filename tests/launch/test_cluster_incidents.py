@@ -59,7 +59,7 @@ async def test_workers_that_are_killed_or_lose_their_node_are_told_once_each(sho
         condition("DisruptionTarget", "True", "DeletionByTaintManager", "node is gone", at=world.now)
     )
     world.cluster.put(PODS, second)
-    third["status"] = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
+    third["status"] = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory. "}
     world.cluster.put(PODS, third)
     for _ in range(2):
         for _ in range(2):

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node
+from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
 from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
 from grid.kube.objects import Node, Pod
 
@@ -59,7 +59,8 @@ class BetweenPods:
         for constraint, counts, counts_itself, fewest in self._counted:
             value = labels.get(constraint.topology_key, "")
             if counts[value] + counts_itself - fewest > constraint.max_skew:
-                yield "spread", constraint.topology_key
+                numbers = f"{counts[value]:,} in {value}, {fewest:,} where there are fewest, {constraint.max_skew:,} more allowed"
+                yield "spread", f"{constraint.topology_key} ({numbers})"
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

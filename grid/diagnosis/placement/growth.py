@@ -4,27 +4,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grid.diagnosis.diagnosis import latest
-from grid.diagnosis.placement.obstacles import NodeSituation, Placement
+from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
-from grid.kube.objects import Event
+from grid.kube.objects import Event, Node
 from grid.watch.pools import NodeGroup
 from grid.wording import plural
 
 _BACKOFF = "in backoff after failed scale-up"
 # What happened to a node; a new one like it does not have it.
 _NOT_ON_A_NEW_NODE = frozenset({"not_ready", "cordon", "leaving", "full", "port", "apart"})
+# What a template does not tell: its labels are those that all nodes of the pool have, without those of a zone or of one node.
+_NOT_TOLD = frozenset({"volume", "affinity", "label"})
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
     """`group` is None when the autoscaler is not known to have one for the pool. `fits` says whether a new node would take the pod, None
-    when the size of new nodes is not known. `refused` is the autoscaler's last word on the pod, "" when it did not refuse."""
+    when that is not known; `is_small` that one would not because of its size. `refused` is the autoscaler's last word on the pod, "" when
+    it did not refuse."""
 
     group: NodeGroup | None = None
     present: int = 0
     fits: bool | None = None
     refused: str = ""
+    is_small: bool = False
 
     @property
     def is_missing(self) -> bool:
@@ -48,7 +52,7 @@ class Growth:
     def is_too_small(self) -> bool:
         """A new node would be too small: by its template, or by the autoscaler's own trial, whose counts are of node groups."""
         if self.fits is not None:
-            return not self.fits
+            return self.is_small
         return "Insufficient" in self.refused and "max node group size" not in self.refused and not self.is_out_of_stock
 
     @property
@@ -68,20 +72,38 @@ class Growth:
 
 
 def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
-    """Return what is known of the pool's growth. New nodes are like the template, or else like those that the pool has."""
+    """Return what is known of the pool's growth. New nodes are like one that the pool has and that would take the pod, or else like the
+    template: a pool may have nodes of several sizes."""
     around = placement.around
     refusal = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     refused = refusal.message if refusal is not None and refusal.reason == "NotTriggerScaleUp" else ""
     group = (around.groups or {}).get(pool) if pool else None
     template = around.templates.get(pool) if pool else None
     fits: bool | None = None
-    if template is not None:
-        fits = not placement.when_empty(template, _overhead(placement, pool_nodes)) and not _has_no_port(
-            placement, pool_nodes
-        )
-    elif any(one.kinds <= _NOT_ON_A_NEW_NODE for one in pool_nodes):
+    is_small = False
+    if any(one.kinds <= _NOT_ON_A_NEW_NODE for one in pool_nodes):
         fits = True
-    return Growth(group, count(pool_nodes), fits, refused)
+    elif template is not None:
+        fits, is_small = _on_a_new_node(placement, template, _overhead(pool, placement, pool_nodes))
+    if template is not None and _has_no_port(placement, pool_nodes):
+        fits = False
+    return Growth(group, count(pool_nodes), fits, refused, is_small)
+
+
+def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -> tuple[bool | None, bool]:
+    """Return whether the template takes the pod, None when that is not known, and whether it is too small."""
+    kept_off = placement.when_empty(template, own)
+    certain = {one.kind for one in kept_off if not _is_untold(one, template)}
+    if certain:
+        return False, "too_small" in certain
+    return (None if kept_off else True), False
+
+
+def _is_untold(obstacle: Obstacle, template: Node) -> bool:
+    """Return whether a new node may be without this obstacle, in another zone for example, or by a label that is not told."""
+    if obstacle.kind == "selector":
+        return obstacle.subject.partition("=")[0] not in template.metadata.labels
+    return obstacle.kind in _NOT_TOLD
 
 
 def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> bool:
@@ -90,8 +112,10 @@ def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> b
     return bool(nodes) and all(placement.own_take_its_port(node) for node in nodes)
 
 
-def _overhead(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
-    """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one. A
-    DaemonSet of some nodes only must not make the new one too small."""
+def _overhead(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
+    """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one, or what
+    they took of the template. A DaemonSet of some nodes only must not make the new one too small."""
     own = [placement.around.room.own(node.metadata.name) for one in pool_nodes for node in one.nodes]
-    return {name: min(each.get(name, 0) for each in own) for name in own[0]} if own else {}
+    if not own:
+        return placement.around.templates_own.get(pool, {})
+    return {name: min(each.get(name, 0) for each in own) for name in own[0]}

@@ -7,11 +7,11 @@ from typing import Literal
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
 from grid.diagnosis.placement.between import BetweenPods, counted_by
-from grid.diagnosis.selectors import in_words, keys_of, matches_terms
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
+from grid.diagnosis.selectors import in_words, keys_of, matches_terms
 from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
 from grid.labels import TO_BE_DELETED_TAINT

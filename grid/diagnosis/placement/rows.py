@@ -102,8 +102,8 @@ def _lasting(obstacles: Sequence[Obstacle]) -> Lasting:
 def _foreign_words(placement: Placement, one: Obstacle) -> str:
     return {
         "pool": f"not of the pool {one.subject}",
-        "selector": f"not {one.subject}",
-        "affinity": f"not {one.subject}",
+        "selector": f"does not match {one.subject}",
+        "affinity": f"does not match {one.subject}",
         "label": f"no label {one.subject}",
         "control_plane": "of the control plane",
     }[one.kind]
@@ -152,7 +152,7 @@ def _between_words(one: NodeSituation) -> list[str]:
         "port": "port {} is taken",
         "apart": "runs {}",
         "beside": "runs nothing with {}, which this must be beside",
-        "spread": "has its share already, spread over {}",
+        "spread": "has its share already of an even spread over {}",
         "volume": "cannot reach {}",
     }
     return [words[obstacle.kind].format(obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words]

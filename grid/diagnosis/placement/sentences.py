@@ -7,8 +7,8 @@ from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import compared, count, most, names
-from grid.diagnosis.selectors import in_words
 from grid.diagnosis.resources import PODS
+from grid.diagnosis.selectors import in_words
 from grid.wording import listed, plural
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -16,7 +16,7 @@ _BY_ITSELF = "Nothing to do: it starts by itself."
 # What stands between pods: in words, and what to do.
 _CONFLICTS = {
     "port": ("port {} is taken there", "Wait until what uses the port ends."),
-    "apart": ("there run {}", "Wait until what it must be apart from ends."),
+    "apart": ("each already runs {}", "Wait until what it must be apart from ends."),
     "beside": (
         "none runs {}, which it must be beside",
         "Start what this must be beside, or ask an operator about its affinity.",
@@ -59,7 +59,7 @@ class Scene:
         wanted = listed(
             dict.fromkeys(f"a label {one.subject}" if one.kind == "label" else one.subject for one in missing)
         )
-        sentence = f"This asks for nodes with {wanted}, and no node{self.of_pool} is like that"
+        sentence = f"No node{self.of_pool} matches what this asks for: {wanted}"
         return self._without_nodes("not_selected", sentence)
 
     def room(self, free: Sequence[NodeSituation]) -> Diagnosis:
@@ -97,7 +97,9 @@ class Scene:
         if conflict:
             step = _CONFLICTS[conflict][1]
             return Diagnosis("conflict", f"{sentence}.", "wait", "operator", step, link=self.link)
-        step = "Wait until something ends, stop something that you do not need, or choose a smaller tier."
+        are_many = all(set(most([one], "full")) == {PODS} for one in waiting)
+        other = "a tier on another node pool" if are_many else "a smaller tier"
+        step = f"Wait until something ends, stop something that you do not need, or choose {other}."
         return Diagnosis("busy", f"{sentence}.", "wait", "you", step, link="executions", is_normal=True)
 
     def unready(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
@@ -184,7 +186,7 @@ class Scene:
         if len(full) == len(waiting):
             return f"{self._may_use(full)} {_be(full)} full: this needs {self._lacking(full, free)}"
         kinds = [kind for kind in _CONFLICTS if any(kind in one.kinds for one in waiting)]
-        words = [_CONFLICTS[kind][0].format(_first(waiting, kind)[0].subject) for kind in kinds]
+        words = [_conflict_words(kind, waiting) for kind in kinds]
         if full:
             words.append(plural(count(full), "is full", "are full"))
         return f"{self._may_use(waiting)} {_have(waiting)} no place for it: {listed(words)}"
@@ -241,11 +243,20 @@ class Scene:
             for words, some in (
                 ("too small", _too_small(others)),
                 ("not ready", [one for one in others if "not_ready" in one.kinds]),
-                ("closed to it", [one for one in others if not CLOSED.isdisjoint(one.kinds)]),
+                ("cordoned or tainted", [one for one in others if not CLOSED.isdisjoint(one.kinds)]),
             )
             if some
         ]
         return f"; of the others, {listed(counts)}" if counts else ""
+
+
+def _conflict_words(kind: str, waiting: Sequence[NodeSituation]) -> str:
+    """Return what stands between pods on these nodes; what differs from node to node is in the table."""
+    subjects = list(dict.fromkeys(one.subject for one in _first(waiting, kind)))
+    if kind == "apart" and len(subjects) > 1:
+        return "each already runs a pod that must be apart from this"
+    words = _CONFLICTS[kind][0].format(subjects[0])
+    return words.replace("each", "it", 1) if count(waiting) == 1 else words
 
 
 def _every(count: int, one: str, many: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grid.diagnosis.placement.alike import NodeKinds, NodeQuestion
+from grid.diagnosis.resources import ResourceAmounts
 from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Node, Pod, Volume, VolumeClaim
 from grid.labels import NODE_POOL
@@ -21,7 +22,7 @@ class Surroundings:
     `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod that has rules about others; `pods_on` returns
     those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
     groups by name, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
-    the groups where that is known. `claims` are by `namespace/name` and `volumes` by name, None when they are not known. `holder` says who
+    the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes` by name, None when they are not known. `holder` says who
     and what a pod is, "" when the reader may not know. `kinds` are of the same nodes, given by who explains several pods.
     """
 
@@ -32,6 +33,7 @@ class Surroundings:
     pool_label: str = NODE_POOL
     groups: Mapping[str, NodeGroup] | None = None
     templates: Mapping[str, Node] = field(default_factory=dict)
+    templates_own: Mapping[str, ResourceAmounts] = field(default_factory=dict)
     claims: Mapping[str, VolumeClaim] | None = None
     volumes: Mapping[str, Volume] | None = None
     holder: Callable[[Pod], str] = _nobody

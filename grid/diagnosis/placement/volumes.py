@@ -1,6 +1,6 @@
 """The claims of a pod without a node: whether each has a volume, and from which nodes that can be reached."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +9,8 @@ from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.kube.constraints import NodeTerms
-from grid.kube.objects import Pod, VolumeClaim
+from grid.kube.objects import Pod, Volume, VolumeClaim
+from grid.quantity import format_bytes, whole
 
 _NO_VOLUME = "didn't find available persistent volumes to bind"
 
@@ -42,7 +43,7 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
     """
     unbound = "unbound immediate PersistentVolumeClaims" in said or _NO_VOLUME in said
     for used in _used(pod, around):
-        sentence = _problem(used, unbound=unbound, none_available=_NO_VOLUME in said)
+        sentence = _problem(used, around, unbound=unbound, none_available=_NO_VOLUME in said)
         if not sentence:
             continue
         waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
@@ -54,7 +55,7 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
     return None
 
 
-def _problem(used: UsedClaim, *, unbound: bool, none_available: bool) -> str:
+def _problem(used: UsedClaim, around: Surroundings, *, unbound: bool, none_available: bool) -> str:
     words = used.words[0].upper() + used.words[1:]
     be = "have" if used.words in OURS.values() else "has"
     claim = used.claim
@@ -69,9 +70,26 @@ def _problem(used: UsedClaim, *, unbound: bool, none_available: bool) -> str:
     if claim.status.phase == "Lost":
         return f"{words} {be} lost the volume {claim.spec.volume_name}, which no longer exists."
     if not claim.spec.volume_name and unbound:
+        if none_available and around.volumes is not None:
+            return f"{words} {be} no volume: {_why_none(claim, around.volumes.values())}."
         named = f" (storage class {claim.spec.storage_class_name})" if claim.spec.storage_class_name else ""
         return f"{words} {be} no volume{' that a node could reach' if none_available else ' yet'}{named}."
     return ""
+
+
+def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
+    """Return why no volume that exists serves the claim, which no provisioner makes one for."""
+    name, asked = claim.spec.storage_class_name or "", claim.spec.resources.requests.get("storage", "")
+    of_class = f" of the storage class {name}" if name else " without a storage class"
+    free = [one for one in volumes if one.spec.storage_class_name == name and one.spec.claim_ref is None]
+    if not free:
+        return f"there is no free one{of_class}"
+    sizes = [whole(one.spec.capacity.get("storage", "0")) for one in free]
+    if asked and (largest := max(sizes)) < whole(asked):
+        return (
+            f"it asks for {format_bytes(whole(asked))}, and the largest free one{of_class} has {format_bytes(largest)}"
+        )
+    return f"no node that may take this reaches a free one{of_class} that is large enough"
 
 
 def _used(pod: Pod, around: Surroundings) -> Iterator[UsedClaim]:

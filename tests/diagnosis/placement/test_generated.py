@@ -61,14 +61,20 @@ class World:
         return [reasons(self.pod, one, self.nodes, self.pods, self.volumes) for one in self.nodes]
 
     def of_template(self) -> set[str] | None:
-        """Return what keeps the pod off a new node, on which the agent will run if it runs on each node of the pool."""
+        """Return what keeps the pod off a new node, on which the agent will run if it runs on each node of the pool; None when that is not
+        known. A node of the pool that would take it while empty shows that a new one may."""
         if self.template is None:
             return None
+        of_pool = [why for one, why in zip(self.nodes, self.reasons(), strict=True) if one["metadata"]["labels"][NODE_POOL] == self.pool]
+        if any(why <= {"unready", "cordon", "full", "port", "apart"} for why in of_pool):
+            return set()
         agents = [
             [one for one in on(each, self.pods) if one["metadata"].get("ownerReferences")]
             for each in self.nodes if each["metadata"]["labels"][NODE_POOL] == self.pool
         ]  # fmt: skip
-        return alone(self.pod, self.template, agents[0] if agents and all(agents) else [], self.volumes)
+        found = alone(self.pod, self.template, agents[0] if agents and all(agents) else [], self.volumes)
+        certain = found - {"volume", "label"}  # a new node may come in another zone
+        return None if found and not certain else certain
 
     def explain(self) -> Diagnosis:
         around = surroundings(
@@ -233,7 +239,7 @@ def row_contradiction(world: World) -> str:
     words = {
         "cordon": "cordoned", "unready": ("not ready", "short of disk"), "taint": "taint ", "small": "too small",
         "full": "full: ", "volume": "cannot reach", "port": "is taken",
-        "apart": "apart", "beside": "which this must be beside", "spread": "spread over",
+        "apart": "apart", "beside": "which this must be beside", "spread": "an even spread over",
     }  # fmt: skip
     each = dict(zip((one["metadata"]["name"] for one in world.nodes), world.reasons(), strict=True))
     for row in world.explain().table:

@@ -12,7 +12,7 @@ from grid.labels import NODE_POOL
 from grid.watch.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import said
-from tests.support.builders import MOMENT, condition, decode, node, pod, stamp
+from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
 
 ASKED = {"cpu": "3"}
 FOREIGN = [node("f1", pool="q", unschedulable=True), node("f2", pool="q", ready=False), node("f3", pool="r", cpu="1")]
@@ -196,3 +196,68 @@ def test_pods_are_looked_at_on_named_nodes_only() -> None:
     takers = [pod(f"on-n{number}", node=f"n{number}", phase="Running", requests={"cpu": "6"}) for number in range(500)]
     explain(nodes, takers, pods_on=pods_on)
     assert 0 < len(asked) <= 3
+
+
+def a_template(**more: Any) -> dict[str, Node]:
+    return {"p": decode(node("t", pool="p", **{"cpu": "8", **more}), Node)}
+
+
+NO_NODE = "There is no node of the pool p"
+MAY_START = f"{NO_NODE}; the autoscaler may start one (0 of at most 5 exist)."
+TOO_SMALL = f"{NO_NODE}, and a new one would be too small."
+IN_ZONE_A = [
+    {
+        "kind": "PersistentVolume", "metadata": {"name": "v"},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]},
+        ]}}},
+    },
+    {
+        "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": NAMESPACE},
+        "spec": {"volumeName": "v"}, "status": {"phase": "Bound"},
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cpu", "own", "sentence"),
+    [("8", {}, MAY_START), ("2", {}, TOO_SMALL), ("3", {}, MAY_START), ("3", {"cpu": 1}, TOO_SMALL),
+     ("8", {"cpu": 5001}, TOO_SMALL), ("8", {"cpu": 5000}, MAY_START)],
+)  # fmt: skip
+def test_a_pool_at_zero_gets_nodes_like_its_template_beside_what_belongs_to_each(
+    cpu: str, own: dict[str, int], sentence: str
+) -> None:
+    found = explain(FOREIGN, group=(0, 5), templates=a_template(cpu=cpu), templates_own={"p": own})
+    assert found.sentence == sentence
+
+
+@pytest.mark.parametrize(("cpu", "sentence"), [("8", MAY_START), ("2", TOO_SMALL)])
+def test_a_volume_of_another_zone_makes_a_new_node_unknown_and_not_too_small(cpu: str, sentence: str) -> None:
+    volumes = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
+    template, world = a_template(cpu=cpu, labels={"zone": "b"}), surroundings([], (), IN_ZONE_A)
+    more: dict[str, Any] = {"templates": template, "claims": world.claims, "volumes": world.volumes}
+    assert explain(FOREIGN, group=(0, 5), spec={"volumes": volumes}, **more).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_possible"), [({}, True), ({"disk": "ssd"}, True), ({"disk": "hdd"}, False)]
+)
+def test_a_label_that_is_not_told_may_be_there_and_another_value_is_not(
+    labels: dict[str, str], is_possible: bool
+) -> None:
+    spec = {"nodeSelector": {NODE_POOL: "p", "disk": "ssd"}}
+    found = explain([], group=(0, 5), spec=spec, templates=a_template(labels=labels))
+    assert ("the autoscaler may start one" in found.sentence, "too small" in found.sentence) == (is_possible, False)
+
+
+def test_a_taint_keeps_a_pod_off_new_nodes_without_making_them_small() -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    found = explain([], group=(0, 5), templates=a_template(taints=[taint]))
+    assert (found.severity, found.sentence) == ("problem", f"{NO_NODE}.")
+    tolerating = explain([], group=(0, 5), templates=a_template(taints=[taint]), spec={"tolerations": [{"key": "gpu", "operator": "Exists"}]})  # fmt: skip
+    assert tolerating.sentence == MAY_START
+
+
+def test_a_present_node_that_would_take_it_shows_that_a_new_one_may() -> None:
+    found = explain(FULL, TAKERS, group=(2, 5), templates=a_template(cpu="2"))
+    assert found.sentence == f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."

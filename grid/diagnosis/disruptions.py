@@ -1,0 +1,208 @@
+"""Explains a pod that Kubernetes ended or never let run: preempted, evicted, or rejected by its node. Pure.
+
+The condition DisruptionTarget says who did it; the kubelet's own evictions and rejections are told by the pod's reason and message. The
+messages are those of Kubernetes 1.36. A message that is not known is shown as it is.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.kube.objects import Condition, Pod, Terminated, true_condition
+from grid.quantity import format_bytes, format_cores, whole
+
+# By the condition's reason, as the end of "Kubernetes ended this because ...".
+_CAUSES = {
+    "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
+    "DeletionByTaintManager": "its node has a taint that it does not tolerate",
+    "EvictionByEvictionAPI": "it was evicted through the Eviction API, as when its node is drained",
+    "DeletionByPodGC": "its node no longer exists",
+}
+_LAUNCH_AGAIN = "Launch it again; ask an operator if it happens often."
+_STEPS: dict[str, tuple[Who, str]] = {
+    "PreemptionByScheduler": ("admin", "Launch it again; ask your admin about its priority if it happens often."),
+    "DeletionByTaintManager": ("operator", "Launch it again; ask an operator about the node's taints."),
+}
+_CLOCKS_DIFFER = timedelta(seconds=5)
+# Parts of the kubelet's message when the pod exceeded its own limit on the node's disk, rather than the node being short.
+_DISK_LIMITS = ("ephemeral local storage", "local ephemeral storage")
+_VOLUME_LIMIT = re.compile(r'Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"')
+_SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.launch.storage`
+_SCRATCH = frozenset({"home", "runtime", "local"})
+_LOW_ON = re.compile(r"low on resource: ([\w./-]*\w)")
+_PRESSURE = re.compile(r"node had condition: \[(Memory|Disk|PID)Pressure")
+_USED = re.compile(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
+_SHORTAGES = {
+    "ephemeral-storage": "disk",
+    "inodes": "disk",
+    "pids": "process ids",
+    "Memory": "memory",
+    "Disk": "disk",
+    "PID": "process ids",
+}
+_REJECTIONS = (
+    "OutOf",
+    "UnexpectedAdmissionError",
+    "NodeAffinity",
+    "Preempting",
+    "Shutdown",
+    "NodeShutdown",
+    "Terminated",
+)
+_AMOUNTS = re.compile(r"requested: (\d+), used: (\d+), capacity: (\d+)")
+_REJECTED = "Pod was rejected: "
+_MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
+
+
+def disruption_of(pod: Pod) -> Condition | None:
+    """Return the condition that says that Kubernetes ends the pod, or None."""
+    return true_condition(pod, "DisruptionTarget")
+
+
+def disruption_cause(pod: Pod, disruption: Condition) -> str:
+    """Return why, for after "because"; "" when the reason is not known."""
+    if disruption.reason != "TerminationByKubelet":
+        return _CAUSES.get(disruption.reason, "")
+    message = f"{pod.status.message} {disruption.message}"
+    if "shutdown" in message or pod.status.reason == "Terminated":
+        return "its node shuts down"
+    if "critical pod" in message:
+        return "its node makes room for a critical pod"
+    low = _LOW_ON.search(message)
+    return f"its node is short of {_SHORTAGES.get(low[1], low[1])}" if low else ""
+
+
+def end_requested_by(pod: Pod, ended: Terminated) -> str:
+    """Return what asked the program to end, for after "because"; "" when the pod does not say, or when it was asked later."""
+    disruption = disruption_of(pod)
+    if disruption is not None and _is_before(disruption.last_transition_time, ended):
+        return disruption_cause(pod, disruption)
+    meta = pod.metadata
+    if meta.deletion_timestamp is None:
+        return ""
+    # The timestamp lies at the end of the grace period; once the node has confirmed the end, the object's own period is 0.
+    grace = max(meta.deletion_grace_period_seconds or 0, pod.spec.termination_grace_period_seconds or 0)
+    return "its pod was deleted" if _is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
+
+
+def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...]) -> Diagnosis:
+    cause = disruption_cause(pod, disruption)
+    who, step = _STEPS.get(disruption.reason, ("operator", _LAUNCH_AGAIN))
+    if cause:
+        return Diagnosis("disrupted", f"Kubernetes ended this because {cause}.", "problem", who, step, evidence)
+    says = folded(disruption.message) or disruption.reason
+    sentence = f"Kubernetes ended this{f': {says}' if says else ', and does not say why'}."
+    return Diagnosis("disrupted", sentence, "problem", who, step, evidence)
+
+
+def is_rejected(pod: Pod) -> bool:
+    """Return whether the pod's node did not take it, or ended it for itself."""
+    return pod.status.reason.startswith(_REJECTIONS)
+
+
+def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod that its node did not take, although the scheduler or its maker chose the node."""
+    node, reason, message = pod.spec.node_name, pod.status.reason, pod.status.message.removeprefix(_REJECTED)
+    if reason.startswith("OutOf"):
+        step = "Launch it again: the scheduler looks for a node with room."
+        sentence = f"Node {node} had {_no_room(reason.removeprefix('OutOf'), message)}."
+        return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
+    says = folded(message)
+    known = {
+        "NodeAffinity": "rejected this: its labels do not match what this asks for",
+        "Preempting": "ended this to make room for a critical pod",
+        "Shutdown": "shut down and ended this",
+        "Terminated": "shut down and ended this",
+        "NodeShutdown": "was shutting down and did not take this",
+    }
+    what = known.get(reason) or (f"rejected this: {says}" if says else f"rejected this ({reason})")
+    return Diagnosis("refused_by_node", f"Node {node} {what}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+
+
+def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain an eviction by the kubelet: for the pod's own limit, or because the node was short of something."""
+    message = pod.status.message
+    if full := _VOLUME_LIMIT.search(message):
+        return _full_volume(full[1], _bytes(full[2]), evidence)
+    if any(words in message for words in _DISK_LIMITS):
+        sentence = "It wrote more to its node's disk than its tier allows, and was evicted."
+        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+        return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
+    if pressure := _PRESSURE.search(message):
+        sentence = f"The node was short of {_SHORTAGES[pressure[1]]} and did not take this."
+        return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
+    low = _LOW_ON.search(message)
+    if low is None:
+        says = folded(message)
+        sentence = f"The node evicted this{f': {says}' if says else ', and does not say why'}."
+        return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
+    sentence = f"The node ran short of {_SHORTAGES.get(low[1], low[1])} and evicted this"
+    if used := _used(pod, low[1]):
+        step = "Launch it again on a tier that requests as much as it uses."
+        return Diagnosis("evicted", f"{sentence}: {used}.", "problem", "you", step, evidence)
+    return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+
+
+def _full_volume(name: str, limit: str, evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain an emptyDir over its limit. The message does not say whether it is on the node's disk or in memory, so only our own are
+    told apart."""
+    if name == _SHARED_MEMORY:
+        sentence = f"It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted."
+        step = "Use fewer worker processes or smaller batches, or choose a tier with more shared memory."
+    elif name in _SCRATCH:
+        sentence = f"It wrote more than {limit} to the volume {name} on its node's disk, and was evicted."
+        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+    else:
+        sentence = f"It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted."
+        step = "Write large files to another volume, or ask your admin to raise the limit."
+    return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
+
+
+def _used(pod: Pod, resource: str) -> str:
+    """Return "it used 2.3 GiB and requests none", with each container that the kubelet names if the pod has several."""
+    several = len(pod.spec.containers) + len(pod.spec.init_containers) > 1
+    parts = []
+    for name, used, requested in _USED.findall(pod.status.message):
+        if resource in ("memory", "ephemeral-storage"):
+            used, requested = _bytes(used), _bytes(requested)
+        asked = "none" if requested in ("0", "0 B") else requested
+        parts.append(f"{f'container {name}' if several else 'it'} used {used} and requests {asked}")
+    return "; ".join(parts)
+
+
+def _no_room(resource: str, message: str) -> str:
+    """Return "too little CPU left for this: it requests 6 cores, and 2 cores of 8 cores were free"."""
+    found = _AMOUNTS.search(message)
+    requested, used, capacity = (int(amount) for amount in found.groups()) if found else (0, 0, 0)
+    if resource == "pods":
+        return "no room for another pod" + (f": it ran {used:,} of at most {capacity:,}" if found else "")
+    name = {"cpu": "CPU", "ephemeral-storage": "disk"}.get(resource, "GPUs" if resource.endswith("/gpu") else resource)
+    left = f"too little {name} left for this" if name != "GPUs" else "too few GPUs left for this"
+    if found is None:
+        return left
+    asked, free, all_of_it = (_amount(resource, one) for one in (requested, max(0, capacity - used), capacity))
+    return f"{left}: it requests {asked}, and {free} of {all_of_it} were free"
+
+
+def _amount(resource: str, amount: int) -> str:
+    """Return an amount as the kubelet counts it: CPU in thousandths of a core, memory and disk in bytes."""
+    if resource == "cpu":
+        return f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
+    return format_bytes(amount) if resource in ("memory", "ephemeral-storage") else f"{amount:,}"
+
+
+def _bytes(text: str) -> str:
+    try:
+        return format_bytes(whole(text))
+    except ValueError:
+        return text
+
+
+def folded(message: str) -> str:
+    """Return the message as a part of a sentence: in one line, without its full stop."""
+    return " ".join(message.split())[:_MOST_QUOTED].rstrip(". ")
+
+
+def _is_before(moment: datetime | None, ended: Terminated) -> bool:
+    """Return whether the program ended after `moment`; True when it is not known."""
+    return moment is None or ended.finished_at is None or moment <= ended.finished_at + _CLOCKS_DIFFER

@@ -1,0 +1,102 @@
+"""Which workers of a cluster are told together, and what a cluster's diagnosis keeps of that of its pods."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from grid.diagnosis.clusters import Member, explain_cluster
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Severity
+from tests.dashboard.clustering import head_pod, waiting_worker, worker_pod
+from tests.diagnosis.snapshots import NOW, codes, look, member, ready
+from tests.support.builders import condition, container_status, stamp
+
+ROW = EvidenceRow(2, ("n1", "n2"), "full", "for_now")
+WHY = Diagnosis("busy", "Busy.", "wait", "you", "Wait.", ("said",), (ROW,), "executions", True)
+
+
+def waiting(name: str, sentence: str, severity: Severity = "wait") -> Member:
+    return replace(member(waiting_worker("c", name)), diagnosis=replace(WHY, sentence=sentence, severity=severity))
+
+
+def sentences(*workers: Member) -> list[str]:
+    return [one.sentence for one in explain_cluster(look(workers), now=NOW)]
+
+
+def test_a_worker_that_waits_is_told_with_its_table_and_link() -> None:
+    found = explain_cluster(look([waiting("a", "Busy.")]), now=NOW)
+    assert found == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
+
+
+def test_a_head_that_waits_is_told_with_its_table_and_link() -> None:
+    head = replace(member(head_pod("c", node="", phase="Pending", ready=False)), diagnosis=WHY)
+    found = explain_cluster(look([], head=head), now=NOW)
+    assert found == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
+
+
+def test_workers_with_different_reasons_of_one_code_are_told_apart_and_most_come_first() -> None:
+    pools = [waiting("a", "Pool x is full."), waiting("b", "Pool y is full."), waiting("d", "Pool y is full.")]
+    assert sentences(*pools) == ["2 workers: Pool y is full.", "1 worker: Pool x is full."]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ("Busy for 5 minutes.", "Busy for 1 minute.", "Busy for 5 minutes."),
+        ("It ends (2 restarts): 1.", "It ends (1 restart): 1.", "It ends: 1."),
+        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 3 of at most 5).", "Grows."),
+        ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5)."),
+    ],
+)
+def test_how_long_and_how_often_make_no_other_reason(first: str, second: str, told: str) -> None:
+    assert sentences(waiting("a", first), waiting("b", second)) == [f"2 workers: {told}"]
+
+
+def test_a_workers_own_name_makes_no_other_reason() -> None:
+    own = [waiting(name, f"No claim cluster-c-worker-6468bd54f7-{name}-tmp.") for name in "ab"]
+    assert sentences(*own) == ["2 workers: No claim cluster-c-worker-6468bd54f7-a-tmp."]
+
+
+def test_other_exit_codes_are_other_reasons() -> None:
+    assert len(sentences(waiting("a", "Exit code 1."), waiting("b", "Exit code 2."))) == 2
+
+
+def test_the_rarest_of_many_reasons_are_counted() -> None:
+    six = [waiting(str(number), f"Reason {number}.") for number in range(6)]
+    assert len(sentences(*six)) == 6
+    more = [*six, waiting("twice", "Reason 5."), waiting("last", "Reason 6.", "problem")]
+    told = explain_cluster(look(more), now=NOW)
+    assert [one.sentence for one in told] == [
+        "2 other workers: 2 other reasons, each on its pod's page.",
+        "2 workers: Reason 5.",
+        *(f"1 worker: Reason {number}." for number in range(4)),
+    ]
+    assert (told[0].code, told[0].severity, told[0].who) == ("workers_pending", "problem", "you")
+
+
+@pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
+def test_a_worker_that_starts_again_after_it_followed_its_head_is_no_trouble(
+    exit_code: int, expected: list[str]
+) -> None:
+    ended = {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
+    state = {"running": {"startedAt": stamp(NOW - timedelta(seconds=19))}}
+    status = container_status(state=state, restarts=1, lastState={"terminated": ended})
+    again = member(worker_pod("c", "a", ready=False, statuses=[status]))
+    assert again.phase == "start"
+    assert codes(look([*ready(1), again], desired=2)) == expected
+
+
+def test_a_worker_that_starts_again_with_its_head_is_no_trouble() -> None:
+    began = NOW - timedelta(seconds=30)
+    running = container_status(ready=True, state={"running": {"startedAt": stamp(began)}})
+    head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=began)]))
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began)}
+    state = {"running": {"startedAt": stamp(NOW)}}
+    status = container_status(state=state, restarts=1, lastState={"terminated": ended})
+    again = member(worker_pod("c", "a", ready=False, statuses=[status]))
+    assert codes(look([*ready(1), again], desired=2, head=head)) == []
+
+
+def test_a_worker_that_cannot_start_is_trouble_although_it_never_ended() -> None:
+    waits = container_status(state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
+    assert codes(look([member(worker_pod("c", "a", ready=False, statuses=[waits]))])) == ["workers_failing"]

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
-from dashboard.pages.execution_pods import execution_of, id_of
+from dashboard.pages.execution_pods import execution_of, explain, id_of
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
@@ -16,9 +16,9 @@ from dashboard.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node import node_facts
 from dashboard.viewmodels.nodes import node_sums
-from dashboard.viewmodels.pods import pod_row, pod_rows
+from dashboard.viewmodels.pods import PodRow, is_troubled, pod_row, pod_rows
 from grid.diagnosis.scaledown import ScaleDownRules, scale_down
-from grid.kube.objects import Node
+from grid.kube.objects import Node, Pod
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.watch.events import topic_about
@@ -68,9 +68,13 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         row = None if node is None else self._row(runtime, node, rules)
         return [
             node_facts(view.name, node, row),
-            *pod_rows(pod_row(pod, runtime.usage.pod(pod.metadata.key), execution_of(runtime, pod)) for pod in pods),
+            *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]
+
+    def _pod_row(self, runtime: Runtime, pod: Pod, now: datetime) -> PodRow:
+        why = explain(runtime, pod, now, sees_all=True) if is_troubled(pod) else None
+        return pod_row(pod, runtime.usage.pod(pod.metadata.key), execution_of(runtime, pod), why)
 
     def _row(self, runtime: Runtime, node: Node, rules: ScaleDownRules) -> NodeRow:
         name = node.metadata.name

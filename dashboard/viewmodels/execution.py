@@ -34,7 +34,7 @@ _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 CONTRIBUTING = frozenset({"owner", "contributor"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
 _RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
-_OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
+OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,16 @@ def head(
         evidence,
         since,
         has_ended=record.is_final,
-        reasons=None if stops else node_reasons(current, sees_all=viewer.sees_all),
+        reasons=None if stops else _reasons(record, current, viewer),
         findings=shown_findings(record.findings if viewer.may_read else (), status.note),
         wait=None if stops else wait,
     )
     return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)
+
+
+def _reasons(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> NodeReasons | None:
+    project = record.project_id if viewer.may_read else ""  # who has left it gets no answer there
+    return node_reasons(diagnosis, sees_all=viewer.sees_all, project=project)
 
 
 def _running_note(record: ExecutionRecord, viewer: Person) -> str:
@@ -263,7 +268,7 @@ def _running_note(record: ExecutionRecord, viewer: Person) -> str:
 def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
     """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
-    shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
+    shows_open = person.may_open and record.kind in OPENED_KINDS and not record.is_final
     shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
     by = record.stop_requested_by
     may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
@@ -308,7 +313,7 @@ def steps(record: ExecutionRecord) -> Fragment:
     ends = [state for state in order if state in _ENDINGS]
     found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
     if not ends or ends[-1] not in ENDED_STATES:
-        word = "Stopped" if record.kind in _OPENED_KINDS or "stopping" in ends else "Ended"
+        word = "Stopped" if record.kind in OPENED_KINDS or "stopping" in ends else "Ended"
         found.append(Step(word, "todo", None, ""))
     return Fragment("steps", f"{_FRAGMENTS}execution_steps.html", Steps(tuple(found)))
 

@@ -38,11 +38,16 @@ class NodeReasons:
     link_word: str
 
 
-def node_reasons(diagnosis: Diagnosis | None, *, sees_all: bool) -> NodeReasons | None:
-    """Return the table; None when nodes have nothing to do with the diagnosis. Only who `sees_all` is led to pages about nodes."""
-    if diagnosis is None or not diagnosis.table:
+def node_reasons(diagnosis: Diagnosis | None, *, sees_all: bool, project: str = "") -> NodeReasons | None:
+    """Return the table and the page of the next step; None when there is neither. Only who `sees_all` is led to pages about nodes.
+
+    `project` is the id of the project whose page the reader may see.
+    """
+    if diagnosis is None or diagnosis.severity == "ok":
         return None
-    link, word = _link(diagnosis.link, sees_all)
+    link, word = _link(diagnosis.link, sees_all, project)
+    if not diagnosis.table and not link:
+        return None
     return NodeReasons(tuple(map(_reason, diagnosis.table)), _WHO[diagnosis.who], diagnosis.is_normal, link, word)
 
 
@@ -51,13 +56,15 @@ def _reason(row: EvidenceRow) -> NodeReason:
     return NodeReason(row, ", ".join(row.names), max(0, row.nodes - len(row.names)), severity, lasting)
 
 
-def _link(target: str, sees_all: bool) -> tuple[str, str]:
+def _link(target: str, sees_all: bool, project: str) -> tuple[str, str]:
     """Return the address and its words; ("", "") for a page that the reader may not see."""
     kind, _, name = target.partition(":")
     if kind in ("tiers", "launch"):
         return "/launch/", "Choose another tier"
     if kind == "executions":
         return "/executions/", "Running executions"
+    if kind == "project" and project:
+        return f"/projects/{quote(project, safe='')}/", "The project"
     if kind == "infrastructure" and sees_all:
         query = "?" + urlencode({"pool": name}) if name else ""
         return f"/infrastructure/{query}", f"Nodes of {name}" if name else "All nodes"

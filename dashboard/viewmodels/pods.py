@@ -89,13 +89,24 @@ def pod_status(pod: Pod) -> StatusLine:
     return StatusLine("wait", "Starting")
 
 
-def pod_row(pod: Pod, usage: Usage | None, row: ExecutionRow | None = None) -> PodRow:
-    """Return the pod's row; `row` is its execution, which the caller trusts its labels to name."""
+def is_troubled(pod: Pod) -> bool:
+    """Return whether there is something to explain: the pod neither runs, nor has done its work, nor is being ended."""
+    return pod_status(pod).severity in ("wait", "problem") and pod.metadata.deletion_timestamp is None
+
+
+def pod_row(
+    pod: Pod, usage: Usage | None, row: ExecutionRow | None = None, diagnosis: Diagnosis | None = None
+) -> PodRow:
+    """Return the pod's row; `row` is its execution, which the caller trusts its labels to name. With a diagnosis of what is wrong, its
+    sentence replaces the cluster's own message."""
     asked = pod_requests(pod)
+    status = pod_status(pod)
+    if diagnosis is not None and diagnosis.severity != "ok" and is_troubled(pod):
+        status = StatusLine(status.severity, status.word, diagnosis.sentence)
     return PodRow(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
-        status=pod_status(pod),
+        status=status,
         created_at=pod.metadata.creation_timestamp,
         restarts=sum(
             status.restart_count for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)

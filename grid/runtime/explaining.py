@@ -13,6 +13,7 @@ from django.conf import settings
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
 from grid.diagnosis.placement import NodeKinds, Surroundings
+from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
@@ -20,6 +21,7 @@ from grid.kube.objects import Event, Pod
 from grid.labels import APP_COMPONENT, Keys
 from grid.runtime.caches import DataPlaneCaches
 from grid.runtime.executions import ActiveExecutions
+from grid.runtime.pooltemplates import TOPIC as TEMPLATES
 from grid.runtime.roomchanges import room_topic
 from grid.runtime.volumelists import TOPIC as VOLUMES
 from grid.watch.hub import Topic
@@ -64,7 +66,7 @@ class PodExplainer:
         """Return the topics of what the explanation depends on besides the pod and its events."""
         if not is_unplaced(pod):
             return frozenset()
-        found = {room_topic(_pool(pod)), self._caches.config_maps.name}
+        found = {room_topic(_pool(pod)), self._caches.config_maps.name, TEMPLATES}
         return frozenset(found | {VOLUMES} if pod.spec.volumes else found)
 
     def _knows_nodes(self) -> bool:
@@ -74,7 +76,7 @@ class PodExplainer:
     def _basis(self, pod: Pod) -> Hashable:
         caches = self._caches
         volumes = caches.volumes.version if pod.spec.volumes else 0
-        return caches.room_changes.version(_pool(pod)), caches.config_maps.version, volumes
+        return caches.room_changes.version(_pool(pod)), caches.config_maps.version, caches.templates.version, volumes
 
     def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
         """Return everything of a pod that its explanation may depend on."""
@@ -95,7 +97,7 @@ class PodExplainer:
                     spec.scheduler_name,
                     spec.resource_claims,
                     self._reach(pod, events, now),
-                    [one.ports for one in spec.containers],
+                    host_ports(pod),
                     spec.priority,
                     spec.preemption_policy,
                     pod.status.nominated_node_name,
@@ -133,6 +135,8 @@ class PodExplainer:
             room=caches.room,
             pool_label=settings.NODE_POOL_LABEL,
             groups=caches.groups.by_name() or None,
+            templates=caches.templates.nodes,
+            templates_own=caches.templates.own,
             claims=known[0] if known is not None else None,
             volumes=known[1] if known is not None else None,
             holder=self._holder if names_others else self._anonymous,

@@ -41,16 +41,24 @@ def test_the_table_looks_like_this() -> None:
         ("node:n1", False, ""),
         ("tiers", False, "/launch/"),
         ("executions", False, "/executions/"),
+        ("project", False, "/projects/churn/"),
         ("", True, ""),
     ],
 )
 def test_the_next_step_is_a_page_that_the_reader_may_see(link: str, sees_all: bool, expected: str) -> None:
-    reasons = node_reasons(diagnosis(link), sees_all=sees_all)
+    reasons = node_reasons(diagnosis(link), sees_all=sees_all, project="churn")
     assert reasons is not None
     assert reasons.link == expected
     assert bool(reasons.link_word) == bool(expected)
 
 
+def test_a_volume_that_is_not_there_leads_to_its_project_without_a_table() -> None:
+    reasons = node_reasons(diagnosis("project", table=()), sees_all=False, project="churn")
+    assert reasons is not None
+    assert (reasons.rows, reasons.link) == ((), "/projects/churn/")
+    assert node_reasons(diagnosis("project", table=()), sees_all=False) is None, "of a reader who may not see it"
+
+
 def test_without_nodes_there_is_no_table() -> None:
-    assert node_reasons(diagnosis(table=()), sees_all=True) is None
+    assert node_reasons(diagnosis("", table=()), sees_all=True) is None
     assert node_reasons(None, sees_all=True) is None

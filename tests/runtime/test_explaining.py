@@ -71,7 +71,9 @@ def test_pods_that_are_alike_share_an_answer_and_others_do_not(explained: Explai
     assert ask(runtime, waiting(cpu="3")) == "Answer 2."
     assert ask(runtime, waiting(pool="slow")) == "Answer 3."
     assert ask(runtime, waiting(tolerations=[{"operator": "Exists"}])) == "Answer 4."
-    assert ask(runtime, waiting(), names_others=True) == "Answer 5.", (
+    sidecar = {"name": "proxy", "image": "p", "restartPolicy": "Always", "ports": [{"containerPort": 1, "hostPort": 1}]}
+    assert ask(runtime, waiting(initContainers=[sidecar])) == "Answer 5.", "its port may be taken"
+    assert ask(runtime, waiting(), names_others=True) == "Answer 6.", (
         "who may not know others' names gets another answer"
     )
 

@@ -2,6 +2,7 @@
 by heart.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,17 +25,20 @@ POD_COLUMNS = (
 
 def pod_cells(pod: Object, now: datetime) -> list[Any]:
     spec, status = pod["spec"], pod.get("status") or {}
-    containers = status.get("containerStatuses") or []
-    sidecars = {each["name"] for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"}
-    ready = sum(1 for each in containers if each.get("ready") and "running" in (each.get("state") or {}))
-    ready += sum(
-        1 for each in status.get("initContainerStatuses") or () if each["name"] in sidecars and each.get("ready")
-    )
+    sidecars = _sidecars(pod)
+    initial = [each for each in status.get("initContainerStatuses") or () if each["name"] in sidecars]
+    ready = sum(1 for each in initial if each.get("ready"))
+    counted = [*initial, *(status.get("containerStatuses") or ())]
+    if _is_initialized(pod):
+        running = (each for each in status.get("containerStatuses") or () if "running" in (each.get("state") or {}))
+        ready += sum(1 for each in running if each.get("ready"))
+    else:
+        counted = list(status.get("initContainerStatuses") or ())
     return [
         pod["metadata"]["name"],
         f"{ready}/{len(spec.get('containers') or ()) + len(sidecars)}",
         pod_status(pod),
-        _restarts(status, now),
+        _restarts(counted, now),
         age(pod, now),
         status.get("podIP") or "<none>",
         spec.get("nodeName") or "<none>",
@@ -51,16 +55,29 @@ def pod_status(pod: Object) -> str:
         for each in status.get("conditions") or ()
     ):
         words = "SchedulingGated"
-    initial = _init_status(pod)
-    words = initial or _container_status(pod, words)
+    words = _init_status(pod) or words
+    if _is_initialized(pod):
+        words = _container_status(pod, words)
     if "deletionTimestamp" in pod["metadata"]:
-        words = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+        if status.get("reason") == "NodeLost":
+            return "Unknown"
+        # One that has ended and is kept by a finalizer goes on saying how it ended.
+        return words if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
     return words
 
 
+def _sidecars(pod: Object) -> set[str]:
+    return {each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"}
+
+
+def _is_initialized(pod: Object) -> bool:
+    """Return whether the table goes by the containers: also after the end of a pod whose sidecars ended after them, by a signal."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return not _init_status(pod) or any(one["type"] == "Initialized" and one["status"] == "True" for one in conditions)
+
+
 def _init_status(pod: Object) -> str:
-    specs = pod["spec"].get("initContainers") or []
-    sidecars = {each["name"] for each in specs if each.get("restartPolicy") == "Always"}
+    specs, sidecars = pod["spec"].get("initContainers") or [], _sidecars(pod)
     for number, each in enumerate((pod.get("status") or {}).get("initContainerStatuses") or ()):
         state = each.get("state") or {}
         terminated, waiting = state.get("terminated"), state.get("waiting") or {}
@@ -99,8 +116,7 @@ def _ended(terminated: Object) -> str:
     return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _restarts(status: Object, now: datetime) -> str:
-    containers = status.get("containerStatuses") or []
+def _restarts(containers: Sequence[Object], now: datetime) -> str:
     count = sum(each.get("restartCount", 0) for each in containers)
     ends = [((each.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for each in containers]
     latest = max((parse_time(end) for end in ends if end), default=None)

@@ -27,6 +27,7 @@ from grid.sandbox.client import (
     name_of,
     namespace_of,
     parse_time,
+    reference_to,
     uid_of,
 )
 from grid.sandbox.controllers.controller import QueueController
@@ -36,6 +37,11 @@ from grid.sandbox.controllers.selectors import matches_labels
 
 _GRANTED_SECONDS = 120
 _ALLOWED = "DisruptionAllowed"
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of the PDB cannot be "
+    'calculated correctly, which may result in undefined behavior. To account for these pods please set ".spec.minAvailable" field of '
+    "the PDB to an integer value."
+)
 
 
 class NoScale(Exception):
@@ -51,7 +57,7 @@ class Needs:
 
 
 def needs_of(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], scale: int | None) -> Needs:
-    """Return a budget's needs; `scale` is the sum over the pods' controllers, None when a pod has none.
+    """Return a budget's needs; `scale` is the sum over the pods' controllers, None when one of a pod's is unknown.
 
     Raise `NoScale` when the budget needs a scale that is None.
     """
@@ -65,6 +71,27 @@ def needs_of(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], scale
         expected = _known(scale)
         return Needs(expected, resolve(minimum, expected))
     return Needs(len(pods), minimum if minimum is not None else 1)
+
+
+def counts_by_scale(budget: Mapping[str, Any]) -> bool:
+    """Return whether the budget needs to know how many pods there should be."""
+    spec = budget["spec"]
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
+
+
+def selector_in_go(selector: Mapping[str, Any] | None) -> str:
+    """Return a label selector as Go's generated `String()` writes it into messages."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one['key']},Operator:{one['operator']},Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 
 
 def resolve(value: int | str, whole: int) -> int:
@@ -129,6 +156,10 @@ class DisruptionController(QueueController):
         healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in granted for pod in pods)
         try:
             needs = needs_of(budget, pods, self._scale_of(pods))
+            if counts_by_scale(budget) and any(controller_of(pod) is None for pod in pods):
+                about = reference_to(budget, kind=DISRUPTION_BUDGETS.kind, api_version=DISRUPTION_BUDGETS.api_version)
+                words = _UNMANAGED.format(selector_in_go(budget["spec"].get("selector")))
+                await self._events.record(about, "UnmanagedPods", words, type="Warning")
         except NoScale as problem:
             await self._write(budget, Needs(len(pods), 0), healthy, granted, problem=str(problem))
             return None
@@ -139,7 +170,9 @@ class DisruptionController(QueueController):
         scales: dict[str, int] = {}
         for pod in pods:
             owner = controller_of(pod)
-            if owner is None or owner.get("kind") != REPLICA_SETS.kind:
+            if owner is None:
+                continue  # as Kubernetes does since 1.22: of such pods it only tells, by an event
+            if owner.get("kind") != REPLICA_SETS.kind:
                 return None
             found = self._sets.get(f"{namespace_of(pod)}/{owner['name']}")
             above = controller_of(found) if found else None

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from grid.errors import TooManyRequests
-from grid.sandbox.client import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, Client, Mirrors, Object, name_of
-from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolve
+from grid.sandbox.client import DEPLOYMENTS, DISRUPTION_BUDGETS, EVENTS, PODS, Client, Mirrors, Object, name_of
+from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolve, selector_in_go
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scheduler import Scheduler
@@ -83,6 +83,38 @@ async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_
                 await evict(client, second)
             await eventually(lambda: pods.get(f"default/{first}") is None, "the evicted pod is gone")
             await eventually(lambda: status().get("disruptionsAllowed") == 1, "its successor is ready")
+
+
+async def test_pods_without_a_controller_are_told_of_and_not_expected(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    async with api_server(tmp_path, clock) as client:
+        await add_node(client, make_node("a"))
+        seen = Mirrors(client, clock=clock)
+        budgets, events = seen.of(DISRUPTION_BUDGETS), seen.of(EVENTS)
+        manager = ControllerManager(client, clock=clock, patience=NodeTimeouts(grace=1e6))
+        parts = (Scheduler(client, clock=clock), manager, FakeKubelet(client, clock))
+        async with seen.running(), running(*parts):
+            bare = {"containers": [{"name": "run", "image": "i"}]}
+            meta = {"name": "bare", "namespace": "default", "labels": {"app": "web"}}
+            await client.create(PODS.path("default"), {"metadata": meta, "spec": bare})
+            await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 2))
+            await client.create(DISRUPTION_BUDGETS.path("default"), budget(maxUnavailable=1))
+
+            def status() -> Object:
+                found: Object = budgets.get("default/web") or {}
+                return found.get("status") or {}
+
+            await eventually(lambda: status().get("currentHealthy") == 3, "all three run")
+            assert (status()["expectedPods"], status()["desiredHealthy"], status()["disruptionsAllowed"]) == (2, 1, 2)
+            told = [one for one in events.values() if one["reason"] == "UnmanagedPods"]
+            assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in told[0]["message"]
+
+
+def test_a_selector_is_written_as_go_writes_it() -> None:
+    assert selector_in_go({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}) == (
+        "&LabelSelector{MatchLabels:map[string]string{},"
+        "MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:a,Operator:In,Values:[b c],},},}"
+    )
 
 
 async def evict(client: Client, pod: str) -> None:

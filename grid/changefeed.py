@@ -48,17 +48,25 @@ class FeedLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An execution, the roles in a project, or a person's notifications were written, or a launch is to be checked; the default means
-    anything in the database."""
+    """An execution, the roles in a project, a person's notifications or jobs, or a job's runs or schedules were written, or a launch is to
+    be checked; the default means anything in the database."""
 
     execution: str = ""
     project: str = ""
     check: str = ""
     person: str = ""
+    jobs_of: str = ""  # a person's id
+    job: str = ""
+
+    @property
+    def is_for_pages(self) -> bool:
+        """Only pages show it; nothing is decided by it."""
+        return bool(self.person or self.jobs_of or self.job)
 
     @classmethod
     def parse(cls, text: str) -> "Change":
-        """Parse a trigger's text: `execution:ID`, `project:ID`, `check:ID`, `person:ID`, or anything else for EVERYTHING."""
+        """Parse a trigger's text: `execution:ID`, `project:ID`, `check:ID`, `person:ID`, `jobs-of:ID`, `job:ID`, or anything else for
+        EVERYTHING."""
         match text.partition(":"):
             case "execution", _, id:
                 return cls(execution=id)
@@ -68,6 +76,10 @@ class Change:
                 return cls(check=id)
             case "person", _, id:
                 return cls(person=id)
+            case "jobs-of", _, id:
+                return cls(jobs_of=id)
+            case "job", _, id:
+                return cls(job=id)
         return cls()
 
 

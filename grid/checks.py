@@ -14,7 +14,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 from grid.edge.addresses import matcher
-from grid.egress import read_egress
+from grid.egress import read_blocks, read_egress
+from grid.encryption import is_encrypted_with
+from grid.models import StoredSecret
 
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
@@ -160,6 +162,40 @@ def encryption_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     ]
 
 
+@register(Tags.database)
+def stored_secrets(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Report that a stored secret cannot be read with the keys of the settings, and which key is missing. `migrate` runs this check.
+
+    It is the one whose value is oldest that is tried: a key that was left out is an old one.
+    """
+    table = StoredSecret._meta.db_table
+    present = [alias for alias in databases or () if table in connections[alias].introspection.table_names()]
+    oldest = [StoredSecret.objects.using(alias).order_by("changed_at").first() for alias in present]
+    return [_unreadable(secret) for secret in oldest if secret is not None and not _is_readable(secret)]
+
+
+def _is_readable(secret: StoredSecret) -> bool:
+    return any(is_encrypted_with(key, secret.ciphertext) for key in settings.ENCRYPTION_KEYS)
+
+
+def _unreadable(secret: StoredSecret) -> CheckMessage:
+    """Return a warning and no error: the database is to be migrated all the same."""
+    if is_encrypted_with(settings.SECRET_KEY, secret.ciphertext):
+        return Warning(
+            f"The stored secret {secret} cannot be read: it was encrypted with GRID_SECRET_KEY, which is not among GRID_ENCRYPTION_KEYS.",
+            hint="Append the value of GRID_SECRET_KEY to GRID_ENCRYPTION_KEYS, restart, and run manage.py encrypt_again.",
+            id="grid.W032",
+        )
+    return Warning(
+        f"The stored secret {secret} cannot be read: neither GRID_ENCRYPTION_KEYS nor GRID_SECRET_KEY has its key, which is an earlier "
+        "value of one of the two.",
+        hint="Append that value to GRID_ENCRYPTION_KEYS, restart, and run manage.py encrypt_again.",
+        id="grid.W033",
+    )
+
+
 @register
 def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse egress rules that cannot be meant, before anything is opened by them."""
@@ -172,6 +208,22 @@ def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
         )
         for mistake in mistakes
     ]
+
+
+@register
+def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse what cannot be meant of the mail server and of webhooks; nothing would be sent, and nobody would know."""
+    found: list[CheckMessage] = [
+        Error(mistake, hint="docs/notifications.md says what this setting may be.", id="grid.E040")
+        for mistake in read_blocks("GRID_WEBHOOK_PRIVATE", settings.WEBHOOK_PRIVATE)[1]
+    ]
+    if settings.EMAIL_TLS not in ("starttls", "tls", "none"):
+        sentence = f"GRID_EMAIL_TLS is “{settings.EMAIL_TLS}”."
+        found.append(Error(sentence, hint="Use starttls, tls or none.", id="grid.E041"))
+    if settings.EMAIL_HOST and not settings.DEFAULT_FROM_EMAIL:
+        sentence = "GRID_EMAIL_HOST names a mail server, and GRID_EMAIL_FROM no sender, so no e-mail is sent."
+        found.append(Error(sentence, hint="Set GRID_EMAIL_FROM to an address of yours.", id="grid.E042"))
+    return found
 
 
 @register

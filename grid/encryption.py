@@ -34,6 +34,15 @@ def decrypt(ciphertext: str) -> str:
         raise Undecryptable("It was encrypted with a key that is no longer in the settings.") from error
 
 
+def is_encrypted_with(key: str, ciphertext: str) -> bool:
+    """Return whether this key, which need not be one of the settings', decrypts it."""
+    try:
+        _cipher_of((key,)).decrypt(ciphertext.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
 def encrypt_again(ciphertext: str) -> str:
     """Return the same text encrypted with the first key. Raise Undecryptable."""
     try:

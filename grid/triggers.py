@@ -1,8 +1,8 @@
 """Database triggers that report what is written; `grid.changefeed` listens to them.
 
-They report written executions, changed roles in projects, whose notifications changed, launches to check, and changed names that lists
-show. They are dropped before migrations and created after them, because a column that a trigger names cannot be changed, and because
-SQLite recreates a changed table without its triggers.
+They report written executions, jobs with their runs and schedules, changed roles in projects, whose notifications changed, launches to
+check, and changed names that lists show. They are dropped before migrations and created after them, because a column that a trigger
+names cannot be changed, and because SQLite recreates a changed table without its triggers.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,6 +20,9 @@ EVERYTHING = "everything"
 _WRITTEN = ("INSERT", "UPDATE", "DELETE")
 _SAID = (
     ("grid_execution", "'execution:' || {row}.id", _WRITTEN, ()),
+    ("grid_job", "'jobs-of:' || {row}.owner_id", _WRITTEN, ()),
+    ("grid_jobrun", "'job:' || {row}.job_id", _WRITTEN, ()),
+    ("grid_schedule", "'job:' || {row}.job_id", _WRITTEN, ()),
     ("grid_membership", "'project:' || {row}.project_id", _WRITTEN, ()),
     ("grid_notification", "'person:' || {row}.user_id", _WRITTEN, ()),
     ("grid_launchcheck", "'check:' || {row}.id", ("INSERT",), ()),

@@ -7,7 +7,9 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
-from grid.checks import demand_service, egress, origins, trusted_proxies
+from grid.checks import demand_service, egress, notifications, origins, stored_secrets, trusted_proxies
+from grid.encryption import encrypt
+from grid.models import StoredSecret, User
 from tests.test_deploy import DEPLOY
 
 
@@ -57,6 +59,15 @@ def test_a_mistake_in_what_executions_may_reach_is_an_error_with_a_sentence(sett
     assert "GRID_EGRESS names “10.0.0.0/8”" in found[0].msg
 
 
+def test_mail_and_webhooks_that_cannot_be_meant_are_errors_with_a_sentence(settings: Settings) -> None:
+    assert notifications(None) == []
+    settings.WEBHOOK_PRIVATE, settings.EMAIL_TLS = ["10.0.0.0/8", "10.0.0.1/8"], "yes"
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", ""
+    found = notifications(None)
+    assert [message.id for message in found] == ["grid.E040", "grid.E041", "grid.E042"]
+    assert "begins at its first one: 10.0.0.0/8" in found[0].msg
+
+
 def test_no_controller_starts_with_such_a_mistake(settings: Settings) -> None:
     settings.EGRESS = ["10.0.0.0/8"]
     with pytest.raises(SystemCheckError, match="GRID_EGRESS names"):
@@ -86,3 +97,23 @@ def test_the_service_of_the_external_metrics_is_named_with_its_namespace_and_por
 ) -> None:
     settings.DEMAND_SERVICE = service
     assert [message.id for message in demand_service(None)] == expected
+
+
+@pytest.mark.django_db
+def test_a_stored_secret_that_cannot_be_read_is_told_with_the_key_that_is_missing(settings: Settings) -> None:
+    assert stored_secrets(None, ["default"]) == []
+    first, new = "first" * 8, "new" * 11
+    settings.SECRET_KEY, settings.ENCRYPTION_KEYS = first, [first]
+    owner = User.objects.create_user(username="alice")
+    StoredSecret.objects.create(name="A", owner=owner, ciphertext=encrypt("value"))
+    for keys, key, expected in (
+        ([first], first, []),
+        ([new, first], first, []),
+        ([new], first, ["grid.W032"]),  # GRID_ENCRYPTION_KEYS was set for the first time, with a new key alone
+        ([new], "another" * 6, ["grid.W033"]),
+    ):
+        settings.ENCRYPTION_KEYS, settings.SECRET_KEY = keys, key
+        found = stored_secrets(None, ["default"])
+        assert [message.id for message in found] == expected
+        assert all("The stored secret A cannot be read" in message.msg for message in found)
+    assert stored_secrets(None, None) == [], "without a database to ask"

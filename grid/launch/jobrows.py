@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from django.db.models import Exists, OuterRef
 
 from grid.launch.jobsettings import JobSettings, RunRecord, settings_of
 from grid.launch.spec import JobSpec
-from grid.models import Environment, Execution, HardwareTier, Job, JobRun
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 
 _ID_LENGTH = 12
 
@@ -67,9 +68,10 @@ def make_run(
     by: str,
     now: datetime,
     after: JobRun | None = None,
+    request_key: str = "",
 ) -> JobRun:
     """Store the job's next run."""
-    return make_runs(job, record, [parameters], by=by, now=now, after=after)[0]
+    return make_runs(job, record, [parameters], by=by, now=now, after=after, request_key=request_key)[0]
 
 
 def make_runs(
@@ -81,28 +83,45 @@ def make_runs(
     now: datetime,
     is_sweep: bool = False,
     after: JobRun | None = None,
+    request_key: str = "",
 ) -> list[JobRun]:
-    """Store a run for each row of parameters, in their order; they are due at once. A sweep has the number of its first run as id."""
-    stored: dict[str, Any] = msgspec.to_builtins(record)
-    sweep = str(job.runs_made + 1) if is_sweep else ""
+    """Store a run for each row of parameters, in their order; they are due at once. A sweep has the number of its first run as id.
+
+    `request_key` is of the form that asked for them: the database takes it once.
+    """
+    settings = _stored_settings(job, record)
+    first = job.runs_made + 1
+    sweep = str(first) if is_sweep else ""
     runs = JobRun.objects.bulk_create(
         JobRun(
             job=job,
             number=number,
             parameters=dict(parameters),
-            settings=stored,
+            settings=settings,
+            request_key=request_key if number == first else "",
             sweep=sweep,
             after=after,
             requested_at=now,
             requested_by=by,
             next_attempt_at=now,
         )
-        for number, parameters in enumerate(rows, job.runs_made + 1)
+        for number, parameters in enumerate(rows, first)
     )
     job.runs_made += len(runs)
     job.launched_at = max(now, job.launched_at)
     job.save(update_fields=["runs_made", "launched_at"])
     return runs
+
+
+def _stored_settings(job: Job, record: RunRecord) -> RunSettings:
+    """Return the row with this record: the job's latest one when it says the same, else a new one. Those that no run has any more go."""
+    stored: dict[str, Any] = msgspec.to_builtins(record)
+    rows = RunSettings.objects.filter(job=job)
+    latest = rows.order_by("-pk").first()
+    if latest is not None and latest.record == stored:
+        return latest
+    rows.filter(~Exists(JobRun.objects.filter(settings=OuterRef("pk")))).delete()
+    return RunSettings.objects.create(job=job, record=stored)
 
 
 def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None) -> JobSpec:

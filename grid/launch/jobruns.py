@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from grid.databasetrouble import trouble_of
 from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.jobrows import RunAttempt, attempt_id
 from grid.launch.jobsettings import LONGEST_WAIT, RunRecord, read_record
+from grid.launch.notifications import outbox
 from grid.launch.request import LaunchRequest, submit
-from grid.models import Environment, Execution, HardwareTier, Job, JobRun, State
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings, State
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 from grid.wording import exact_duration, plural
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 Outcome = JobRun.Outcome
 # A refusal that passes by itself; every other one is a decision of a person.
 PASSING = frozenset({"queue_full"})
+# The reason of an error that another attempt would meet as well, or would only pass by running without what its owner meant it to have.
+HOPELESS = frozenset({"secret_missing"})
 REFUSED_SECONDS = 30
 AT_ONCE = 20  # launches in one transaction, so that others get their turn of the database
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
@@ -45,6 +49,7 @@ class AttemptFacts:
     message: str = ""
     stopped_by: str = ""
     ended_at: datetime | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def next_step(run: RunFacts, now: datetime) -> RunStep:
         return EndStep(Outcome.SUCCEEDED)
     if last.state == State.STOPPED or last.stopped_by:
         return EndStep(Outcome.STOPPED, run.replaced_by or last.message)
-    if last.number > run.retries:
+    if last.number > run.retries or last.reason in HOPELESS:
         return EndStep(Outcome.FAILED, _attempt_failed(run, last) if run.retries else last.message)
     if not last.is_settled:
         return WaitStep(POD_STAYS)
@@ -174,7 +179,7 @@ def _open() -> QuerySet[JobRun]:
 def advance_all(job_ids: Iterable[str], *, now: datetime) -> list[str]:
     """Move on the runs of these jobs, and those that start after them; return the ids of the launched executions.
 
-    A job that fails is told to the log, and keeps nobody else waiting.
+    A job that fails is told to the log, and keeps nobody else waiting. Raise only what concerns all: trouble of the database.
     """
     left, launched = list(job_ids), list[str]()
     while left and len(launched) < MOST_LAUNCHES:
@@ -183,6 +188,11 @@ def advance_all(job_ids: Iterable[str], *, now: datetime) -> list[str]:
             done = advance(id, now=now)
         except Rejected as error:
             logger.warning("job=%s not moved on reason=%s", id, error)
+            continue
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise
+            logger.exception("job=%s not moved on", id)
             continue
         launched += done.launched
         left += [*done.followers, *([id] if done.is_more else [])]
@@ -203,6 +213,14 @@ def advance(job_id: str, *, now: datetime) -> Advanced:
     with transaction.atomic():
         job = lock_job(job_id)
         return _Advance(job, now).apply() if job else Advanced()
+
+
+def end_finished(job: Job, *, now: datetime) -> Sequence[str]:
+    """End the open runs of a job for which nothing is left to do, without launching anything; return the jobs whose runs wait for them.
+
+    For who is about to stop runs, and holds the lock: what has succeeded since the last step is not recorded as stopped.
+    """
+    return _Advance(job, now).end_finished()
 
 
 def lock_job(job_id: str) -> Job | None:
@@ -236,7 +254,11 @@ class _Advance:
 
     def __init__(self, job: Job, now: datetime) -> None:
         self._job, self._now = job, now
-        self._runs = list(JobRun.objects.filter(job=job, outcome="").select_related("after__job").order_by("number"))
+        # There may be thousands, of which few are launched.
+        runs_to_move = JobRun.objects.filter(job=job, outcome="").select_related("after__job").defer("parameters")
+        self._runs = list(runs_to_move.order_by("number"))
+        self._settings = RunSettings.objects.in_bulk({run.settings_id for run in self._runs})
+        self._records: dict[int, RunRecord] = {}  # by their settings; the runs of a sweep share one
         self._last = _latest_attempts(job)
         unsettled = Execution.objects.unsettled().filter(run__job=job).order_by()
         runs = list(unsettled.values_list("run_id", "run__number", "run__schedule_id"))
@@ -246,31 +268,46 @@ class _Advance:
         self._ahead = {schedule: number for pk, number, schedule in runs if schedule and pk not in open_runs}
         self._launched: list[str] = []
         self._refused: WaitStep | None = None  # by the queue, so that the others need not try
+        self._ended: list[int] = []
         self._tries = 0
         self._is_more = False
 
+    def end_finished(self) -> Sequence[str]:
+        for run in self._runs:
+            step = self._step(run)
+            if isinstance(step, EndStep):
+                self._end(run, step)
+        return self._followers()
+
     def apply(self) -> Advanced:
-        ended = []
         waits: dict[WaitStep, list[int]] = {}
         for run in self._runs:
             step = self._step(run)
             if isinstance(step, LaunchStep):
                 step = self._launch(run, step.attempt)
             if isinstance(step, EndStep):
-                end_run(run, step, self._now)
-                ended.append(run.pk)
+                self._end(run, step)
             if run.schedule_id and (run.pk in self._active or not isinstance(step, EndStep)):
                 self._ahead.setdefault(run.schedule_id, run.number)
             if not isinstance(step, EndStep) and (run.message, run.next_attempt_at) != (step.why, step.until):
                 waits.setdefault(step, []).append(run.pk)
         for step, ids in waits.items():
             JobRun.objects.filter(pk__in=ids, outcome="").update(message=step.why, next_attempt_at=step.until)
-        followers = _open().filter(after__in=ended) if ended else JobRun.objects.none()
-        return Advanced(self._launched, sorted(set(followers.values_list("job_id", flat=True))), self._is_more)
+        return Advanced(self._launched, self._followers(), self._is_more)
+
+    def _end(self, run: JobRun, step: EndStep) -> None:
+        last = self._last.get(run.pk)
+        end_run(run, step, self._now, by=last.stopped_by if last else "")
+        self._ended.append(run.pk)
+
+    def _followers(self) -> Sequence[str]:
+        """Return the jobs with runs that start after those that have ended."""
+        followers = _open().filter(after__in=self._ended) if self._ended else JobRun.objects.none()
+        return sorted(set(followers.values_list("job_id", flat=True)))
 
     def _step(self, run: JobRun) -> RunStep:
         try:
-            record = read_record(run.settings)
+            record = self._record_of(run)
         except Rejected as unreadable:
             return EndStep(Outcome.NOT_STARTED, unreadable.problems[0].message)
         facts = RunFacts(
@@ -285,6 +322,13 @@ class _Advance:
         )
         return next_step(facts, self._now)
 
+    def _record_of(self, run: JobRun) -> RunRecord:
+        """Return what the run runs with. Raise Rejected when that can no longer be read."""
+        id = run.settings_id
+        if id not in self._records:
+            self._records[id] = read_record(self._settings[id].record)
+        return self._records[id]
+
     def _launch(self, run: JobRun, number: int) -> WaitStep | EndStep:
         """Launch the attempt; return the step that is left."""
         if self._refused is not None:
@@ -295,7 +339,7 @@ class _Advance:
         self._tries += 1
         id = attempt_id(self._job.pk, run.number, number)
         try:
-            request = launch_request(self._job, read_record(run.settings), RunAttempt(run, number))
+            request = launch_request(self._job, self._record_of(run), RunAttempt(run, number))
             execution = submit(request, now=self._now, execution_id=id)
         except Rejected as refused:
             return self._put_off(run, number, refused.problems)
@@ -315,18 +359,18 @@ class _Advance:
         return EndStep(Outcome.FAILED, f"Attempt {last.number} failed: {last.message} It was not tried again: {why}")
 
 
-def end_run(run: JobRun, step: EndStep, now: datetime) -> None:
-    """Write how a run has ended; a run that has ended already stays as it is."""
+def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
+    """Write how a run has ended and tell its owner; a run that has ended already stays as it is. `by` is who has stopped it."""
     columns = {"outcome": step.outcome, "message": step.why, "ended_at": now, "next_attempt_at": None}
-    JobRun.objects.filter(pk=run.pk, outcome="").update(**columns)
+    if JobRun.objects.filter(pk=run.pk, outcome="").update(**columns):
+        outbox.record_run(run, step.outcome, step.why, actor=by, now=now)
 
 
 def _latest_attempts(job: Job) -> dict[int, AttemptFacts]:
     """Return the latest attempt of each open run that has one."""
     rows = Execution.objects.filter(run__job=job, run__outcome="").order_by("run", "attempt")
-    columns = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at")
+    columns = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
     found: dict[int, AttemptFacts] = {}
-    for run_id, number, state, settled_at, message, stopped_by, ended_at in rows.values_list(*columns):
-        facts = AttemptFacts(number, state, settled_at is not None, message, stopped_by, ended_at)
-        found[run_id] = facts
+    for run_id, number, state, settled_at, *more in rows.values_list(*columns):
+        found[run_id] = AttemptFacts(number, state, settled_at is not None, *more)
     return found

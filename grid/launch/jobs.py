@@ -14,7 +14,7 @@ from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import cluster_settings
 from grid.launch.jobrows import make_job, make_run, make_runs, record_of
-from grid.launch.jobruns import EndStep, advance_all, end_run, launch_request, lock_job
+from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
 from grid.launch.jobsettings import JobSettings, RunRecord, read_record, wrong_variables
 from grid.launch.request import LaunchRequest, draft, validate, wrong_title
 from grid.launch.stopping import REPLACED, request_stop
@@ -22,6 +22,7 @@ from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Sched
 from grid.wording import plural
 
 MAXIMUM_ROWS = 1000  # of a sweep
+MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores
 DELETED, ACTIVE = "deleted", "active"
 
 
@@ -47,13 +48,16 @@ def start(
     parameters: Mapping[str, str] | None = None,
     after: JobRun | None = None,
     record: RunRecord | None = None,
+    request_key: str = "",
 ) -> JobRun:
     """Ask for a run, with the job's settings or those of a `record`. It is launched at once unless it has to wait, which it then says.
 
-    Raise Rejected with all problems.
+    Asked again with the same `request_key`, return the run that was made then. Raise Rejected with all problems.
     """
     with transaction.atomic():
         job = locked(job_id)
+        if known := _requested_before(job, request_key):
+            return known[0]
         record = record or record_of(job, job.environment, job.tier)
         given = dict(parameters or {})
         problems = [
@@ -63,25 +67,33 @@ def start(
         ]
         if problems:
             raise Rejected(problems)
-        run = make_run(job, record, given, by=by, now=now, after=after)
+        run = make_run(job, record, given, by=by, now=now, after=after, request_key=request_key)
     return _moved_on(run, now)
 
 
-def start_again(run_id: int, *, by: str, now: datetime) -> JobRun:
+def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -> JobRun:
     """Ask for a run with all that an earlier run of the same job ran with. Raise Rejected with all problems."""
-    earlier = JobRun.objects.get(pk=run_id)
-    return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=read_record(earlier.settings))
+    earlier = JobRun.objects.select_related("settings").get(pk=run_id)
+    record = read_record(earlier.settings.record)
+    return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=record, request_key=request_key)
 
 
-def start_sweep(job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime) -> list[JobRun]:
-    """Ask for a run for each row of parameters, all or none. Raise Rejected with all problems."""
+def start_sweep(
+    job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime, request_key: str = ""
+) -> list[JobRun]:
+    """Ask for a run for each row of parameters, all or none.
+
+    Asked again with the same `request_key`, return the runs that were made then. Raise Rejected with all problems.
+    """
     with transaction.atomic():
         job = locked(job_id)
+        if known := _requested_before(job, request_key):
+            return known
         record = record_of(job, job.environment, job.tier)
         problems = [*_wrong_rows(rows), *validate(launch_request(job, record))]
         if problems:
             raise Rejected(problems)
-        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True)
+        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True, request_key=request_key)
     advance_all([job_id], now=now)
     return runs
 
@@ -126,6 +138,7 @@ def stop_runs(job_id: str, *, by: str, now: datetime, sweep: str = "", number: i
         job = lock_job(job_id)
         if job is None:
             return 0
+        followers = end_finished(job, now=now)
         runs = JobRun.objects.filter(job=job, outcome="").order_by("number")
         if sweep:
             runs = runs.filter(sweep=sweep)
@@ -134,18 +147,26 @@ def stop_runs(job_id: str, *, by: str, now: datetime, sweep: str = "", number: i
         stopped = list(runs)
         for run in stopped:
             stop_run(run, by=by, now=now)
-    advance_all([job_id], now=now)
+    advance_all([job_id, *followers], now=now)
     return len(stopped)
 
 
 def stop_run(run: JobRun, *, by: str, now: datetime) -> None:
-    """Stop an open run. The caller holds the lock of its job, and moves its runs on afterwards."""
+    """Stop an open run. The caller holds the lock of its job, has called `end_finished`, and moves the job's runs on afterwards."""
     attempt = Execution.objects.filter(run=run).order_by("-attempt").first()
     if attempt is not None and not attempt.is_final:
         request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by else "")
         return
     when = "before it started" if attempt is None else "before its next attempt"
-    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or f"Stopped by {by} {when}."), now)
+    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or f"Stopped by {by} {when}."), now, by=by)
+
+
+def _requested_before(job: Job, request_key: str) -> list[JobRun]:
+    """Return what the same showing of a form has asked for: a run, or all runs of a sweep; [] for a new one."""
+    first = JobRun.objects.filter(job=job, request_key=request_key).first() if request_key else None
+    if first is None or not first.sweep:
+        return [first] if first else []
+    return list(JobRun.objects.filter(job=job, sweep=first.sweep).order_by("number"))
 
 
 def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
@@ -155,6 +176,10 @@ def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
         problems = list(wrong_variables(row, path="table", what="parameter"))
         if problems:
             return [Problem(one.path, f"Line {number} of the values: {one.message}", one.code) for one in problems]
+    size = sum(len(name) + len(value.encode()) for row in rows for name, value in row.items())
+    if size > MAXIMUM_SWEEP_BYTES:
+        sentence = f"These parameters are {size:,} bytes together; use at most {MAXIMUM_SWEEP_BYTES:,}. Put the longest into files."
+        return [Problem("table", sentence, "too_long")]
     return []
 
 

@@ -12,6 +12,7 @@ import msgspec
 from grid.errors import Problem, Rejected
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
+from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken
 from grid.wording import exact_duration, listed, plural
 
 MAXIMUM_COMMAND = 20_000  # characters; Linux takes 128 KiB in one argument, and a character may be four bytes
@@ -24,9 +25,6 @@ MAXIMUM_RETRIES = 10
 SHORTEST_WAIT, LONGEST_WAIT = 1, 3600  # seconds between two attempts
 MAXIMUM_AT_ONCE = 1000
 
-# Which names are ours: a program finds its files, its address and its cluster by them.
-TAKEN_NAMES = frozenset({"HOME", "POD_IP", "JUPYTER_TOKEN"})
-TAKEN_PREFIX = "GRID_"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
 
 
@@ -46,7 +44,7 @@ DEFAULTS = JobSettings()
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the attempts of a run are launched with, as `JobRun.settings` stores it; the tier and the environment by id and by the name
+    """What the attempts of a run are launched with, as `RunSettings.record` stores it; the tier and the environment by id and by the name
     that they had."""
 
     title: str
@@ -103,7 +101,7 @@ def wrong_variables(
         names = listed(f"“{_shown(name)}”" for name in wrong[:3])
         sentence = f"{names} cannot name a {what}. Use letters, digits and underscores, and no digit first."
         yield Problem(path, sentence, "name")
-    taken = [name for name in variables if name in TAKEN_NAMES or name.startswith(TAKEN_PREFIX)]
+    taken = [name for name in variables if is_taken(name)]
     if taken:
         sentence = (
             f"{listed(taken[:3])} {'is' if len(taken) == 1 else 'are'} set by Compute Grid. Choose another name: "

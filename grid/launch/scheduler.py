@@ -7,23 +7,23 @@ the database takes one run for each. A process that ends between two steps loses
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from django.db import DatabaseError, transaction
+from django.db import IntegrityError, transaction
 
 from grid.backoff import Backoff
-from grid.databasetrouble import TroubleLog
+from grid.databasetrouble import TroubleLog, trouble_of
 from grid.errors import Rejected
 from grid.launch.context import Database
 from grid.launch.jobrows import make_run, record_of
-from grid.launch.jobruns import advance_all
+from grid.launch.jobruns import advance_all, end_finished
 from grid.launch.jobs import stop_run
 from grid.launch.schedules import lock_schedule, may_not_run, note, timetable_of, why_owner_may_not, write_pause
 from grid.launch.scheduletimes import due_times
-from grid.models import Job, JobRun, Schedule
+from grid.models import Execution, Job, JobRun, Schedule, State
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ DEPARTED_SECONDS = 60.0  # between two looks at who may not launch any more
 AT_ONCE = 100  # schedules in one look; the others are due at the next
 MOST_QUEUED = 20  # runs of a schedule that wait or run; further ones are skipped
 MOST_REFUSED = 3  # runs in a row that were not started
+# How long it is waited for the pod of a program that has ended; one on a lost node may take for ever.
+FINISHING_SECONDS = 60.0
 BY = "its schedule"  # no username has a blank
 REPLACING = "Compute Grid"
 
@@ -50,10 +52,10 @@ def run_due(*, now: datetime) -> ScheduleLook:
     launched: list[str] = []
     for pk in list(due[:AT_ONCE]):
         try:
-            launched += _run(pk, now)
-        except DatabaseError:
-            raise  # it concerns all
-        except Exception:
+            launched += _run_or_move_on(pk, now)
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise  # it concerns all
             logger.exception("schedule=%s not run", pk)
     # What failed is still due: it is tried again at the next look.
     later = Schedule.objects.filter(next_at__gt=now).order_by("next_at", "pk")
@@ -80,13 +82,26 @@ def _lock(pk: int) -> tuple[Schedule, Job] | None:
         return None
 
 
+def _run_or_move_on(pk: int, now: datetime) -> list[str]:
+    """Run a schedule that is due. When its time was run before, by a controller whose clock was ahead, move it on to the next."""
+    try:
+        return _run(pk, now)
+    except IntegrityError as error:
+        logger.warning("schedule=%s moved on without a run reason=%s", pk, error)
+    with transaction.atomic():
+        found = _lock(pk)
+        if found is not None:
+            _Decision(*found, now).move_on()
+    return []
+
+
 def _run(pk: int, now: datetime) -> list[str]:
     with transaction.atomic():
         found = _lock(pk)
         if found is None:
             return []
-        _Decision(*found, now).apply()
-    launched = advance_all([found[1].pk], now=now)
+        followers = _Decision(*found, now).apply()
+    launched = advance_all([found[1].pk, *followers], now=now)
     with transaction.atomic():
         found = _lock(pk)
         if found is not None:
@@ -112,21 +127,25 @@ class _Decision:
     def __init__(self, schedule: Schedule, job: Job, now: datetime) -> None:
         self._schedule, self._job, self._now = schedule, job, now
 
-    def apply(self) -> None:
+    def apply(self) -> Sequence[str]:
+        """Decide; return the jobs whose runs may start now, because a run that they wait for has ended."""
         schedule, now = self._schedule, self._now
         if schedule.next_at is None or schedule.next_at > now:
-            return  # another controller was faster
+            return ()  # another controller was faster
         why = why_owner_may_not(self._job)
         if why:
             write_pause(schedule, now, why=why)
-            return
+            return ()
         if _pause_if_refused(schedule, now):
-            return
+            return ()
         try:
             timetable = timetable_of(schedule, now)
         except Rejected as unreadable:
             write_pause(schedule, now, why=unreadable.problems[0].message)
-            return
+            return ()
+        followers = end_finished(self._job, now=now)
+        if self._is_finishing():
+            return followers  # it is still due, and decided when the earlier run has ended
         due = due_times(timetable, schedule.next_at, now, runs_missed=schedule.missed == Schedule.Missed.ONCE)
         schedule.next_at = timetable.next(now)
         if due.missed:
@@ -134,6 +153,25 @@ class _Decision:
         if due.run:
             self._run(due.run)
         schedule.save()
+        return followers
+
+    def move_on(self) -> None:
+        """Make a schedule that is due wait for its next time, without a run."""
+        schedule, now = self._schedule, self._now
+        if schedule.next_at is None or schedule.next_at > now:
+            return
+        self._note(f"{self._shown(schedule.next_at)} skipped: there is a run for that time already.")
+        schedule.next_at = timetable_of(schedule, now).next(now)
+        schedule.save()
+
+    def _is_finishing(self) -> bool:
+        """Return whether the program of an earlier run has ended, and its pod is about to be gone: such a run is neither skipped for nor
+        stopped."""
+        since = self._now - timedelta(seconds=FINISHING_SECONDS)
+        attempts = Execution.objects.unsettled().filter(
+            run__job=self._job, run__schedule=self._schedule, run__outcome=""
+        )
+        return attempts.filter(state=State.FINISHING, state_since__gt=since).exists()
 
     def _run(self, due: datetime) -> None:
         schedule, job = self._schedule, self._job
@@ -160,7 +198,7 @@ class _Decision:
 
     def _note_missed(self, first: datetime, last: datetime) -> None:
         times = self._shown(first) if first == last else f"{self._shown(first)} to {self._shown(last)}"
-        self._note(f"{times} missed: the controller was away.")
+        self._note(f"{times} missed: the controller was not running.")
 
     def _note(self, sentence: str) -> None:
         note(self._schedule, self._now, sentence)
@@ -181,8 +219,10 @@ class JobScheduler:
         self._rng = rng
         self._looked_at: datetime | None = None  # at who may not launch any more
 
-    async def run(self) -> None:
+    async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
+        """Look for ever, `after` what ended while nobody led is known: a schedule would skip its time for a run that has ended."""
         backoff = Backoff(rng=self._rng)
+        await after()
         while True:
             try:
                 pause = await self.look()

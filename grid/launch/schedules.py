@@ -14,6 +14,7 @@ from grid.errors import Problem, Rejected
 from grid.launch.jobrows import record_of
 from grid.launch.jobruns import EndStep, end_run, launch_request
 from grid.launch.jobs import locked
+from grid.launch.notifications import outbox
 from grid.launch.request import validate
 from grid.launch.scheduletimes import CronTimetable, read_timetable
 from grid.models import Execution, Job, JobRun, Membership, Schedule
@@ -96,7 +97,7 @@ def delete(schedule_id: int, *, by: str, now: datetime) -> None:
         has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
         for run in JobRun.objects.filter(~has_attempt, job=job, schedule=schedule, outcome=""):
             sentence = f"{by} deleted its schedule before it started."
-            end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now)
+            end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now, by=by)
         schedule.delete()
 
 
@@ -134,8 +135,11 @@ def why_owner_may_not(job: Job) -> str:
 
 def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:
     schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.next_at = now, by, why, None
-    note(schedule, now, f"Paused by {by}." if by else f"Paused: {why}")
+    sentence = f"Paused by {by}." if by else f"Paused: {why}"
+    note(schedule, now, sentence)
     schedule.save()
+    if by != schedule.job.owner.get_username():
+        outbox.tell_of_pause(schedule.job, sentence, now=now)
 
 
 def note(schedule: Schedule, now: datetime, sentence: str) -> None:

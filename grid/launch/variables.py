@@ -34,8 +34,8 @@ def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
 
 
 def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return ours, then `more`, then the job's, then the environment's and the stored secrets. Of one name the first of these wins, but a
-    stored secret before the environment's. Each may refer to the earlier ones as $(POD_IP): Kubernetes expands only earlier ones."""
+    """Return ours, then `more`, then the job's, then the stored secrets, then the environment's; of one name the first of these wins. Each
+    may refer to the earlier ones as $(POD_IP) or $(DB_PASSWORD): Kubernetes expands only earlier ones."""
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},
@@ -55,7 +55,7 @@ def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> lis
     }
     stored = {one.name: _reference(stored_secrets_name(spec), one.name) for one in spec.secrets if not one.is_file}
     chosen = {**theirs, **stored, **of_job, **ours}
-    return [{"name": name, **chosen[name]} for name in {**ours, **of_job, **chosen}]
+    return [{"name": name, **chosen[name]} for name in {**ours, **of_job, **stored, **chosen}]
 
 
 def _of_job(spec: ExecutionSpec) -> Mapping[str, str]:

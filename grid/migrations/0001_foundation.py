@@ -171,6 +171,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='StopWarning',
+            fields=[
+                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='stop_warning', serialize=False, to='grid.execution')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+        ),
+        migrations.CreateModel(
             name='ExecutionLog',
             fields=[
                 ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='log', serialize=False, to='grid.execution')),
@@ -257,12 +264,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='RunSettings',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('record', models.JSONField(help_text='What the job said when it was asked for: grid.launch.jobsettings.')),
+                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='run_settings', to='grid.job')),
+            ],
+        ),
+        migrations.CreateModel(
             name='JobRun',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveIntegerField(help_text='Counts the runs of its job from 1.')),
                 ('parameters', models.JSONField(blank=True, default=dict, help_text='Environment variables of this run: name to text.')),
-                ('settings', models.JSONField(help_text='What its job said when it was asked for: grid.launch.jobsettings.')),
+                ('request_key', models.CharField(blank=True, help_text='Of the first run that one showing of a form asked for, so that sending it twice asks once.', max_length=32)),
                 ('sweep', models.CharField(blank=True, help_text='Of a run of a sweep: the number of its first run.', max_length=16)),
                 ('due_at', models.DateTimeField(blank=True, help_text="Of a schedule's run: the time that it is for.", null=True)),
                 ('replaced_by', models.TextField(blank=True, help_text='Of a run that a later one replaces: a sentence that says so.')),
@@ -274,6 +289,7 @@ class Migration(migrations.Migration):
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('after', models.ForeignKey(blank=True, help_text='It starts when that run has succeeded.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='followers', to='grid.jobrun')),
                 ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='grid.job')),
+                ('settings', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='grid.runsettings')),
             ],
             options={
                 'ordering': ['-number'],
@@ -340,7 +356,7 @@ class Migration(migrations.Migration):
             name='Notification',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it')], max_length=20)),
+                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused')], max_length=20)),
                 ('title', models.CharField(help_text='Of what it is about.', max_length=160)),
                 ('sentence', models.TextField()),
                 ('path', models.CharField(max_length=200)),
@@ -357,7 +373,7 @@ class Migration(migrations.Migration):
             name='NotificationChoice',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it')], max_length=20)),
+                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused')], max_length=20)),
                 ('in_page', models.BooleanField()),
                 ('email', models.BooleanField()),
                 ('webhook', models.BooleanField()),
@@ -388,6 +404,19 @@ class Migration(migrations.Migration):
                 'ordering': ['minute', 'pool'],
                 'indexes': [models.Index(fields=['minute'], name='pool_samples_by_age')],
                 'constraints': [models.UniqueConstraint(fields=('pool', 'minute'), name='one_pool_sample_a_minute')],
+            },
+        ),
+        migrations.CreateModel(
+            name='PoolTemplate',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pool', models.CharField(max_length=63, unique=True)),
+                ('node', models.JSONField(help_text='Labels, taints and allocatable.')),
+                ('own', models.JSONField(help_text="What the node's own pods take of it, by resource.")),
+                ('seen_at', models.DateTimeField(help_text='To an hour.')),
+            ],
+            options={
+                'ordering': ['pool'],
             },
         ),
         migrations.CreateModel(
@@ -814,6 +843,10 @@ class Migration(migrations.Migration):
             model_name='jobrun',
             index=models.Index(fields=['ended_at', 'id'], name='runs_by_end'),
         ),
+        migrations.AddIndex(
+            model_name='jobrun',
+            index=models.Index(fields=['job', 'sweep', 'number'], name='runs_by_sweep'),
+        ),
         migrations.AddConstraint(
             model_name='jobrun',
             constraint=models.UniqueConstraint(fields=('job', 'number'), name='run_numbers_of_a_job'),
@@ -821,6 +854,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='jobrun',
             constraint=models.UniqueConstraint(fields=('schedule', 'due_at'), name='run_once_a_due_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='jobrun',
+            constraint=models.UniqueConstraint(condition=models.Q(('request_key', ''), _negated=True), fields=('job', 'request_key'), name='run_once_a_form'),
         ),
         migrations.AddConstraint(
             model_name='jobrun',

@@ -10,12 +10,19 @@ from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.execution import Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
-from grid.models.job import Job, JobRun
+from grid.models.job import Job, JobRun, RunSettings
 from grid.models.knowledge import KnowledgeEntry, LogOccurrence
 from grid.models.launchcheck import CheckOutcome, LaunchCheck
-from grid.models.notification import Delivery, Notification, NotificationChoice, NotificationEvent, WebhookTarget
+from grid.models.notification import (
+    Delivery,
+    Notification,
+    NotificationChoice,
+    NotificationEvent,
+    StopWarning,
+    WebhookTarget,
+)
 from grid.models.peakuse import PeakUse
-from grid.models.pool import PoolSample
+from grid.models.pool import PoolSample, PoolTemplate
 from grid.models.project import Membership, Project
 from grid.models.sample import ClusterSample
 from grid.models.savedview import SavedView
@@ -57,14 +64,17 @@ __all__ = [
     "NotificationEvent",
     "PeakUse",
     "PoolSample",
+    "PoolTemplate",
     "Project",
     "QueueOrder",
+    "RunSettings",
     "SavedView",
     "Schedule",
     "Session",
     "StartDay",
     "StartUp",
     "State",
+    "StopWarning",
     "StoredSecret",
     "UsageInterval",
     "User",

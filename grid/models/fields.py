@@ -17,10 +17,11 @@ validate_object_name = RegexValidator(
     "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.",
 )
 
-# A key of a Kubernetes Secret (1 to 253 of these), which is the file's name in the pod; shorter, and never "." or "..".
+# A key of a Kubernetes Secret (1 to 253 of these), which is the file's name in the pod; shorter. Kubernetes refuses "." and whatever begins
+# with "..", as a key and as a path in a volume.
 validate_file_name = RegexValidator(
-    r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}\Z",
-    "Use letters, digits, dots, dashes and underscores, such as service-account.json.",
+    r"\A(?!\.\Z|\.\.)[A-Za-z0-9._-]{1,100}\Z",
+    "Use letters, digits, dots, dashes and underscores, and not two dots first, such as service-account.json.",
 )
 
 

@@ -63,6 +63,16 @@ class Job(models.Model):
         return self.title or f"job-{self.id}"
 
 
+class RunSettings(models.Model):
+    """What runs of a job were asked to run with, which is never written again. A thousand runs of a sweep share one."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="run_settings")
+    record = models.JSONField(help_text="What the job said when it was asked for: grid.launch.jobsettings.")
+
+    def __str__(self) -> str:
+        return f"settings {self.pk} of {self.job}"
+
+
 class JobRun(models.Model):
     """A run of a job: what was asked for, which is never written again, and how it goes. Its attempts are executions.
 
@@ -80,7 +90,12 @@ class JobRun(models.Model):
     parameters = models.JSONField(
         default=dict, blank=True, help_text="Environment variables of this run: name to text."
     )
-    settings = models.JSONField(help_text="What its job said when it was asked for: grid.launch.jobsettings.")
+    settings = models.ForeignKey(RunSettings, on_delete=models.PROTECT, related_name="runs")
+    request_key = models.CharField(
+        max_length=32,
+        blank=True,
+        help_text="Of the first run that one showing of a form asked for, so that sending it twice asks once.",
+    )
     sweep = models.CharField(max_length=16, blank=True, help_text="Of a run of a sweep: the number of its first run.")
     after = models.ForeignKey(
         "self",
@@ -116,10 +131,14 @@ class JobRun(models.Model):
             models.Index(fields=["next_attempt_at", "id"], condition=models.Q(outcome=""), name="open_runs_by_time"),
             models.Index(fields=["job", "number"], condition=models.Q(outcome=""), name="open_runs_by_job"),
             models.Index(fields=["ended_at", "id"], name="runs_by_end"),
+            models.Index(fields=["job", "sweep", "number"], name="runs_by_sweep"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["job", "number"], name="run_numbers_of_a_job"),
             models.UniqueConstraint(fields=["schedule", "due_at"], name="run_once_a_due_time"),
+            models.UniqueConstraint(
+                fields=["job", "request_key"], condition=~models.Q(request_key=""), name="run_once_a_form"
+            ),
             models.CheckConstraint(
                 condition=models.Q(outcome="", ended_at__isnull=True)
                 | ~models.Q(outcome="") & models.Q(ended_at__isnull=False),

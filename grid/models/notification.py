@@ -18,6 +18,7 @@ class NotificationEvent(models.TextChoices):
     FAILED = "failed", "it has failed"
     STOPPING_SOON = "stopping_soon", "it is about to be stopped"
     STOPPED = "stopped", "somebody else, or a rule, has stopped it"
+    SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
 
 
 class Notification(models.Model):
@@ -44,6 +45,16 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title}: {self.event}"
+
+
+class StopWarning(models.Model):
+    """Its owner was told that an execution's timeout is about to end it. There is one of each execution: two controllers tell it once."""
+
+    execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="stop_warning")
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"stop of {self.execution_id} told"
 
 
 class NotificationChoice(models.Model):

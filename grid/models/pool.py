@@ -1,4 +1,4 @@
-"""The last day of each node pool, a row a minute, for charts. Nothing is decided by it."""
+"""What is kept of the node pools: their last day, a row a minute, for charts, and what their nodes looked like."""
 
 from django.db import models
 
@@ -6,7 +6,8 @@ ALL_POOLS = "*"  # no label has this value
 
 
 class PoolSample(models.Model):
-    """A node pool in one minute, written by the web process that comes first (`grid.runtime.poolsamples`) and kept for a day.
+    """A node pool in one minute, written by the web process that comes first (`grid.runtime.poolsamples`) and kept for a day. Nothing is
+    decided by it.
 
     The time is a number of minutes, so that SQL groups by it alike on both databases. Executions count in the pool of their pods, a
     cluster in its workers'. `pool` is "" for nodes without a pool, and `ALL_POOLS` for all of them together: a chart of the whole cluster
@@ -36,3 +37,22 @@ class PoolSample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pool or 'no pool'} in minute {self.minute}"
+
+
+class PoolTemplate(models.Model):
+    """What a pool's nodes looked like when they were last seen, so that something is known of a pool that is scaled to zero.
+
+    Written with the samples (`grid.runtime.pooltemplates`); `grid.diagnosis.nodetemplates` says what the JSON is. People are told what
+    follows from it; no launch is refused by it, because the pool's next node may be another.
+    """
+
+    pool = models.CharField(max_length=63, unique=True)
+    node = models.JSONField(help_text="Labels, taints and allocatable.")
+    own = models.JSONField(help_text="What the node's own pods take of it, by resource.")
+    seen_at = models.DateTimeField(help_text="To an hour.")
+
+    class Meta:
+        ordering = ["pool"]
+
+    def __str__(self) -> str:
+        return self.pool

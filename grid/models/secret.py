@@ -11,6 +11,7 @@ from django.utils import timezone
 from grid.models.environment import VARIABLE_NAME
 from grid.models.fields import validate_file_name
 from grid.models.project import Project
+from grid.models.variables import is_obeyed, is_taken
 
 
 class StoredSecret(models.Model):
@@ -60,15 +61,12 @@ class StoredSecret(models.Model):
                 errors["name"] = error
         elif not VARIABLE_NAME.fullmatch(self.name):
             errors["name"] = "Use letters, digits and underscores, and begin with a letter, such as DB_PASSWORD."
-        elif is_ours(self.name):
+        elif is_taken(self.name):
             errors["name"] = f"{self.name} is set by Compute Grid itself. Choose another name."
+        elif self.owner_id is None and is_obeyed(self.name):
+            errors["name"] = (
+                f"{self.name} decides what programs of other members load, run or trust, so a project cannot set it for them. "
+                "Choose another name, or store it as your own secret."
+            )
         if errors:
             raise ValidationError(errors)
-
-
-_OURS = frozenset({"HOME", "POD_IP", "POD_NAME", "JUPYTER_TOKEN", "JUPYTER_RUNTIME_DIR"})
-
-
-def is_ours(variable: str) -> bool:
-    """Return whether every execution has a variable of that name from us, which nothing replaces."""
-    return variable in _OURS or variable.startswith("GRID_")

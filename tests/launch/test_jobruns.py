@@ -58,6 +58,10 @@ FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
             RunFacts(retries=1, last=replace(FAILED, number=2)),
             EndStep("failed", "Attempt 2 of 2 failed: Exit code 1."),
         ),
+        (
+            RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
+            EndStep("failed", "Attempt 1 of 6 failed: Exit code 1."),
+        ),
         (RunFacts(retries=5, last=replace(FAILED, stopped_by="alice")), EndStep("stopped", "Exit code 1.")),
         (RunFacts(retries=5, last=replace(FAILED, state=State.STOPPED)), EndStep("stopped", "Exit code 1.")),
     ],

@@ -56,7 +56,7 @@ def test_launching_a_job_makes_it_with_its_first_run_and_attempt(shop: Shop) -> 
     run, execution = job.runs.get(), Execution.objects.get()
     assert (execution.pk, execution.run, execution.attempt) == (job.pk, run, 1)
     assert (job.title, job.command, job.retries, job.runs_made) == ("Train", "python train.py", 2, 1)
-    assert (run.number, run.outcome, run.requested_by, run.settings["tier_name"]) == (1, "", "alice", "Small")
+    assert (run.number, run.outcome, run.requested_by, run.settings.record["tier_name"]) == (1, "", "alice", "Small")
     spec = parse_spec(execution).job
     assert spec is not None and (spec.job, spec.run, spec.attempt, spec.command) == (job.pk, 1, 1, "python train.py")
 
@@ -253,8 +253,8 @@ def test_launching_again_takes_what_the_run_ran_with_and_not_what_the_job_says_n
     settings = JobSettings(command="second")
     jobs.edit(job.pk, title="Renamed", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
     again = jobs.start_again(run.pk, by="alice", now=LATER)
-    assert (again.number, again.parameters, again.settings) == (3, {"lr": "1"}, run.settings)
-    assert start(job).settings["job"]["command"] == "second"
+    assert (again.number, again.parameters, again.settings.record) == (3, {"lr": "1"}, run.settings.record)
+    assert start(job).settings.record["job"]["command"] == "second"
 
 
 def test_stopping_all_ends_what_waits_and_asks_what_runs_to_stop(shop: Shop) -> None:

@@ -81,7 +81,8 @@ def test_a_due_time_is_run_once_however_many_look(job: Job) -> None:
         look(1)
     Schedule.objects.update(next_at=NOW + HOUR)
     with pytest.raises(IntegrityError), transaction.atomic():
-        JobRun.objects.create(job=job, number=9, settings={}, schedule=schedule, due_at=NOW + HOUR)
+        settings = job.run_settings.get()
+        JobRun.objects.create(job=job, number=9, settings=settings, schedule=schedule, due_at=NOW + HOUR)
     assert runs(schedule) == [(2, "10:00", "")]
 
 
@@ -158,8 +159,8 @@ def test_a_queued_execution_and_a_waiting_run_are_replaced_at_once(job: Job) -> 
 @pytest.mark.parametrize(
     ("missed", "made", "history"),
     [
-        ("once", ["13:00"], ["4 Mar 10:00 to 4 Mar 12:00 missed: the controller was away."]),
-        ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: the controller was away."]),
+        ("once", ["13:00"], ["4 Mar 10:00 to 4 Mar 12:00 missed: the controller was not running."]),
+        ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: the controller was not running."]),
     ],
 )
 def test_after_an_outage_a_schedule_runs_once_or_not_at_all(
@@ -314,7 +315,11 @@ async def test_the_scheduler_wakes_at_the_time_that_is_due(job: Job) -> None:
     async def database(call: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
         return call(*args, **keywords)
 
-    task = asyncio.create_task(JobScheduler(database, clock, TroubleLog(loop.time), random.Random(1)).run())
+    async def at_once() -> None:
+        return
+
+    scheduler = JobScheduler(database, clock, TroubleLog(loop.time), random.Random(1))
+    task = asyncio.create_task(scheduler.run(after=at_once))
     await asyncio.sleep(66)
     task.cancel()
     made = JobRun.objects.filter(schedule=schedule).order_by("number")

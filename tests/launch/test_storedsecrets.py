@@ -16,6 +16,7 @@ from grid.encryption import Undecryptable, decrypt, encrypt, encrypt_again
 from grid.errors import Rejected
 from grid.launch import manifests
 from grid.launch.clusters import manifests as cluster_manifests
+from grid.launch.jobsettings import wrong_variables
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec, SecretSpec
 from grid.launch.storage import SECRETS_PATH
 from grid.launch.storedsecrets import (
@@ -109,14 +110,44 @@ def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project
     assert "set by Compute Grid itself" in problems(lambda: stored(alice, "HOME"))
     assert "set by Compute Grid itself" in problems(lambda: stored(alice, "GRID_X"))
     assert "service-account.json" in problems(lambda: stored(alice, "../etc", is_file=True))
-    assert "service-account.json" in problems(lambda: stored(alice, "..", is_file=True))
+    for wrong in (".", "..", "..env", "..data"):
+        assert "not two dots first" in problems(lambda name=wrong: stored(alice, name, is_file=True))  # type: ignore[misc]
+    assert stored(alice, ".env", is_file=True).name == ".env"
     assert "Type the value" in problems(lambda: stored(alice, value=""))
     assert "16 KiB" in problems(lambda: stored(alice, value="é" * (MAXIMUM_BYTES // 2 + 1)))
     assert "Use text" in problems(lambda: stored(alice, value="a\0b"))
     for number in range(MOST_OF_A_HOLDER):
         stored(alice, f"N{number}", owner=None, project=project)
-    assert "which is the most" in problems(lambda: stored(alice, "ONE_MORE", owner=None, project=project))
+    assert "which is the limit" in problems(lambda: stored(alice, "ONE_MORE", owner=None, project=project))
     assert stored(alice, "N0", owner=None, project=project, value="still replaced").name == "N0"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "ZDOTDIR"),
+        *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "IPYTHONDIR", "JUPYTER_PATH", "MPLBACKEND"),
+        *("PERL5OPT", "PERL5LIB", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "R_PROFILE_USER"),
+        *("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
+    ],
+)
+def test_what_decides_which_code_runs_is_no_variable_of_a_project(alice: User, project: Project, name: str) -> None:
+    """A contributor's value would be obeyed by the next workspace of every member, with that member's HOME and own secrets."""
+    assert "so a project cannot set it for them" in problems(lambda: stored(alice, name, owner=None, project=project))
+    assert stored(alice, name).owner == alice, "one's own programs are one's own business"
+    assert stored(alice, name, project=project).project == project
+    assert stored(alice, name, owner=None, project=project, is_file=True).is_file, "nothing obeys a file of that name"
+
+
+@pytest.mark.parametrize("name", ["DB_PASSWORD", "GIT_TOKEN", "R_API_KEY", "AWS_SECRET_ACCESS_KEY", "HTTPS_PROXY"])
+def test_an_ordinary_name_is_a_variable_of_a_project(alice: User, project: Project, name: str) -> None:
+    assert stored(alice, name, owner=None, project=project).name == name
+
+
+@pytest.mark.parametrize("name", ["HOME", "POD_NAME", "JUPYTER_RUNTIME_DIR", "GRID_X"])
+def test_what_compute_grid_sets_is_taken_for_secrets_and_jobs_alike(alice: User, name: str) -> None:
+    assert "set by Compute Grid itself" in problems(lambda: stored(alice, name))
+    assert [problem.code for problem in wrong_variables({name: "x"})] == ["taken"]
 
 
 def test_a_pod_names_its_secrets_and_has_no_value_of_one(alice: User) -> None:

@@ -5,7 +5,7 @@ NetworkPolicies only ever add to each other, so denied addresses are cut out of 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -89,6 +89,35 @@ def read_egress(outward: Sequence[str], storage: Sequence[str], denied: Sequence
         read("GRID_EGRESS_EXCEPT", denied, _block),
     )
     return rules, mistakes
+
+
+def read_blocks(setting: str, texts: Sequence[str]) -> tuple[tuple[Block, ...], list[str]]:
+    """Return the blocks of addresses of a setting, and a sentence for each invalid entry."""
+    blocks, mistakes = [], []
+    for text in texts:
+        try:
+            blocks.append(_block(text.strip()))
+        except ValueError as error:
+            mistakes.append(f"{setting} names “{text.strip()}”, but {error}.")
+    return tuple(blocks), mistakes
+
+
+def may_be_called(address: str, allowed: Iterable[Block]) -> bool:
+    """Return True when our own processes may call an address that a person has named: it is public, or an admin allows it.
+
+    What hands out a machine's credentials is never called, and neither is a text that is no address.
+    """
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address):  # two ways to write an IPv4 address
+        found = found.ipv4_mapped or found.sixtofour or found
+    if any(found in block for block in METADATA):
+        return False
+    if any(found in block for block in allowed):
+        return True
+    return found.is_global and not found.is_multicast and not any(found in block for block in PRIVATE)
 
 
 def _block(text: str) -> Block:

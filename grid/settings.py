@@ -1,6 +1,6 @@
 """Settings, read from the environment; each has a default that is right for one machine.
 
-Sections: paths and readers, security, applications, database, cluster, workspaces, static files, logging.
+Sections: paths and readers, security, applications, database, cluster, workspaces, notifications, static files, logging.
 """
 
 from pathlib import Path
@@ -222,6 +222,19 @@ DEMAND_IS_SERVED = DEMAND_PORT > 0
 # what people can reach.
 METRICS_PORT = env.int("GRID_METRICS_PORT", default=0)
 METRICS_HOST = env.str("GRID_METRICS_HOST", default="127.0.0.1")
+
+# --- Notifications ---------------------------------------------------------------------------------------------------
+# The SMTP server that the controller sends e-mail through; without it, or without a sender's address, no e-mail is offered.
+EMAIL_HOST = env.str("GRID_EMAIL_HOST", default="")
+EMAIL_TLS = env.str("GRID_EMAIL_TLS", default="starttls")  # starttls, tls, or none
+EMAIL_USE_TLS, EMAIL_USE_SSL = EMAIL_TLS == "starttls", EMAIL_TLS == "tls"
+EMAIL_PORT = env.int("GRID_EMAIL_PORT", default={"starttls": 587, "tls": 465}.get(EMAIL_TLS, 25))
+EMAIL_HOST_USER = env.str("GRID_EMAIL_USER", default="")
+EMAIL_HOST_PASSWORD = env.str("GRID_EMAIL_PASSWORD", default="")
+EMAIL_TIMEOUT = 10  # seconds, of each step of a conversation
+DEFAULT_FROM_EMAIL = env.str("GRID_EMAIL_FROM", default="")
+# Blocks of private addresses that people's webhooks may lead to, see grid.egress; a machine's own credentials are never among them.
+WEBHOOK_PRIVATE = env.list("GRID_WEBHOOK_PRIVATE", default=[])
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

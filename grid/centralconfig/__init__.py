@@ -24,6 +24,7 @@ from grid.centralconfig.general import (
 )
 from grid.centralconfig.retention import (
     AUDIT_RETENTION,
+    DELIVERY_RETENTION,
     EXECUTION_RETENTION,
     GRANT_LONGEST_DAYS,
     GRANT_RETENTION,
@@ -52,6 +53,7 @@ __all__ = [
     "ACCESS_LOST_TIMEOUT",
     "AUDIT_RETENTION",
     "CLUSTER_SETTINGS",
+    "DELIVERY_RETENTION",
     "DEPLOYING_TIMEOUT",
     "EXECUTION_RETENTION",
     "FRAMEWORK_SETTINGS",

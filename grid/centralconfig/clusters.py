@@ -58,7 +58,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         minimum=0,
         maximum=1,
         unit="",
-        meaning="Whether clusters may grow and shrink by themselves. Off: what is launched from now on keeps its number of workers.",
+        meaning="Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers.",
         kind="switch",
     ),
     "maximum_workers": Setting(
@@ -168,14 +168,14 @@ def contradiction(values: Mapping[str, int]) -> Contradiction | None:
         if policy.minimum_target > policy.maximum_target:
             sentence = (
                 f"For {framework.label} clusters the lowest target would be {policy.minimum_target} percent and the highest "
-                f"{policy.maximum_target}, so none could be chosen. Change the other one as well."
+                f"{policy.maximum_target}, so none could be chosen. Change the other target as well."
             )
             return _contradiction(sentence, framework, "minimum_target", "maximum_target")
         for word, target in (("CPU", policy.target_cpu), ("memory", policy.target_memory)):
             if not policy.minimum_target <= target <= policy.maximum_target:
                 sentence = (
                     f"The target of {word} of {framework.label} clusters would be {target} percent, and people may choose "
-                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other one as well."
+                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other target as well."
                 )
                 return _contradiction(sentence, framework, "minimum_target", "maximum_target", f"target_{word.lower()}")
     return None

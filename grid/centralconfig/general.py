@@ -47,7 +47,7 @@ ACCESS_LOST_TIMEOUT = Setting(
     maximum=30 * _DAY,
     unit="seconds",
     meaning="How long somebody's executions in a project continue after they left it, became a viewer, or their account "
-    "was closed; 0 stops them at once. Meanwhile they cannot open them, and queued ones end at once.",
+    "was closed; 0 stops them at once. Until then they cannot open them; queued executions end at once.",
 )
 MAXIMUM_EXECUTIONS_PER_USER = Setting(
     key=f"{_QUOTA}.maximumExecutionsPerUser",
@@ -123,7 +123,7 @@ LOGIN_FAILURES_AT_ADDRESS = Setting(
     minimum=3,
     maximum=1000,
     unit="wrong passwords",
-    meaning="This many lock the name at that address; from other addresses the person can still log in.",
+    meaning="After this many, the name is locked at that address; from other addresses the person can still log in.",
 )
 LOGIN_FAILURES_OF_ADDRESS = Setting(
     key=f"{_LOGINS}.failuresOfAddress",
@@ -132,7 +132,7 @@ LOGIN_FAILURES_OF_ADDRESS = Setting(
     minimum=3,
     maximum=100_000,
     unit="wrong passwords",
-    meaning="This many, for any names, lock the address. People behind one gateway share its address.",
+    meaning="After this many, for any names, the address is locked. People behind one gateway share its address.",
 )
 LOGIN_FAILURES_OF_NAME = Setting(
     key=f"{_LOGINS}.failuresOfName",
@@ -141,7 +141,7 @@ LOGIN_FAILURES_OF_NAME = Setting(
     minimum=3,
     maximum=100_000,
     unit="wrong passwords",
-    meaning="This many from all addresses together lock the name, but not where the person has logged in within 90 days.",
+    meaning="After this many from all addresses together, the name is locked, except where the person has logged in within 90 days.",
 )
 LOGIN_COOL_OFF = Setting(
     key=f"{_LOGINS}.coolOffSeconds",

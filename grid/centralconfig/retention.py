@@ -49,6 +49,12 @@ LOG_RETENTION = _days(
 NOTIFICATION_RETENTION = _days(
     "notificationDays", "Notifications", 90, "How long people's notifications are kept, read or not."
 )
+DELIVERY_RETENTION = _days(
+    "deliveryDays",
+    "E-mails and webhook posts",
+    14,
+    "How long it is kept which notifications were sent by e-mail and webhook, or given up, and why.",
+)
 AUDIT_RETENTION = _days("auditDays", "Audit log", 730, "How long the records of who changed what are kept.")
 GRANT_RETENTION = Setting(
     key=f"{_RETENTION}.grantDays",
@@ -67,6 +73,7 @@ RETENTION_SETTINGS = (
     SAMPLE_RETENTION,
     LOG_RETENTION,
     NOTIFICATION_RETENTION,
+    DELIVERY_RETENTION,
     AUDIT_RETENTION,
     GRANT_RETENTION,
 )

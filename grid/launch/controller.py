@@ -25,7 +25,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger
+from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, telling
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
@@ -33,6 +33,7 @@ from grid.launch.context import Context, Database, LaunchTarget
 from grid.launch.downtime import Downtime, Outage
 from grid.launch.dryrun import DryRuns
 from grid.launch.expectation.outcomes import keep_predictions
+from grid.launch.firstround import FirstRound
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
@@ -91,6 +92,7 @@ class Controller:
         self._rng = rng or random.Random()
         self._queue = WorkQueue(lambda: Backoff(longest=30.0, rng=self._rng))
         self._known: dict[str, int] = {}
+        self._is_polled = False
         self._round: deque[str] = deque()  # executions still to be reconciled in this round
         self._owed = 0.0  # fraction of a reconcile that is due
         self._news: set[Change] = set()
@@ -107,6 +109,7 @@ class Controller:
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self._peaks: PeakKeeper | None = None
+        self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
         self.dry_runs = DryRuns(context, rng=self._rng)
         self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
@@ -144,7 +147,9 @@ class Controller:
                 tasks.create_task(self._predict_for_ever())
                 tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
-                tasks.create_task(JobScheduler(self._database, self._clock, self._troubles, self._rng).run())
+                scheduler = JobScheduler(self._database, self._clock, self._troubles, self._rng)
+                tasks.create_task(scheduler.run(after=self.first_round.run))
+                tasks.create_task(telling.run(self._context, self._troubles, self._rng))
                 tasks.create_task(self.policies.run())
                 if self._peaks is not None:
                     tasks.create_task(self._peaks.run())
@@ -161,6 +166,7 @@ class Controller:
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
         self._take_versions(versions)
+        self._is_polled = True
         for id in self._known.keys() - versions.keys():
             self._settled(id)
         await self._stop_departed()
@@ -266,6 +272,8 @@ class Controller:
             self._queue.retry(id)
         else:
             self._queue.succeeded(id)
+            if again != 0:
+                self.first_round.reconciled(id)
             if again == 0:
                 self._queue.add(id)
             elif again is not None:
@@ -278,6 +286,9 @@ class Controller:
     @property
     def idle(self) -> bool:
         return len(self._queue) == 0
+
+    def _knows_all(self) -> bool:
+        return self._is_polled and self.pods.freshness(self._monotonic()).synced
 
     def _notice_outage(self) -> None:
         over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())

@@ -7,15 +7,18 @@ controller is away or dies, and a person who is back in time loses nothing. `ope
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.launch.changes import record_change
+from grid.launch.notifications.outbox import tell_of_coming_stop
 from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
 from grid.models import Execution, Membership, State
 from grid.models.execution import ACTIVE_STATES
 from grid.wording import duration
 
+PROJECTS_PATH = "/projects/"  # who has left a project does not see the execution's page any more
 BY = "Compute Grid"  # recorded as the person who requested the stop
 LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
 _MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
@@ -40,12 +43,22 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
         limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
         is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
         if not is_due and execution.access_lost_at is None:
-            record_change(execution, {"access_lost_at": now}, **_lost(execution, limit), by="", now=now)
+            _record_loss(execution, limit, now)
         elif is_due and execution.attached_to_id is None and not _is_back(execution):
             reason = _reason(execution)
             request_stop(execution, by=BY, reason=reason, now=now)
             stopped.append(execution.pk)
     return stopped
+
+
+def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
+    """Write the loss, and tell the owner of the coming stop in the same transaction; once, as the execution's revision says."""
+    lost, reason = _lost(execution, limit), _reason(execution)
+    with transaction.atomic():
+        is_written = record_change(execution, {"access_lost_at": now}, **lost, by="", now=now)
+        if is_written and execution.attached_to_id is None:
+            path = PROJECTS_PATH if reason == LEFT_PROJECT else ""
+            tell_of_coming_stop(execution.pk, lost["message"], now=now, path=path)
 
 
 def _concerned(data_plane: str) -> Iterable[Execution]:

@@ -59,6 +59,7 @@ CHORES: Mapping[str, Chore] = {
     "lifecycle entries": retention.drop_lifecycle_entries,
     "audit entries": retention.drop_audit_entries,
     "notifications": retention.drop_notifications,
+    "deliveries": retention.drop_deliveries,
     "expected waits": outcomes.drop_predictions,
     "orphan intervals": retention.end_orphan_intervals,
     "executions": retention.drop_executions,

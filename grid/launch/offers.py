@@ -32,6 +32,14 @@ def environments_for(user: User, kind: str) -> QuerySet[Environment]:
     return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
 
 
+def kinds_for(user: User) -> set[str]:
+    """Return the kinds for which the user has an environment to launch, in one query."""
+    if not user.is_active:
+        return set()
+    offered = Environment.objects.filter(is_visible=True, is_archived=False).order_by()
+    return {kind for kind in offered.values_list("kind", flat=True).distinct() if kind in LAUNCHABLE_KINDS}
+
+
 def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTier]:
     """Return the tiers that the user may choose for `kind`; for clusters of the framework, or of any framework when it is ""."""
     if not user.is_active:

@@ -23,7 +23,7 @@ REASON_LONGEST = 200
 _MOVED: dict[Move, str] = {
     "front": "moved it to the front of the queue",
     "before": "moved it forward in the queue",
-    "back": "moved it behind all that wait now",
+    "back": "moved it to the back of the queue",
     "turn": "let it wait for its turn again",
 }
 

@@ -166,7 +166,7 @@ class Registration:
         if step is RegistrationStep.REGISTER:
             await self._register(found)
         elif step is RegistrationStep.REMOVE:
-            assert found is not None, "only what is there is taken away"
+            assert found is not None, "only what exists is removed"
             await self._remove(found, problem)
             if not silence:
                 self._rests_until = self._monotonic() + REST_SECONDS

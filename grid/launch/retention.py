@@ -15,6 +15,7 @@ from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 
 from grid.centralconfig import (
     AUDIT_RETENTION,
+    DELIVERY_RETENTION,
     EXECUTION_RETENTION,
     GRANT_RETENTION,
     LIFECYCLE_RETENTION,
@@ -28,6 +29,7 @@ from grid.launch import dailyusage, usage
 from grid.models import (
     AuditEntry,
     ClusterSample,
+    Delivery,
     Execution,
     ExecutionLog,
     JobRun,
@@ -71,6 +73,10 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 
 def drop_notifications(now: datetime, at_most: int) -> int:
     return _drop(NOTIFICATION_RETENTION, now, at_most)
+
+
+def drop_deliveries(now: datetime, at_most: int) -> int:
+    return _drop(DELIVERY_RETENTION, now, at_most)
 
 
 def drop_executions(now: datetime, at_most: int) -> int:
@@ -124,6 +130,8 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
         return AuditEntry.objects.filter(at__lt=limit)
     if setting == NOTIFICATION_RETENTION:
         return Notification.objects.filter(at__lt=limit)
+    if setting == DELIVERY_RETENTION:
+        return Delivery.objects.filter(next_try_at__isnull=True, at__lt=limit)
     rows: QuerySet[Any] = {
         LOG_RETENTION: ExecutionLog.objects.all(),
         SAMPLE_RETENTION: ClusterSample.objects.all(),

@@ -77,7 +77,7 @@ class Runs:
         return bool(self._context.pods.by("execution", row.id))
 
     def stopping(self, row: LedgerRecord) -> str:
-        return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; the program is given time to close its files."
+        return f"{row.stop_wanted_by} requested the stop{because(row.stop_reason)}; the program is given time to close its files."
 
     def stopped(self, row: LedgerRecord) -> str:
         return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from grid.models import StartUp
 
 MOST_READ = 2000
-FEWEST_NODE_STARTS = 5
+FEWEST_NODE_STARTS = FEWEST_STARTS = 5
 _STARTS_LOOKED_AT = 500  # few of which waited for a new node
 
 
@@ -60,6 +60,14 @@ def recent_starts(
     # Read by time and then filtered: an index for each group with the outcome as well would be as large as the table.
     newest = rows.order_by("-at").values_list(*StartTimes._fields, "ran")[:at_most]
     return [StartTimes(*values) for *values, ran in newest if ran]
+
+
+def usual_start(*, tier: str, environment: str) -> float | None:
+    """Return for how many seconds launches of the tier with the environment usually start on a node that is there, from the moment at
+    which they get their slots; None when too few did lately."""
+    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    totals = [one.total - (one.queued or 0.0) for one in starts if not one.node_started]
+    return median(totals) if len(totals) >= FEWEST_STARTS else None
 
 
 def usual_node_start(node_pool: str) -> float | None:

@@ -86,5 +86,5 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
 
 
 def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    message = f"{by} stopped its cluster before it started; this continues without one."
+    message = f"{by} stopped its cluster before it started; this continues without a cluster."
     return record_change(row, {}, reason="WithoutCluster", message=message, by=by, now=now)

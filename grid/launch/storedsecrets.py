@@ -150,4 +150,6 @@ def _problems(secret: StoredSecret, value: str) -> list[Problem]:
 def _too_many(held: int) -> list[Problem]:
     if held < MOST_OF_A_HOLDER:
         return []
-    return [Problem("", f"There are {held} secrets already, which is the most. Delete one that is not needed.", "full")]
+    return [
+        Problem("", f"There are {held} secrets already, which is the limit. Delete one that is not needed.", "full")
+    ]

@@ -98,7 +98,7 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
     assert fresh(workspace).state == "running"
     (line,) = notes(workspace, "WithoutCluster")
     assert line.message.startswith(
-        f"Its cluster has failed, and it continues without one. The cluster: {cluster.message}"
+        f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.message}"
     )
     request_stop(workspace, by="alice", now=world.now)
     await to_end(world, controller, workspace)
@@ -120,7 +120,7 @@ async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Sho
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
     (line,) = notes(workspace, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it continues without one."
+    assert line.message == "alice stopped its cluster; it continues without a cluster."
 
 
 @in_world
@@ -133,7 +133,7 @@ async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) 
     await to_end(world, controller, cluster)
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     (line,) = notes(workspace, "WithoutCluster")
-    assert (line.message, line.level) == ("alice stopped its cluster; it continues without one.", "Normal")
+    assert (line.message, line.level) == ("alice stopped its cluster; it continues without a cluster.", "Normal")
 
 
 async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
@@ -195,7 +195,7 @@ async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(sh
     assert (fresh(workspace).state, fresh(cluster).state) == ("running", "error")
     (line,) = notes(workspace, "WithoutCluster")
     assert line.message.startswith(
-        "Its cluster has failed, and it continues without one. The cluster: No node took the head"
+        "Its cluster has failed, and it continues without a cluster. The cluster: No node took the head"
     )
     assert (line.level, line.source) == ("Warning", "kubernetes")
 
@@ -208,7 +208,7 @@ async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_s
     await rounds(world, controller, 2)
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(job))
     (line,) = notes(job, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it continues without one."
+    assert line.message == "alice stopped its cluster; it continues without a cluster."
 
 
 @in_world

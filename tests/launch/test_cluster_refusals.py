@@ -160,12 +160,12 @@ def test_a_tier_that_fits_no_node_of_its_pool_is_refused_when_the_nodes_are_know
     assert told(request) == {}
     assert told(request, small_nodes) == {
         "worker_tier": (
-            "Worker asks for 2 cores where the largest node offers 1.5 in the pool default, after the overhead of every node. "
+            "Worker asks for 2 cores; the largest node of the pool default offers 1.5 cores after overhead. "
             "Choose another tier, or ask an admin to make this one smaller."
         )
     }
     assert [problem.path for problem in validate_cluster(request, pools=small_nodes)] == ["worker_tier"]
-    with pytest.raises(Rejected, match="where the largest node offers"):
+    with pytest.raises(Rejected, match="the largest node of the pool"):
         submit(request, now=NOW, pools=small_nodes)
 
 

@@ -217,7 +217,7 @@ async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_the
     await world.step(controller)
     assert (fresh(kept).state, fresh(lost).state) == ("running", "stopping")
     assert lost.reason == "account_closed"
-    assert lost.message.startswith("Compute Grid asked to stop it, because its owner's account was closed;")
+    assert lost.message.startswith("Compute Grid requested the stop, because its owner's account was closed;")
 
 
 @in_world

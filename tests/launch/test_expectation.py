@@ -115,7 +115,7 @@ def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: 
     assert found.expected == 500 + 20
     assert found.position == 1
     assert found.why == (
-        "What its owner runs usually ends after another 8 minutes; launches like this one usually start within 20 seconds."
+        "Its owner's executions usually end after another 8 minutes; launches like this one usually start within 20 seconds."
     )
 
 

@@ -107,7 +107,7 @@ def test_stopping_a_waiting_cluster_lets_its_workspace_go_on_without(shop: Shop)
     line = workspace.lifecycle.get(source="change")
     assert (line.reason, line.message) == (
         "WithoutCluster",
-        "alice stopped its cluster before it started; this continues without one.",
+        "alice stopped its cluster before it started; this continues without a cluster.",
     )
     assert admit_waiting(LOCAL, now=NOW) == [workspace.pk]
 

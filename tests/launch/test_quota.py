@@ -379,30 +379,22 @@ def test_a_cluster_too_large_for_a_lowered_limit_can_be_made_smaller() -> None:
     ]
 
 
-def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> None:
-    def cluster(id: str, user: int) -> QueuedUnit:
-        return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
-
-    snapshot = QuotaSnapshot(
-        waiting=(cluster("a", 1), cluster("b", 2)),
-        holding=(),
-        slots_per_user=25,
-        tier_maximum={"gpu": 1},
-        last_served={(1, "gpu"): NOW - timedelta(hours=1), (2, "small"): NOW},
-    )
-    assert admit(snapshot).admitted == ("b",)
+def cluster(id: str, user: int) -> QueuedUnit:
+    return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
 
 
-def test_whoever_was_served_last_on_any_full_tier_goes_behind_who_was_served_earlier_on_all() -> None:
-    def cluster(id: str, user: int) -> QueuedUnit:
-        return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
-
-    hours = {(1, "small"): 10, (1, "gpu"): 1, (2, "small"): 5, (2, "gpu"): 5}
-    snapshot = QuotaSnapshot(
-        waiting=(cluster("a", 1), cluster("b", 2)),
-        holding=(),
-        slots_per_user=25,
-        tier_maximum={"small": 1, "gpu": 1},
-        last_served={key: NOW - timedelta(hours=ago) for key, ago in hours.items()},
-    )
+@pytest.mark.parametrize(
+    ("full", "hours"),
+    [
+        ({"gpu": 1}, {(1, "gpu"): 1, (2, "small"): 0}),
+        ({"small": 1, "gpu": 1}, {(1, "small"): 10, (1, "gpu"): 1, (2, "small"): 5, (2, "gpu"): 5}),
+    ],
+    ids=["only full tiers count", "the latest of several counts"],
+)
+def test_who_was_served_last_on_any_full_tier_of_a_cluster_goes_behind(
+    full: dict[str, int], hours: dict[tuple[int, str], int]
+) -> None:
+    served = {key: NOW - timedelta(hours=ago) for key, ago in hours.items()}
+    units = (cluster("a", 1), cluster("b", 2))
+    snapshot = QuotaSnapshot(waiting=units, holding=(), slots_per_user=25, tier_maximum=full, last_served=served)
     assert admit(snapshot).admitted == ("b",)

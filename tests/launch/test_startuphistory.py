@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from grid.launch.startuphistory import FEWEST_NODE_STARTS, recent_starts, usual_node_start
+from grid.launch.startuphistory import FEWEST_NODE_STARTS, recent_starts, usual_node_start, usual_start
 from grid.models import StartUp
 from tests.launch.conftest import NOW, Shop
 
@@ -67,6 +67,17 @@ def test_a_new_node_usually_takes_what_starts_of_its_pool_waited_for_one(shop: S
     start(shop, "stopped", 0, node_wait=1.0, node_started=True, ran=False)
     assert usual_node_start("default") == 220
     assert usual_node_start("batch") is None
+
+
+def test_a_launch_usually_takes_what_those_that_found_a_node_took_without_the_queue(shop: Shop) -> None:
+    choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
+    for number in range(FEWEST_NODE_STARTS):
+        assert usual_start(**choice) is None
+        start(shop, f"e{number}", number, total=100.0 + 10 * number, queued=80.0)
+    start(shop, "new-node", 0, total=900.0, node_started=True)
+    start(shop, "stopped", 0, total=900.0, ran=False)
+    assert usual_start(**choice) == 40
+    assert usual_start(tier=shop.tier.pk, environment="another") is None
 
 
 @pytest.mark.parametrize(

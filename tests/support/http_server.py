@@ -1,5 +1,6 @@
 """A tiny HTTP server on loopback whose answers a test decides, for code whose other side is the network."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(answer: Answer, *, port: int = 0) -> AsyncIterator[Server]:
+async def serving(answer: Answer, *, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server(answer)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
@@ -33,8 +34,8 @@ async def serving(answer: Answer, *, port: int = 0) -> AsyncIterator[Server]:
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
         yield server
     finally:
         await runner.cleanup()

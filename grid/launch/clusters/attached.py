@@ -43,11 +43,11 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
         return None
     if cluster.state != State.ERROR:
-        message, level = f"{cluster.stop_wanted_by} stopped its cluster; it continues without one.", "Normal"
+        message, level = f"{cluster.stop_wanted_by} stopped its cluster; it continues without a cluster.", "Normal"
     elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
         again = "If you need a cluster, launch both again."
         message, level = (
-            f"Its cluster has failed, and it continues without one. The cluster: {cluster.message} {again}",
+            f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.message} {again}",
             "Warning",
         )
     else:

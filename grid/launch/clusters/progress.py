@@ -149,7 +149,7 @@ def _not_made(seen: ObservedCluster, name: str, what: str) -> str:
         known = explain_refusal(refused[-1].message)
         if known is not None:
             return f"{what.capitalize()} is refused. {known.sentence} {known.next_step}"
-        return f"The cluster refuses to make {what}: {refused[-1].message} Ask your admin."
+        return f"The cluster refuses to create {what}: {refused[-1].message} Ask your admin."
     return f"Kubernetes has not created the pod of {what} yet. Ask an operator whether its controllers work."
 
 

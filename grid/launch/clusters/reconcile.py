@@ -84,7 +84,7 @@ class Clusters:
     def stopping(self, row: LedgerRecord) -> str:
         if row.stop_wanted_by in attached.PARENTS:
             return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
-        return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; head and workers are ended."
+        return f"{row.stop_wanted_by} requested the stop{because(row.stop_reason)}; head and workers are ended."
 
     def stopped(self, row: LedgerRecord) -> str:
         how = "with" if row.stop_wanted_by in attached.PARENTS else "by"

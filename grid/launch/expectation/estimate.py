@@ -216,14 +216,14 @@ def _why(facts: WaitFacts, one: QueuedUnit, refused: quota.Deferred | None, left
     if refused is None:
         return f"It has a slot in a moment; {usual}."
     if refused.code == "over_user_slots":
-        what, rest = "What its owner runs", left.of(one.user)
+        what, rest = "Its owner's executions", left.of(one.user)
     else:
         tiers = frozenset(tier for tier in one.tiers if tier in facts.snapshot.tier_maximum)
-        what, rest = "What runs on its tier", left.of(tiers)
+        what, rest = "Executions on its tier", left.of(tiers)
     before = f"{plural(refused.position - 1, 'execution')} before it. " if refused.position > 1 else ""
     if rest is None:
         return f"{before}{usual[0].upper()}{usual[1:]}."
-    return f"{before}{what} usually ends after another {_words(rest)}; {usual}."
+    return f"{before}{what} usually end after another {_words(rest)}; {usual}."
 
 
 def _words(seconds: float) -> str:

@@ -1,9 +1,10 @@
-"""Which changes of an execution its owner is told of, and by which channels unless the owner chose others; pure."""
+"""Which changes of an execution, and which ends of runs, their owner is told of, and by which channels unless chosen otherwise; pure."""
 
 from dataclasses import dataclass
 
 from grid.models.execution import State
 from grid.models.notification import NotificationEvent
+from grid.wording import listed, plural
 
 _OF_STATE = {
     State.RUNNING: NotificationEvent.STARTED,
@@ -12,12 +13,19 @@ _OF_STATE = {
     State.ERROR: NotificationEvent.FAILED,
     State.STOPPED: NotificationEvent.STOPPED,
 }
+_OF_OUTCOME = {
+    "succeeded": NotificationEvent.SUCCEEDED,
+    "failed": NotificationEvent.FAILED,
+    "not_started": NotificationEvent.FAILED,
+    "stopped": NotificationEvent.STOPPED,
+}
 _STARTED_SENTENCE = "It is running."
 _SUCCEEDED_SENTENCE = "It has succeeded."
 _BY_DEFAULT = {
     NotificationEvent.FAILED: ("in_page", "email"),
     NotificationEvent.STOPPING_SOON: ("in_page", "email"),
     NotificationEvent.STOPPED: ("in_page",),
+    NotificationEvent.SCHEDULE_PAUSED: ("in_page", "email"),
 }
 
 
@@ -47,6 +55,35 @@ def event_of(state: str, *, actor: str, owner: str, is_attached: bool) -> Notifi
     if event is NotificationEvent.STOPPED and (is_attached or actor == owner):
         return None
     return event
+
+
+def event_of_outcome(outcome: str, *, actor: str, owner: str) -> NotificationEvent | None:
+    """Return what the owner may be told of when a run has ended; None when the owner has stopped it."""
+    event = _OF_OUTCOME[outcome]
+    return None if event is NotificationEvent.STOPPED and actor == owner else event
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCounts:
+    """How many runs of a sweep, of which all have ended, ended in which way."""
+
+    succeeded: int = 0
+    failed: int = 0
+    stopped: int = 0
+    not_started: int = 0
+
+    @property
+    def outcome(self) -> str:
+        """The outcome that its owner has to know of first."""
+        names = ("failed", "not_started", "stopped")
+        return next((name for name in names if getattr(self, name)), "succeeded")
+
+    @property
+    def sentence(self) -> str:
+        words = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "not_started": "did not start"}
+        counts = {words[name]: getattr(self, name) for name in words}
+        total = plural(sum(counts.values()), "run")
+        return f"The sweep has ended: of {total}, {listed(f'{count:,} {word}' for word, count in counts.items() if count)}."
 
 
 def sentence_of(event: NotificationEvent, message: str) -> str:

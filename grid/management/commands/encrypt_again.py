@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from grid.launch.notifications.channels import encrypt_targets_again
 from grid.launch.storedsecrets import encrypt_all_again
 from grid.wording import plural
 
@@ -12,7 +13,7 @@ class Command(BaseCommand):
     help = "Encrypt all stored secrets with the first of GRID_ENCRYPTION_KEYS."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done, unreadable = encrypt_all_again()
+        done, unreadable = (sum(counts) for counts in zip(encrypt_all_again(), encrypt_targets_again(), strict=True))
         self.stdout.write(f"{plural(done, 'secret')} encrypted with the first key.")
         if unreadable:
             raise CommandError(

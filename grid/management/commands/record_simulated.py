@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("It makes people and executions that there are not: only with GRID_DEMO=1.")
+            raise CommandError("It creates people and executions that do not exist: only with GRID_DEMO=1.")
         while True:
             try:
                 pods = asyncio.run(_pods(with_clusters=options["clusters"]))

@@ -1,0 +1,106 @@
+"""Tells owners of jobs whose timeout is about to end them. Kubernetes counts it from the pod's start, so the pods are looked at."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from grid.backoff import Backoff
+from grid.databasetrouble import TroubleLog
+from grid.kube.objects import Pod
+from grid.launch.caches import execution_of
+from grid.launch.context import Database
+from grid.launch.departures import LIVES
+from grid.launch.notifications.outbox import tell_of_coming_stop
+from grid.models import Execution, StopWarning
+from grid.wording import duration, exact_duration
+
+logger = logging.getLogger(__name__)
+
+WARNED_BEFORE = timedelta(minutes=10)
+LONG = timedelta(hours=1)  # whoever sets a shorter timeout does not go away meanwhile
+LOOK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a timeout ends an execution, and how long the timeout is."""
+
+    at: datetime
+    timeout: timedelta
+
+
+def coming_deadlines(pods: Iterable[Pod], now: datetime) -> Mapping[str, Deadline]:
+    """Return by execution which deadlines come soon (pure)."""
+    found = {}
+    for pod in pods:
+        limit, started = timedelta(seconds=pod.spec.active_deadline_seconds or 0), pod.status.start_time
+        if limit <= LONG or started is None or pod.metadata.deletion_timestamp is not None:
+            continue
+        if pod.status.phase in ("Pending", "Running") and now < started + limit <= now + WARNED_BEFORE:
+            found[execution_of(pod)] = Deadline(started + limit, limit)
+    return found
+
+
+def tell_deadlines(deadlines: Mapping[str, Deadline], *, now: datetime) -> None:
+    """Tell each owner once; of what is being stopped anyway nothing is told."""
+    told = StopWarning.objects.filter(execution__in=deadlines).values("execution")
+    living = Execution.objects.filter(LIVES, pk__in=deadlines).exclude(pk__in=told).order_by()
+    for id in living.values_list("pk", flat=True):
+        with transaction.atomic():
+            _, is_first = StopWarning.objects.get_or_create(execution_id=id, defaults={"at": now})
+            if is_first:
+                tell_of_coming_stop(id, _sentence(deadlines[id], now), now=now)
+
+
+def _sentence(deadline: Deadline, now: datetime) -> str:
+    timeout = exact_duration(int(deadline.timeout.total_seconds()))
+    return (
+        f"Its timeout of {timeout} ends it in {duration(deadline.at - now)}, at {deadline.at:%H:%M} UTC. "
+        "What it has written to the project's files stays. Give the job a longer timeout before its next run."
+    )
+
+
+class DeadlineWatch:
+    """Looks at the pods now and then; `run` until cancelled."""
+
+    def __init__(
+        self,
+        pods: Callable[[], Collection[Pod]],
+        database: Database,
+        clock: Callable[[], datetime],
+        troubles: TroubleLog,
+        rng: random.Random,
+    ) -> None:
+        self._pods = pods
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+        self._told: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        backoff = Backoff(rng=self._rng)
+        while True:
+            try:
+                await self.look()
+                backoff.reset()
+                pause = LOOK_SECONDS
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("coming ends of timeouts not told")
+                pause = max(LOOK_SECONDS, backoff.next())
+            await asyncio.sleep(pause)
+
+    async def look(self) -> None:
+        """Tell of the deadlines that have come near since the last look."""
+        now = self._clock()
+        coming = coming_deadlines(self._pods(), now)
+        news = {id: deadline for id, deadline in coming.items() if id not in self._told}
+        if news:
+            await self._database(tell_deadlines, news, now=now)
+        self._told = frozenset(coming)

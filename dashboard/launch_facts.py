@@ -23,7 +23,7 @@ from grid.launch import dryrun, snapshot
 from grid.launch.preview import Preview, place_in_queue, pod_plan
 from grid.launch.request import draft
 from grid.launch.spec import tier_spec
-from grid.launch.startuphistory import usual_node_start
+from grid.launch.startuphistory import usual_node_start, usual_start
 from grid.models import Execution, LaunchCheck, User
 from grid.runtime import Runtime
 from grid.slices import in_slices
@@ -47,15 +47,15 @@ async def pool_states(runtime: Runtime) -> dict[str, LaunchPool] | None:
         async for node in in_slices(runtime.nodes.by("pool", name), NODES_AT_ONCE):
             if SIMULATED not in node.metadata.labels:
                 tally.count(node)
-        found[name] = tally.state(name, groups.get(name))
+        found[name] = tally.state(name, groups.get(name), runtime.templates.get(name))
     return found
 
 
-def card_of(form: LaunchForm, held: Slots, known: ClusterKnown) -> FitCard | None:
+def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping[str, int]) -> FitCard | None:
     """Return the card for what a bound form asks; None while something of it is missing. Reads the database."""
     if not form.is_valid():
         return None
-    question = question_of(form, running_by_tier(), now=timezone.now())
+    question = question_of(form, running, now=timezone.now())
     if known.pools is None:
         return fit_card(question, known, held)
     starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
@@ -132,6 +132,7 @@ def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) 
         queue=queue,
         full=full,
         expected=launch_wait(expected_wait(unit, now)) if waits else (),
+        usual_start=usual_start(tier=request.tier.pk, environment=request.environment.pk),
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         choices=tuple(_choices(form, pods, running)),

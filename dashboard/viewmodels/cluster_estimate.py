@@ -2,7 +2,7 @@
 their pool; pure.
 
 Nodes are estimated as if they were empty but for the pods that run on every node: first fit, largest first, on the largest node that
-each pool has now. Free space on nodes in use makes the real number smaller.
+each pool has now, or as its nodes were when last seen. Free space on nodes in use makes the real number smaller.
 """
 
 from collections import Counter
@@ -99,7 +99,8 @@ def price_of(plan: ClusterPlan, workers: int) -> Decimal:
 
 
 def nodes_of(plan: ClusterPlan, workers: int, pools: Pools) -> dict[str, int | None]:
-    """Return the number of nodes by pool; None where it is unknown, because the pool has no node now or only too small ones."""
+    """Return the number of nodes by pool; None where it is unknown, because the pool has no node, and none is remembered, or only
+    too small ones."""
     wanted: dict[str, list[PodPlan]] = {}
     for machine, count in ((plan.worker, workers), (plan.head, 1), (plan.companion, 1)):
         if machine is not None:
@@ -122,7 +123,7 @@ def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
     kept = f"{plural(most, 'slot')} {'is' if most == 1 else 'are'} kept for it from the start"
     if most > slots.maximum - slots.used:
         free = max(0, slots.maximum - slots.used)
-        return Note("wait", f"{kept}, and {free:,} are free: it waits in the queue until something of yours ends.")
+        return Note("wait", f"{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.")
     reason = ", so that it can always grow" if plan.maximum > plan.minimum else ""
     return Note("ok", f"{kept}{reason}.")
 
@@ -157,15 +158,16 @@ def _node_notes(plan: ClusterPlan, pools: Pools) -> list[Note]:
 
 
 def _misfit(machine: Machine, word: str, pools: Pools) -> Note | None:
-    """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node."""
-    found = fit((machine.plan,), LaunchFacts(pools))
-    if found.severity != "problem" or not _pool(machine.plan.pool, pools).nodes:
+    """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node and
+    gets none, or nobody knows how large one would be."""
+    found, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
+    if found.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
         return None
     return Note("problem", f"{found.sentence} Choose another tier for the {word}.")
 
 
 def _packing(worker: PodPlan, pools: Pools) -> Note | None:
-    """Return how many workers one empty node takes, and what then stays unused; None when the pool has no node."""
+    """Return how many workers one empty node takes, and what then stays unused; None when the pool has no node, and none is remembered."""
     node = largest_for(worker, _pool(worker.pool, pools))
     if node is None:
         return None
@@ -193,6 +195,11 @@ def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
     most = max(now, state.maximum)
     if not now and not state.maximum:
         return Note("problem", f"{pool} has no node, and none may be started. Choose a tier of another pool.")
+    if not now and low is not None and low > most:
+        has = f"{pool} has no node now, and may have {most:,}"
+        return Note(
+            "problem", f"{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers."
+        )
     if not now:
         return Note("wait", f"{pool} has no node now; up to {most:,} are started as they are needed, in a few minutes.")
     has = f"{pool} has {plural(now, 'node')}, and up to {state.maximum - now:,} more may be started"

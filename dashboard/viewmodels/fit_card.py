@@ -28,8 +28,8 @@ class TierChoice:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full` and `expected` are those of
-    `LaunchFacts`, `needs` what the namespace would count of its pods, and `secrets` the names of those that it gets."""
+    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected` and `usual_start` are as
+    in `LaunchFacts`, `needs` what the namespace would count of its pods, and `secrets` the names of those that it gets."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -38,6 +38,7 @@ class FitQuestion:
     queue: QueuePlace | None = None
     full: str = ""
     expected: tuple[str, ...] = ()
+    usual_start: float | None = None
     needs: tuple[PodNeeds, ...] = ()
     secrets: tuple[str, ...] = ()
     choices: tuple[TierChoice, ...] = ()
@@ -75,7 +76,14 @@ class FitCard:
 def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard:
     """Return the card."""
     limits = known.limits or NamespaceLimits()
-    facts = LaunchFacts(known.pools, question.queue, question.full, refusal(question.needs, limits), question.expected)
+    facts = LaunchFacts(
+        known.pools,
+        question.queue,
+        question.full,
+        refusal(question.needs, limits),
+        question.expected,
+        question.usual_start,
+    )
     found = fit(question.pods, facts)
     a_day = f", {money(question.price * _HOURS_A_DAY)} a day" if question.price else ""
     return FitCard(

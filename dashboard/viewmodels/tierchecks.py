@@ -8,7 +8,7 @@ from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text
-from grid.diagnosis.tierdoctor import CPU, MEMORY, Packing, Suggestion, TierFit, is_gpu, number, words
+from grid.diagnosis.tierdoctor import CPU, MEMORY, Packing, Suggestion, TierFit, as_seen, is_gpu, number, words
 from grid.diagnosis.tieroverlap import Overlap
 from grid.quantity import format_bytes, format_cores
 from grid.wording import listed, plural
@@ -89,13 +89,12 @@ _FITS = {
 def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> TierCheck:
     """Return the finding in words; `maximum_nodes` is how far the autoscaler may grow the pool, 0 when it does not know the pool."""
     shapes = tuple(_shape(group) for group in _alike(_in_order(fit)))
-    usable = [one for one in fit.packings if one.takes and one.shape.nodes]
-    sentence, places = "", ""
+    sentence, places, fits = "", "", "fits, when last seen" if fit.seen else "fits"
     if fit.best is not None:
-        places, sentence = _places(usable), _sentence(usable, fit.request.pool, maximum_nodes)
+        places, sentence = _places(fit.usable), _sentence(fit, maximum_nodes)
     return TierCheck(
         severity=fit.problem.severity if fit.problem else "ok",
-        fits=_FITS.get(fit.problem.code, "does not fit") if fit.problem else "fits",
+        fits=_FITS.get(fit.problem.code, "does not fit") if fit.problem else fits,
         sentence=sentence,
         problem=fit.problem,
         places=places,
@@ -135,7 +134,7 @@ def _shape(group: Sequence[Packing]) -> PackedShape:
     first, nodes = group[0], sum(one.shape.nodes for one in group)
     away = sum(one.shape.away for one in group)
     return PackedShape(
-        nodes=plural(nodes or away, "node"),
+        nodes=plural(nodes or away, "node") if nodes or away else "a new node",
         size=_size(first.shape),
         places=_places_words(first),
         unused=_unused(first),
@@ -193,11 +192,15 @@ def _places(usable: Sequence[Packing]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _sentence(usable: Sequence[Packing], pool: str, maximum: int) -> str:
+def _sentence(fit: TierFit, maximum: int) -> str:
+    usable, pool = fit.usable, fit.request.pool
     nodes = sum(one.shape.nodes for one in usable)
     total = sum(one.shape.nodes * one.places for one in usable)
-    each = "on its only node" if nodes == 1 else f"on each of {nodes:,} nodes"
-    found = f"{_places(usable)} {'place' if _places(usable) == '1' else 'places'} {each} of the pool {pool}"
+    found = f"{_places(usable)} {'place' if _places(usable) == '1' else 'places'}"
+    if fit.seen:
+        found += f" on a new node of the pool {pool}{as_seen(fit.seen)}; it has none now."
+        return f"{found} The autoscaler may start {'one' if maximum == 1 else f'up to {maximum:,}'}."
+    found += f" {'on its only node' if nodes == 1 else f'on each of {nodes:,} nodes'} of the pool {pool}"
     found += f", {total:,} in all when they are empty." if nodes > 1 else " when it is empty."
     if maximum > nodes:
         found += f" The autoscaler may grow the pool to {plural(maximum, 'node')}."

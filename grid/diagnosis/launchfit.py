@@ -9,9 +9,9 @@ from typing import Literal
 
 from grid.diagnosis.diagnosis import Severity, Who
 from grid.diagnosis.places import taint_text, untolerated
+from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
-from grid.quantity import format_bytes, format_cores
 from grid.wording import listed, plural
 
 Resources = Mapping[str, int]  # by Kubernetes' names: cpu in thousandths of a core, everything else in whole units
@@ -84,13 +84,15 @@ class QueuePlace:
 @dataclass(frozen=True, slots=True)
 class LaunchFacts:
     """All facts of an answer. `pools` is None while the cluster is unknown, `full` says why the queue takes no more, `refusal` why the
-    namespace would refuse the pods, and `expected` are sentences about how long it would wait in the queue."""
+    namespace would refuse the pods, and `expected` are sentences about how long it would wait in the queue. `usual_start` is how many
+    seconds such launches take to start on a node that is there."""
 
     pools: Pools | None
     queue: QueuePlace | None = None
     full: str = ""
     refusal: NamespaceRefusal | None = None
     expected: tuple[str, ...] = ()
+    usual_start: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,9 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
         return _refused(facts.refusal)
     if queue is not None:
         return _queues(queue, answer, facts.expected)
+    if answer.code == "starts_now" and facts.usual_start is not None:
+        usual = f"Launches like this one usually take {about(facts.usual_start)} to start."
+        return replace(answer, then=(*answer.then, usual))
     return answer
 
 
@@ -363,30 +368,14 @@ def _too_large(pool: LaunchPool, plan: PodPlan) -> Fit:
     most = {name: max(alike.empty.get(name, 0) for alike in nodes) for name in plan.requests}
     short = [name for name in plan.requests if plan.requests[name] > most[name]]
     if short:
-        parts = [_shortage(name, plan.requests[name], most[name]) for name in short]
-        sentence = f"{plan.tier} asks for {listed(parts)} in the pool {pool.name}, after the overhead of every node{_as_seen(pool)}."
+        has, asked = compared({name: most[name] for name in short}, plan.requests)
+        sentence = (
+            f"{plan.tier} asks for {asked}; the largest node of the pool {pool.name} offers {has} after overhead{_as_seen(pool)}."
+        )
     else:
-        asked = listed(_amount(name, amount) for name, amount in plan.requests.items() if name != "pods")
-        sentence = f"{plan.tier} asks for {asked}, and no node of the pool {pool.name} offers them together{_as_seen(pool)}."
+        asked = listed(amount_words(name, amount) for name, amount in plan.requests.items() if name != PODS)
+        sentence = (
+            f"{plan.tier} asks for {asked}, and no node of the pool {pool.name} offers them together{_as_seen(pool)}."
+        )
     step = "Choose another tier, or ask an admin to make this one smaller."
     return Fit("never_fits", "problem", "Can never fit", sentence, step, "admin")
-
-
-def _shortage(name: str, asked: int, has: int) -> str:
-    wanted, offered = _amount(name, asked), _amount(name, has)
-    if wanted == offered:
-        return f"a little more than {offered}, which is all that the largest node offers"
-    return f"{wanted} where the largest node offers {offered.split(' ')[0] if name == 'cpu' else offered}"
-
-
-def _amount(name: str, amount: int) -> str:
-    match name:
-        case "cpu":
-            return f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
-        case "memory":
-            return f"{format_bytes(amount)} of memory"
-        case "ephemeral-storage":
-            return f"{format_bytes(amount)} of local disk"
-        case "pods":
-            return plural(amount, "pod")
-    return f"{amount:,} {name}"

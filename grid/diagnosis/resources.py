@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from grid.kube.objects import Pod
-from grid.quantity import millicores, whole
+from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.wording import listed, plural
 
 ResourceAmounts = Mapping[str, int]
 PODS = "pods"
+_NOTHING = {"cpu": "no core", "ephemeral-storage": "no disk", PODS: "no pod"}
 
 
 def resource_amounts(quantities: Mapping[str, str]) -> ResourceAmounts:
@@ -75,3 +77,27 @@ def resource_amount(name: str, text: str) -> int:
         return millicores(text) if name == "cpu" else whole(text)
     except ValueError:
         return 0
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """Return "2 cores", "32 GiB of memory", "1 GPU", "2 example.com/fpga"."""
+    if not amount:
+        return _NOTHING.get(resource) or ("no GPU" if resource.endswith("/gpu") else f"no {resource}")
+    if resource == "cpu":
+        return "1 core" if amount == 1000 else f"{format_cores(amount)} cores"
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{format_bytes(amount)} of {'memory' if resource == 'memory' else 'disk'}"
+    if resource.startswith("hugepages-"):
+        return f"{format_bytes(amount)} of {resource}"
+    if resource == PODS:
+        return plural(amount, "pod")
+    return plural(amount, "GPU") if resource.endswith("/gpu") else f"{amount:,} {resource}"
+
+
+def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:
+    """Return both sides in words; where rounding makes them equal, the need is "a little more"."""
+    pairs = [(amount_words(name, has[name]), amount_words(name, needs[name])) for name in has]
+    return (
+        listed(mine for mine, _ in pairs),
+        listed(f"a little more than {mine}" if mine == need else need for mine, need in pairs),
+    )

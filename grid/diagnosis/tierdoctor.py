@@ -12,6 +12,7 @@ from typing import Literal
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, Room
 from grid.diagnosis.places import taint_text, untolerated
+from grid.diagnosis.resources import amount_words
 from grid.kube.objects import Taint, Toleration
 from grid.quantity import format_bytes, format_cores
 from grid.wording import listed, plural
@@ -159,23 +160,13 @@ def is_gpu(name: str) -> bool:
 
 def words(room: Mapping[str, int], names: Iterable[str]) -> str:
     """Return the named amounts in words: "2 cores and 3.5 GiB of memory"; "" for none."""
-    parts = [_amount_words(name, room[name]) for name in names]
+    parts = [amount_words(name, room[name]) for name in names]
     return listed(parts) if parts else ""
 
 
 def number(name: str, amount: int) -> str:
     """Return the amount without the resource's name: "2", "3.5 GiB"."""
     return format_cores(amount) if name == CPU else format_bytes(amount) if name in _BYTES else f"{amount:,}"
-
-
-def _amount_words(name: str, amount: int) -> str:
-    if name == CPU:
-        return f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
-    if name in _BYTES:
-        return f"{format_bytes(amount)} of {_BYTES[name]}"
-    if name == "pods":
-        return plural(amount, "pod")
-    return plural(amount, "GPU") if is_gpu(name) else f"{amount:,} {name}"
 
 
 def _is_told(name: str, free: Mapping[str, int]) -> bool:
@@ -238,12 +229,14 @@ def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, 
         known = [one.shape.free for one in packings if _is_told(name, one.shape.free)]
         most = max((free.get(name, 0) for free in known), default=asked)
         if asked > most:
-            wants, has = _amount_words(name, asked), number(name, most)
+            wants, has = amount_words(name, asked), number(name, most)
             wants = f"a little more than {wants}" if number(name, asked) == has else wants
             short.append(f"it asks for {wants}, but the largest node has {has}{beside}")
     together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
     reason = "; ".join(short) or f"none has {together} together"
-    sentence = f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}{ending}."
+    sentence = (
+        f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}{ending}."
+    )
     step = (
         "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
     )

@@ -39,6 +39,7 @@ from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint
 from grid.runtime.poolsamples import PoolSampler
+from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.volumelists import VolumeLists
 from grid.watch.events import EventStore
@@ -122,6 +123,10 @@ class Runtime:
     def usage(self) -> UsageStore:
         return self._local.usage
 
+    @property
+    def templates(self) -> PoolTemplates:
+        return self._local.templates
+
     async def limits(self) -> NamespaceLimits | None:
         """Return the quotas and limit ranges of the executions' namespace; None when they cannot be read."""
         return await self._local.limits.get()
@@ -204,6 +209,7 @@ async def start_runtime() -> Runtime:
     lives = lives_of(runtime, usage_source_of)
     local = runtime.data_planes[LOCAL]
     lives["pool samples"] = PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).run
+    lives["pool templates"] = local.templates.run
     lives["knowledge"] = partial(knowledge.follow, runtime.monotonic)
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:

@@ -17,6 +17,7 @@ from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
 from grid.runtime.controllerlease import ControllerLease
 from grid.runtime.namespacelimits import NamespaceLimitsReader
+from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.volumelists import VolumeLists
 from grid.watch.events import EventStore
@@ -46,6 +47,7 @@ class DataPlaneCaches:
     usage: UsageStore
     controller: ControllerLease
     limits: NamespaceLimitsReader
+    templates: PoolTemplates
 
     def freshness(self, now: float) -> dict[str, Freshness]:
         """Return the freshness of each watch cache, by its name."""
@@ -111,6 +113,7 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         usage=UsageStore(),
         controller=controller,
         limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
+        templates=PoolTemplates(hub, monotonic=monotonic),
     )
 
 

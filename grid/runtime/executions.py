@@ -21,7 +21,7 @@ from grid import database
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.models import Execution, Membership
 from grid.models.execution import ExecutionQuerySet, object_name_of
-from grid.runtime.notified import notified
+from grid.runtime.written import publish_written
 from grid.slices import in_slices
 from grid.watch.hub import NAME, Hub
 
@@ -183,10 +183,8 @@ class ActiveExecutions:
         self._awake.set()
 
     def _take_news(self, news: Collection[Change]) -> None:
-        for change in news:
-            if change.person or change == EVERYTHING:
-                self._hub.publish(notified(change.person))
-        others = [change for change in news if not change.person]
+        publish_written(self._hub, news)
+        others = [change for change in news if not change.is_for_pages]
         if not others:
             return
         self._news.update(others)

@@ -3,6 +3,8 @@
 The web processes write them, because they follow the nodes, the pods and the usage anyway; the controller knows none of these. Each
 comes at a random second of the minute, and the first writes for all: the others find the minute taken. So no process has to be there, a
 minute is lacking only when none is, and two that come at once are kept apart by the database. Nothing else depends on the samples.
+
+Who takes them also remembers what the nodes of each pool look like (`grid.runtime.pooltemplates`), since all nodes are looked at.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -19,12 +22,15 @@ from django.db.models import Count, Min
 
 from grid.database import background
 from grid.databasetrouble import TroubleLog
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node, is_ready
+from grid.labels import SIMULATED
 from grid.metrics.usage import Usage
 from grid.models import Execution, PoolSample, State
 from grid.models.pool import ALL_POOLS
 from grid.runtime.caches import DataPlaneCaches
+from grid.runtime.pooltemplates import remember
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +174,10 @@ class PoolSampler:
             return
         try:
             if not await self._run(is_taken, minute):
-                await self._run(store, minute, await self._tallies())
+                now = datetime.fromtimestamp(self._clock(), UTC)
+                tallies, templates = await self._look(now)
+                await self._run(store, minute, tallies)
+                await self._run(remember, templates, now)
             self._troubles.tell_if_over()
         except Exception as error:
             if not self._troubles.are_why(error):
@@ -179,19 +188,29 @@ class PoolSampler:
         both = (self._caches.nodes.freshness(now), self._caches.pods.freshness(now))
         return all(one.synced and one.behind_seconds <= MOST_BEHIND_SECONDS for one in both)
 
-    async def _tallies(self) -> Mapping[str, PoolTally]:
-        """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for."""
+    async def _look(self, now: datetime) -> tuple[Mapping[str, PoolTally], Mapping[str, NodeTemplate]]:
+        """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for; and what the
+        next node of each pool with nodes will look like."""
         caches = self._caches
-        # An autoscaler may name a group as no label can name a pool, for example by an address.
-        groups = (name for name in caches.groups.by_name() if len(name) <= MOST_NAME)
-        tallies = {name: PoolTally() for name in groups}
+        tallies = {name: PoolTally() for name in caches.groups.by_name() if _may_be_a_pool(name)}
+        looks: dict[str, TemplateTally] = {}
         for place, name in enumerate(list(caches.nodes.keys())):
             if place and place % NODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             node = caches.nodes.get(name)
-            if node is not None:
-                tally = tallies.setdefault(node.metadata.labels.get(settings.NODE_POOL_LABEL, ""), PoolTally())
-                tally.count(node, caches.room.amounts(name), caches.usage.node(name))
+            if node is None:
+                continue
+            pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
+            tallies.setdefault(pool, PoolTally()).count(node, caches.room.amounts(name), caches.usage.node(name))
+            if pool and _may_be_a_pool(pool) and SIMULATED not in node.metadata.labels:
+                looks.setdefault(pool, TemplateTally()).count(node, caches.room.own(name))
         for pool, count in caches.pods.counts("awaited_pool").items():
             tallies.setdefault(pool, PoolTally()).pods_waiting = count
-        return tallies
+        found = {pool: look.template(now) for pool, look in looks.items()}
+        return tallies, {pool: template for pool, template in found.items() if template is not None}
+
+
+def _may_be_a_pool(name: str) -> bool:
+    """Return whether a label could have this value. An autoscaler may name a group as no label can name a pool, for example by an address,
+    and PostgreSQL stores no text with a zero byte."""
+    return len(name) <= MOST_NAME and name.isprintable()

@@ -1,5 +1,7 @@
 """Reads the shapes of the pools' nodes from the watch caches, in small steps: a cluster may have thousands of nodes."""
 
+from dataclasses import replace
+
 from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
 from grid.runtime.caches import DataPlaneCaches
 from grid.slices import in_slices
@@ -9,7 +11,8 @@ NODES_AT_ONCE = 200  # some 2 ms of the loop
 
 
 async def pool_shapes(caches: DataPlaneCaches, *, only: str | None = None) -> dict[str, PoolShapes]:
-    """Return every pool that has nodes now or may get some, by name; with `only`, the nodes of that pool alone are counted."""
+    """Return every pool that has nodes now or may get some, by name; with `only`, the nodes of that pool alone are counted, and
+    of the others nothing is known but their maximum."""
     groups = node_groups(caches.config_maps.values())
     tallies = {name: ShapeTally() for name in groups}
     for pool in list(caches.nodes.values_of("pool")):
@@ -18,7 +21,10 @@ async def pool_shapes(caches: DataPlaneCaches, *, only: str | None = None) -> di
             continue
         async for node in in_slices(caches.nodes.by("pool", pool), NODES_AT_ONCE):
             tally.count(node, caches.room.own(node.metadata.name))
-    return {
-        name: PoolShapes(name, tallies[name].shapes(), groups[name].maximum if name in groups else 0)
-        for name in sorted(tallies)
-    }
+    found = {}
+    for name in sorted(tallies):
+        maximum, template = groups[name].maximum if name in groups else 0, caches.templates.get(name)
+        found[name] = PoolShapes(name, tallies[name].shapes(), maximum)
+        if template is not None:
+            found[name] = replace(found[name], remembered=template.shape, seen=template.seen)
+    return found

@@ -123,7 +123,7 @@ def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:
 def test_a_worker_that_fits_no_node_is_a_problem_and_its_nodes_are_not_known() -> None:
     shown = told(machine("9"))
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
-    never = "9 and 4Gi asks for 9 cores where the largest node offers 8 in the pool default, after the overhead of every node."
+    never = "9 and 4Gi asks for 9 cores; the largest node of the pool default offers 8 cores after overhead."
     assert f"problem: {never} Choose another tier for the worker." in sentences(shown)
 
 
@@ -178,6 +178,21 @@ def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
     worker = machine(pool="default-gpu", gpus=1)
     known = pools() | {"default-gpu": LaunchPool("default-gpu", (), 2)}
     assert amounts_of(told(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
+
+
+def test_a_pool_at_zero_is_estimated_by_its_nodes_as_last_seen() -> None:
+    at_zero = LaunchPool("default", (), 3, remembered=AlikeNodes(NODE, NODE), seen="24 November 2026")
+    known = {"default": at_zero}
+    shown = told(machine("7", "28Gi"), maximum=2, known=known)
+    assert amounts_of(shown)["Nodes"] == ("1", "2")
+    assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 1 worker" in sentences(shown)
+    assert "wait: The pool default has no node now; up to 3 are started" in sentences(shown)
+    many = sentences(told(machine("7", "28Gi"), minimum=4, known=known))
+    assert "problem: The pool default has no node now, and may have 3: not even the minimum of workers" in many
+    large = sentences(told(machine("64"), known=known))
+    assert "as its nodes were when last seen on 24 November 2026. Choose another tier for the worker." in large
+    none = sentences(told(machine("64"), known={"default": replace(at_zero, maximum=0)}))
+    assert ("last seen" in none, none.count("no node")) == (False, 1)
 
 
 def test_nothing_is_said_of_nodes_while_the_cluster_is_not_known() -> None:

@@ -56,12 +56,13 @@ def quota(pods: str, used: str) -> NamespaceLimits:
 
 
 FULL = LaunchPool("default", (room(1),), 1)
+AT_ZERO = LaunchPool("default", (), 3, start_seconds=220, remembered=room(8), seen="24 November 2026")
 QUEUE = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop something.")
-EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "What you run usually ends after another 24 minutes.", 4)
+EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
 NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
 SMALL = TierChoice("tier", "small", "Small", (plan(1, "Small"),), 0)
 SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
-    "starts-now": ({}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
+    "starts-now": ({"usual_start": 43.0}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
     "needs-node": ({}, ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)})),
     "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED)}, ClusterKnown({"default": FULL})),
     "queues-unknown": ({"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED)}, ClusterKnown({"default": FULL})),
@@ -69,6 +70,12 @@ SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
     "never-fits": (
         {"pods": (plan(64, "Huge"),), "choices": (SMALL,)},
         ClusterKnown({"default": LaunchPool("default", (room(4),))}),
+    ),
+    "first-node": ({"choices": (SMALL,)}, ClusterKnown({"default": AT_ZERO})),
+    "unknown-node": ({"choices": (SMALL,)}, ClusterKnown({"default": LaunchPool("default", (), 3)})),
+    "never-fits-as-seen": (
+        {"pods": (plan(64, "Huge"),), "choices": (SMALL,)},
+        ClusterKnown({"default": AT_ZERO}),
     ),
     "no-nodes": ({}, ClusterKnown({})),
     "refused": (
@@ -100,7 +107,17 @@ def test_each_verdict_looks_as_stored(situation: str) -> None:
 def test_another_tier_is_advised_only_where_it_would_start_sooner() -> None:
     assert 'value="tier:small"' in rendered("waits-for-room")
     assert "Choose Small" in rendered("never-fits")
-    for situation in ("starts-now", "needs-node", "queues", "queues-unknown", "refused", "not-known"):
+    assert "Choose Small" in rendered("never-fits-as-seen")
+    for situation in (
+        "starts-now",
+        "needs-node",
+        "first-node",
+        "unknown-node",
+        "queues",
+        "queues-unknown",
+        "refused",
+        "not-known",
+    ):
         assert 'name="choose"' not in rendered(situation)
 
 
@@ -155,7 +172,7 @@ def test_the_verdict_follows_the_cluster(
     HardwareTier.objects.filter(pk="medium").update(cores="64")
     never = asked(people, tier="medium")
     assert "Can never fit" in never
-    assert "asks for 64 cores where the largest node offers 4" in never
+    assert "asks for 64 cores; the largest node of the pool default offers 4" in never
     assert 'name="choose" value="tier:small"' in never
     assert "$0.05 an hour, $1.20 a day" in asked(people)
 
@@ -340,7 +357,7 @@ def test_the_objects_are_shown_without_secret_values(
 def test_the_objects_of_an_unfinished_form_are_not_known(people: People, offered: Project, runtime: Runtime) -> None:
     status, shown = sent(people.owner, FORM | {"tier": ""}, "/launch/objects/")
     assert status == 422
-    assert "Something is missing in the form" in shown
+    assert "The form is not complete" in shown
 
 
 @pytest.mark.django_db

@@ -37,6 +37,12 @@ def checked(
     return tier_check(examine(request, PoolShapes("default", shapes, maximum)), rival, maximum_nodes=maximum)
 
 
+def as_seen(cores: int, gibibytes: int, seen: NodeShape, *, maximum: int = 3) -> TierCheck:
+    request = TierRequest("default", {"cpu": cores * 1000, "memory": gibibytes * GIB, "pods": 1})
+    pool = PoolShapes("default", (), maximum, seen, "24 November 2026")
+    return tier_check(examine(request, pool), None, maximum_nodes=maximum)
+
+
 RIVAL = Overlap("beaten", ComparedTier("large", "Large", {}, Decimal("0.40"), ""))
 CHECKS = {
     "packs-better": checked(8, 30, shape(16, 64, 3), maximum=5),
@@ -46,6 +52,8 @@ CHECKS = {
     "too-large": checked(64, 16, shape(8, 33, 2)),
     "away": checked(4, 16, shape(8, 33, 0, away=2)),
     "pool-empty": checked(4, 16, maximum=3),
+    "when-last-seen": as_seen(4, 16, shape(8, 33, 0)),
+    "too-large-when-last-seen": as_seen(64, 16, shape(8, 33, 0)),
 }
 
 
@@ -60,6 +68,10 @@ def lines_of(name: str) -> list[str]:
 
 def test_how_a_check_looks() -> None:
     assert_golden("tier-check-several-shapes", page_of("several-shapes"))
+
+
+def test_how_a_check_of_a_pool_at_zero_looks() -> None:
+    assert_golden("tier-check-when-last-seen", page_of("when-last-seen"))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +91,7 @@ def test_how_a_check_looks() -> None:
         ]),
         ("tainted", "problem", [
             '<span class="sub">1 place without the taint, <span class="muted">3.5 cores and 16 GiB of memory unused</span></span>',
-            '<span class="sub status status-problem">Not tolerated: nvidia.com/gpu=present:NoSchedule</span>',
+            '<span class="status status-problem sub">Not tolerated: nvidia.com/gpu=present:NoSchedule</span>',
         ]),
         ("too-large", "problem", [
             '<span class="sub">no place</span>',
@@ -140,6 +152,21 @@ def test_what_is_said_of_a_tier_that_finds_no_place(name: str, sentence: str, st
     problem = CHECKS[name].problem
     assert problem is not None
     assert (problem.sentence, problem.next_step) == (sentence, step)
+
+
+def test_a_pool_at_zero_is_told_by_its_nodes_as_last_seen() -> None:
+    found = CHECKS["when-last-seen"]
+    assert (found.severity, found.fits, found.places, found.problem) == ("ok", "fits, when last seen", "1", None)
+    assert found.sentence == (
+        "1 place on a new node of the pool default, as its nodes were when last seen on 24 November 2026; it has none now. "
+        "The autoscaler may start up to 3."
+    )
+    assert [(one.nodes, one.places, one.away) for one in found.shapes] == [("a new node", "1 place", "")]
+    assert as_seen(4, 16, shape(8, 33, 0), maximum=1).sentence.endswith("The autoscaler may start one.")
+    large = CHECKS["too-large-when-last-seen"]
+    assert (large.severity, large.fits) == ("problem", "too large for its nodes")
+    assert large.problem is not None
+    assert large.problem.sentence.endswith("as its nodes were when last seen on 24 November 2026.")
 
 
 def test_a_tier_on_nodes_with_gpus_that_it_does_not_ask_for_is_told_of_them() -> None:

@@ -37,8 +37,8 @@ def plan(cores: float = 1, memory: float = 4, *, pool: str = "default", count: i
     return PodPlan(tier, pool, size(cores, memory), count=count)
 
 
-def pool(*nodes: AlikeNodes, maximum: int = 0, **more: float) -> LaunchFacts:
-    return LaunchFacts({"default": LaunchPool("default", nodes, maximum, **more)})
+def pool(*nodes: AlikeNodes, maximum: int = 0, start_seconds: float | None = None) -> LaunchFacts:
+    return LaunchFacts({"default": LaunchPool("default", nodes, maximum, start_seconds)})
 
 
 def node(free: float, empty: float = 7.92, count: int = 1) -> AlikeNodes:
@@ -88,7 +88,7 @@ def test_what_no_node_could_take_even_empty_never_fits_and_says_after_what() -> 
     answer = fit([plan(64, tier="Huge")], pool(node(7.92), maximum=9))
     assert (answer.code, answer.headline, answer.who) == ("never_fits", "Can never fit", "admin")
     assert answer.sentence == (
-        "Huge asks for 64 cores where the largest node offers 7.92 in the pool default, after the overhead of every node."
+        "Huge asks for 64 cores; the largest node of the pool default offers 7.92 cores after overhead."
     )
     barely = fit([PodPlan("Whole", "default", {"cpu": 7921})], pool(node(7.92)))
     assert "a little more than 7.92 cores" in barely.sentence
@@ -278,7 +278,7 @@ def test_what_the_nodes_as_last_seen_could_not_take_never_fits_and_says_when_tha
     large = fit([plan(64, tier="Huge")], LaunchFacts({"default": at_zero()}))
     assert (large.code, large.headline) == ("never_fits", "Can never fit")
     assert large.sentence == (
-        "Huge asks for 64 cores where the largest node offers 7.92 in the pool default, after the overhead of every node, "
+        "Huge asks for 64 cores; the largest node of the pool default offers 7.92 cores after overhead, "
         f"as its nodes were when last seen on {SEEN}."
     )
     kept = fit([plan()], LaunchFacts({"default": at_zero(taints=(TAINT,))}))

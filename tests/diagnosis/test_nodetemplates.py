@@ -28,8 +28,12 @@ def known(*nodes: dict[str, Any], **more: Any) -> NodeTemplate:
 
 
 def test_the_most_frequent_shape_of_those_that_take_pods_stands_for_new_nodes() -> None:
-    large = {"cpu": "64"}
-    away = [{**large, "ready": False}, {**large, "unschedulable": True}, {**large, "taints": [CORDON]}]
+    large: dict[str, Any] = {"cpu": "64"}
+    away: list[dict[str, Any]] = [
+        {**large, "ready": False},
+        {**large, "unschedulable": True},
+        {**large, "taints": [CORDON]},
+    ]
     assert known(large, {"cpu": "8"}, {"cpu": "8"}, *away).shape.allocatable["cpu"] == 8000
     assert template(*away) is None
     assert template() is None

@@ -274,7 +274,9 @@ def test_what_the_nodes_as_last_seen_do_not_take_is_said_with_the_day() -> None:
     large = examine(asks(8000), at_zero(EIGHT)).problem
     assert large is not None
     assert large.code == "too_large"
-    assert large.sentence.endswith("7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026.")
+    assert large.sentence.endswith(
+        "7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026."
+    )
     kept = examine(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]})).problem
     assert kept is not None
     assert kept.code == "tainted"

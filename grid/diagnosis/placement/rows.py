@@ -1,21 +1,19 @@
 """Puts the nodes of a pod's placement into a few rows: how many, some names, what keeps it off, and for how long."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from heapq import nsmallest
 
 from grid.diagnosis.diagnosis import EvidenceRow, Lasting
 from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle, Placement
 from grid.diagnosis.requests import holds_a_node
-from grid.diagnosis.resources import PODS, ResourceAmounts, requested_amounts, resource_amounts
+from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
-from grid.quantity import format_bytes, format_cores
-from grid.wording import listed, plural
+from grid.wording import listed
 
 _NAMED = 3
 _ROWS = 8
 _HOLDERS = 2
-_NOTHING = {"cpu": "no core", "ephemeral-storage": "no disk", PODS: "no pod"}
 
 
 def count(group: Iterable[NodeSituation]) -> int:
@@ -26,30 +24,6 @@ def count(group: Iterable[NodeSituation]) -> int:
 def names(group: Iterable[NodeSituation], most: int = _NAMED) -> tuple[str, ...]:
     """Return the names of the first nodes."""
     return tuple(nsmallest(most, [node.metadata.name for one in group for node in one.nodes]))
-
-
-def amount_words(resource: str, amount: int) -> str:
-    """Return "2 cores", "32 GiB of memory", "1 GPU", "2 example.com/fpga"."""
-    if not amount:
-        return _NOTHING.get(resource) or ("no GPU" if resource.endswith("/gpu") else f"no {resource}")
-    if resource == "cpu":
-        return "1 core" if amount == 1000 else f"{format_cores(amount)} cores"
-    if resource in ("memory", "ephemeral-storage"):
-        return f"{format_bytes(amount)} of {'memory' if resource == 'memory' else 'disk'}"
-    if resource.startswith("hugepages-"):
-        return f"{format_bytes(amount)} of {resource}"
-    if resource == PODS:
-        return plural(amount, "pod")
-    return plural(amount, "GPU") if resource.endswith("/gpu") else f"{amount:,} {resource}"
-
-
-def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:
-    """Return both sides in words; where rounding makes them equal, the need is "a little more"."""
-    pairs = [(amount_words(name, has[name]), amount_words(name, needs[name])) for name in has]
-    return (
-        listed(mine for mine, _ in pairs),
-        listed(f"a little more than {mine}" if mine == need else need for mine, need in pairs),
-    )
 
 
 def table(placement: Placement, situations: Iterable[NodeSituation]) -> tuple[EvidenceRow, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement
-from grid.diagnosis.placement.rows import compared, count, most, names
-from grid.diagnosis.resources import PODS
+from grid.diagnosis.placement.rows import count, most, names
+from grid.diagnosis.resources import PODS, compared
 from grid.diagnosis.selectors import in_words
 from grid.wording import listed, plural
 

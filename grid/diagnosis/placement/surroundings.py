@@ -22,8 +22,9 @@ class Surroundings:
     `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod that has rules about others; `pods_on` returns
     those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
     groups by name, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
-    the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes` by name, None when they are not known. `holder` says who
-    and what a pod is, "" when the reader may not know. `kinds` are of the same nodes, given by who explains several pods.
+    the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes`
+    by name, None when they are not known. `holder` says who and what a pod is, "" when the reader may not know. `kinds` are of the same
+    nodes, given by who explains several pods.
     """
 
     nodes: Sequence[Node]

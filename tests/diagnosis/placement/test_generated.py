@@ -65,7 +65,11 @@ class World:
         known. A node of the pool that would take it while empty shows that a new one may."""
         if self.template is None:
             return None
-        of_pool = [why for one, why in zip(self.nodes, self.reasons(), strict=True) if one["metadata"]["labels"][NODE_POOL] == self.pool]
+        of_pool = [
+            why
+            for one, why in zip(self.nodes, self.reasons(), strict=True)
+            if one["metadata"]["labels"][NODE_POOL] == self.pool
+        ]
         if any(why <= {"unready", "cordon", "full", "port", "apart"} for why in of_pool):
             return set()
         agents = [

@@ -239,9 +239,7 @@ def test_a_volume_of_another_zone_makes_a_new_node_unknown_and_not_too_small(cpu
     assert explain(FOREIGN, group=(0, 5), spec={"volumes": volumes}, **more).sentence == sentence
 
 
-@pytest.mark.parametrize(
-    ("labels", "is_possible"), [({}, True), ({"disk": "ssd"}, True), ({"disk": "hdd"}, False)]
-)
+@pytest.mark.parametrize(("labels", "is_possible"), [({}, True), ({"disk": "ssd"}, True), ({"disk": "hdd"}, False)])
 def test_a_label_that_is_not_told_may_be_there_and_another_value_is_not(
     labels: dict[str, str], is_possible: bool
 ) -> None:
@@ -254,8 +252,8 @@ def test_a_taint_keeps_a_pod_off_new_nodes_without_making_them_small() -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     found = explain([], group=(0, 5), templates=a_template(taints=[taint]))
     assert (found.severity, found.sentence) == ("problem", f"{NO_NODE}.")
-    tolerating = explain([], group=(0, 5), templates=a_template(taints=[taint]), spec={"tolerations": [{"key": "gpu", "operator": "Exists"}]})  # fmt: skip
-    assert tolerating.sentence == MAY_START
+    tolerated = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    assert explain([], group=(0, 5), templates=a_template(taints=[taint]), spec=tolerated).sentence == MAY_START
 
 
 def test_a_present_node_that_would_take_it_shows_that_a_new_one_may() -> None:

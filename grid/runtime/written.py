@@ -1,0 +1,38 @@
+"""The hub's topics of what the change feed reports and no cache keeps: pages that show it read it again.
+
+A topic without an id stands for everybody's: the feed cannot say whose changed.
+"""
+
+from collections.abc import Iterable
+
+from grid.changefeed import EVERYTHING, Change
+from grid.runtime.notified import notified
+from grid.watch.hub import Hub, Topic
+
+
+def jobs_of(person: str = "") -> Topic:
+    """Return the topic of a person's jobs: made, renamed, run or deleted."""
+    return ("jobs", "person", person)
+
+
+def runs_of_job(job: str = "") -> Topic:
+    """Return the topic of a job's runs and schedules."""
+    return ("jobs", "job", job)
+
+
+def roles_in(project: str = "") -> Topic:
+    """Return the topic of who is in a project."""
+    return ("roles", "project", project)
+
+
+def publish_written(hub: Hub, changes: Iterable[Change]) -> None:
+    for change in changes:
+        is_all = change == EVERYTHING
+        if change.person or is_all:
+            hub.publish(notified(change.person))
+        if change.jobs_of or is_all:
+            hub.publish(jobs_of(change.jobs_of))
+        if change.job or is_all:
+            hub.publish(runs_of_job(change.job))
+        if change.project or is_all:
+            hub.publish(roles_in(change.project))

@@ -1,0 +1,233 @@
+"""What pools' nodes looked like is written by the sampler, read by each web process, and used where a pool has no node."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import OperationalError
+
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.kube.objects import Node
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.labels import NODE_POOL, SIMULATED
+from grid.models import PoolSample, PoolTemplate
+from grid.models.dataplane import LOCAL
+from grid.runtime import pooltemplates
+from grid.runtime.poolsamples import PoolSampler
+from grid.runtime.poolshapes import pool_shapes
+from grid.runtime.pooltemplates import KEPT, PERIOD_SECONDS, TOPIC, PoolTemplates, read, remember
+from grid.watch.hub import Hub
+from tests.launch.test_at_once import at_once
+from tests.runtime.test_poolsamples import MINUTE, STATUS
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.cluster import FakeCluster
+from tests.support.database import database_on_file
+from tests.support.runtime import fill, runtime_of
+from tests.support.virtual import cancelled, virtual_time
+
+DAEMON = {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
+
+
+def a_template(cpu: str = "8", at: datetime = MOMENT) -> NodeTemplate:
+    tally = TemplateTally()
+    tally.count(decode(builders.node("n", pool="gpu", cpu=cpu), Node), {"cpu": 500})
+    found = tally.template(at)
+    assert found is not None
+    return found
+
+
+def sample(cluster: FakeCluster, minute: int = MINUTE) -> None:
+    runtime = runtime_of(cluster)
+    sampler = PoolSampler(runtime.data_planes[LOCAL], clock=lambda: minute * 60.0 + 12, monotonic=runtime.monotonic)
+    async_to_sync(sampler.once)()
+
+
+def reader() -> PoolTemplates:
+    return PoolTemplates(Hub(), monotonic=lambda: 0.0)
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(NODES, builders.node("n1", cpu="8"))
+    cluster.put(NODES, builders.node("n2", cpu="8", ready=False))
+    cluster.put(NODES, builders.node("g1", pool="gpu", cpu="64", unschedulable=True))
+    cluster.put(NODES, builders.node("s1", pool="simulated", labels={SIMULATED: "true"}))
+    cluster.put(NODES, builders.node("platform", pool=""))
+    cluster.put(PODS, builders.pod("agent", node="n1", phase="Running", requests={"cpu": "500m"}, owner=DAEMON))
+    cluster.put(PODS, builders.pod("works", node="n1", phase="Running", requests={"cpu": "2"}))
+    return cluster
+
+
+@pytest.mark.django_db
+def test_the_sampler_remembers_each_pool_whose_nodes_take_pods(cluster: FakeCluster) -> None:
+    sample(cluster)
+    (row,) = PoolTemplate.objects.all()
+    assert (row.pool, row.node["allocatable"]["cpu"], row.own) == ("default", "8000m", {"cpu": 500, "pods": 1})
+    assert row.node["labels"][NODE_POOL] == "default"
+    assert row.seen_at == datetime.fromtimestamp(MINUTE * 60 + 12, UTC)
+
+
+@pytest.mark.django_db
+def test_a_pool_that_was_scaled_to_zero_stays_remembered(cluster: FakeCluster) -> None:
+    sample(cluster)
+    before = read()
+    cluster.remove(NODES, "n1")
+    cluster.remove(NODES, "n2")
+    sample(cluster, MINUTE + 1000)
+    assert read() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("cpu", "later", "is_written"), [("8", 59, False), ("8", 60, True), ("16", 1, True)])
+def test_a_row_is_written_when_it_differs_or_is_an_hour_old(cpu: str, later: int, is_written: bool) -> None:
+    remember({"gpu": a_template()}, MOMENT)
+    at = MOMENT + timedelta(minutes=later)
+    remember({"gpu": a_template(cpu, at)}, at)
+    row = PoolTemplate.objects.get()
+    assert row.seen_at == (at if is_written else MOMENT)
+    assert row.node["allocatable"]["cpu"] == f"{cpu}000m"
+
+
+@pytest.mark.django_db
+def test_what_was_not_seen_for_a_year_is_forgotten() -> None:
+    remember({"gone": a_template(), "gpu": a_template()}, MOMENT)
+    later = MOMENT + KEPT
+    remember({"gpu": a_template("8", later)}, later)
+    assert [pool for pool, *_ in read()] == ["gone", "gpu"]
+    remember({}, later + timedelta(seconds=1))
+    assert [pool for pool, *_ in read()] == ["gpu"]
+
+
+@pytest.mark.django_db
+def test_of_two_processes_that_write_at_once_the_later_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has read before the other writes."""
+    monkeypatch.setattr(pooltemplates, "read", list)
+    remember({"gpu": a_template("8"), "big": a_template("64")}, MOMENT)
+    remember({"gpu": a_template("16"), "new": a_template("4")}, MOMENT)
+    found = {row.pool: row.node["allocatable"]["cpu"] for row in PoolTemplate.objects.all()}
+    assert found == {"big": "64000m", "gpu": "16000m", "new": "4000m"}
+
+
+def test_processes_at_once_leave_one_row_of_each_pool(transactional_db: None, tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(20)]
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        for first, second in (("8", "16"), ("32", "64")):
+            work = [
+                partial(remember, {name: a_template(cpu) for name in order}, MOMENT)
+                for cpu, order in ((first, names), (second, names[::-1]))
+            ]
+            assert at_once(*work) == []
+            assert sorted(pool for pool, *_ in read()) == sorted(names)
+            assert {node["allocatable"]["cpu"] for _, node, _, _ in read()} <= {f"{first}000m", f"{second}000m"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "name", ["https://content.example.org/zones/a/instanceGroups/" + "x" * 60, "a\\0b", "a\\ud800"]
+)
+def test_a_hostile_group_of_the_autoscaler_costs_neither_the_sample_nor_the_memory(
+    cluster: FakeCluster, name: str
+) -> None:
+    data = {"status": STATUS.replace("default-gpu", f'"{name}"')}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    sample(cluster)
+    assert [pool for pool, *_ in read()] == ["default"]
+    assert set(PoolSample.objects.values_list("pool", flat=True)) == {"*", "", "default", "gpu", "simulated"}
+
+
+@pytest.mark.django_db
+def test_each_process_reads_what_another_has_written_and_counts_changes(cluster: FakeCluster) -> None:
+    mine = reader()
+    async_to_sync(mine.once)()
+    assert (mine.version, mine.get("default")) == (0, None)
+    sample(cluster)
+    async_to_sync(mine.once)()
+    async_to_sync(mine.once)()
+    found = mine.get("default")
+    assert found is not None
+    assert (mine.version, found.shape.free["cpu"]) == (1, 7500)
+    assert (mine.nodes, mine.own) == ({"default": found.node}, {"default": {"cpu": 500, "pods": 1}})
+    PoolTemplate.objects.all().delete()
+    async_to_sync(mine.once)()
+    assert (mine.version, mine.get("default"), mine.nodes) == (2, None, {})
+
+
+@pytest.mark.django_db
+def test_a_row_that_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    remember({"gpu": a_template(), "other": a_template()}, MOMENT)
+    PoolTemplate.objects.filter(pool="other").update(node={"labels": 7})
+    mine = reader()
+    with caplog.at_level(logging.WARNING):
+        async_to_sync(mine.once)()
+    assert (list(mine.nodes), "pool='other'" in caplog.text) == (["gpu"], True)
+
+
+@virtual_time
+async def test_it_reads_at_start_and_once_a_minute_and_a_failure_forgets_nothing() -> None:
+    came: list[float] = []
+    loop = asyncio.get_running_loop()
+    hub = Hub()
+
+    async def answer(work: Callable[..., object], *args: object) -> object:
+        came.append(loop.time())
+        if len(came) == 2:
+            raise OperationalError("the database is away")
+        node = {"labels": {}, "taints": [], "allocatable": {"cpu": "8"}}
+        return [("gpu", node, {}, MOMENT)]
+
+    mine = PoolTemplates(hub, monotonic=loop.time)
+    with hub.subscribe([TOPIC]) as heard:
+        task = asyncio.create_task(mine.run(run=answer))
+        await asyncio.sleep(PERIOD_SECONDS * 3.5)
+        await cancelled(task)
+        assert heard.taken() == {TOPIC}
+    assert came == [0.0, 60.0, 120.0, 180.0]
+    assert (mine.version, list(mine.nodes)) == (1, ["gpu"])
+
+
+async def test_the_shapes_of_a_pool_at_zero_are_those_that_are_remembered() -> None:
+    cluster = FakeCluster()
+    cluster.put(NODES, builders.node("n1", cpu="8"))
+    data = {"status": STATUS}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    caches = runtime_of(cluster).data_planes[LOCAL]
+    seen = a_template("64")
+    caches.templates.take({"default": seen, "default-gpu": seen, "gone": seen})
+    found = await pool_shapes(caches)
+    assert list(found) == ["default", "default-gpu"]
+    assert (found["default-gpu"].next, found["default-gpu"].seen) == (seen.shape, seen.seen)
+    assert found["default"].next is None, "its nodes of now decide"
+
+
+def test_a_waiting_pod_is_explained_by_what_is_remembered_and_again_when_that_changes() -> None:
+    cluster = FakeCluster()
+    data = {"status": STATUS}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    said = [builders.condition("PodScheduled", "False", "Unschedulable", "0/0 nodes are available.")]
+    spec = {"nodeSelector": {NODE_POOL: "default-gpu"}}
+    cluster.put(PODS, builders.pod("waits", spec=spec, requests={"cpu": "7800m"}, conditions=said))
+    runtime = runtime_of(cluster)
+    fill(runtime, cluster)
+    (pod,) = runtime.pods.values()
+
+    def sentence() -> str:
+        return runtime.explainer.explain(pod, names_others=False, now=MOMENT + timedelta(minutes=5)).sentence
+
+    assert TOPIC in runtime.explainer.topics(pod)
+    unknown = sentence()
+    assert "the autoscaler may start one" in unknown
+    gpu = a_template("8")
+    labels = {**gpu.node.metadata.labels, NODE_POOL: "default-gpu"}
+    gpu = replace(gpu, node=decode(builders.node("new", pool="default-gpu", cpu="8", labels=labels), Node))
+    runtime.templates.take({"default-gpu": gpu})
+    assert "a new one would be too small" in sentence(), "7.5 of its 8 cores are left beside its own pods"
+    runtime.templates.take({"default-gpu": replace(gpu, own={})})
+    assert sentence() == unknown

@@ -7,11 +7,13 @@ from django.db.models import Q
 from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
 from grid.wording import plural
 
+_NOUNS = {HardwareTier: "hardware tier", Environment: "environment"}
+
 
 def archiving_means(instance: HardwareTier | Environment | Project | KnowledgeEntry) -> list[str]:
     """Return sentences: what goes on, who has to choose another, what is kept."""
     if isinstance(instance, KnowledgeEntry):
-        return ["What it explained stays with those executions."]
+        return ["Executions that it explained keep the explanation."]
     return [*_running(instance), *_resumable(instance), *_own(instance)]
 
 
@@ -25,7 +27,8 @@ def _running(instance: HardwareTier | Environment | Project) -> Iterator[str]:
         yield "No active execution uses it."
         return
     executions, users = plural(len(people), "execution"), plural(len(set(people)), "person", "people")
-    yield f"{executions} of {users} {'uses' if len(people) == 1 else 'use'} it now and continue, queued ones included."
+    use = "uses it and continues" if len(people) == 1 else "use it and continue"
+    yield f"{executions} of {users} {use}, also in the queue."
 
 
 def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
@@ -34,9 +37,9 @@ def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
         return
     workspaces = f"{plural(count, 'workspace')} {'was' if count == 1 else 'were'} launched with it"
     if isinstance(instance, Project):
-        yield f"{plural(count, 'workspace')} of it cannot be resumed until it is restored."
+        yield f"{plural(count, 'workspace')} of the project cannot be resumed until it is restored."
     else:
-        yield f"{workspaces}: resuming one then needs another choice."
+        yield f"{workspaces}: resuming needs another {_NOUNS[type(instance)]}."
 
 
 def _own(instance: HardwareTier | Environment | Project) -> Iterator[str]:
@@ -44,7 +47,7 @@ def _own(instance: HardwareTier | Environment | Project) -> Iterator[str]:
         yield "It is the default tier: launch forms will preselect the first tier of the list instead."
     if isinstance(instance, Project):
         members = Membership.objects.filter(project=instance).count()
-        yield f"Its {plural(members, 'member')} can no longer launch in it. Its files and its history are kept."
+        yield f"Its {plural(members, 'member')} can no longer launch in it. Its files and history are kept."
 
 
 def _refers(instance: HardwareTier | Environment | Project) -> Q:

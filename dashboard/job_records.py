@@ -7,15 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import CharField, Count, Q, QuerySet, Sum
-from django.db.models.functions import Cast
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from dashboard.schedule_records import next_runs
 from dashboard.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
 from dashboard.viewmodels.prices import Spending, money
 from grid.errors import Rejected
 from grid.launch.jobsettings import RunRecord, read_record, settings_of
-from grid.models import Execution, Job, JobRun, Membership, UsageInterval
+from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageInterval
 
 JOBS_PER_PAGE = 24
 RUNS_PER_PAGE = 50
@@ -73,13 +72,20 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
     rows = JobRun.objects.filter(job=job_id).order_by("-number")
     if before:
         rows = rows.filter(number__lt=before)
-    rows = rows.filter(sweep=sweep) if sweep else rows.filter(Q(sweep="") | Q(sweep=Cast("number", CharField())))
+    rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & _has_earlier_of_sweep())
     found = list(rows[: RUNS_PER_PAGE + 1])
     shown = found[:RUNS_PER_PAGE]
     sweeps = {} if sweep else _sweeps(job_id, [run.sweep for run in shown if run.sweep])
     runs = _lines((run for run in shown if run.sweep not in sweeps), now)
     lines = [sweeps[run.sweep] if run.sweep in sweeps else runs[run.pk] for run in shown]
     return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0)
+
+
+def _has_earlier_of_sweep() -> Exists:
+    """Return the condition of a run that does not stand for its sweep: the first that is left of it does."""
+    return Exists(
+        JobRun.objects.filter(job=OuterRef("job"), sweep=OuterRef("sweep"), number__lt=OuterRef("number")).order_by()
+    )
 
 
 def read_run(job_id: str, number: int, now: datetime) -> RunLine | None:
@@ -153,19 +159,31 @@ def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False)
     for run_id, *values in rows.values_list(*columns):
         attempts[run_id].append(AttemptLine(*values))
     costs = _costs(found, now)
+    settings = RunSettings.objects.in_bulk({run.settings_id for run in found.values()})
+    records = {pk: _read_record(one) for pk, one in settings.items()}
     return {
         pk: _line(
-            run, attempts[pk] if all_attempts else attempts[pk][-1:], costs.get(pk, ""), now, with_after=all_attempts
+            run,
+            records[run.settings_id],
+            attempts[pk] if all_attempts else attempts[pk][-1:],
+            costs.get(pk, ""),
+            now,
+            with_after=all_attempts,
         )
         for pk, run in found.items()
     }
 
 
-def _line(run: JobRun, attempts: Sequence[AttemptLine], cost: str, now: datetime, *, with_after: bool) -> RunLine:
+def _read_record(settings: RunSettings) -> RunRecord:
     try:
-        record = read_record(run.settings)
+        return read_record(settings.record)
     except Rejected:
-        record = _UNREADABLE
+        return _UNREADABLE
+
+
+def _line(
+    run: JobRun, record: RunRecord, attempts: Sequence[AttemptLine], cost: str, now: datetime, *, with_after: bool
+) -> RunLine:
     return RunLine(
         number=run.number,
         sweep=run.sweep,

@@ -1,16 +1,17 @@
 """Reads and writes people's notifications and what they chose. Each function is about one person's own; nobody gets somebody else's."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from dashboard.viewmodels.notifications import ChannelBox, ChoiceRow, NotificationRecord
+from grid.launch.notifications.channels import outward_channels
 from grid.launch.notifications.events import ChosenChannels, default_channels
-from grid.models import Notification, NotificationChoice, NotificationEvent
+from grid.models import Notification, NotificationChoice, NotificationEvent, User
 
-CHANNELS = {"in_page": "In the dashboard"}
+_CHANNELS = {"in_page": "In the dashboard", "email": "E-mail", "webhook": "Webhook"}
 
 
 def unread_count(user_id: int) -> int:
@@ -34,8 +35,14 @@ def mark_read(user_id: int, ids: Collection[int] | None = None) -> int:
     return unread.update(read_at=timezone.now())
 
 
-def choice_rows(user_id: int) -> list[ChoiceRow]:
-    """Return the boxes of all events, checked as the person chose."""
+def channels_for(user: User) -> Mapping[str, str]:
+    """Return the titles of the channels that a person can choose."""
+    offered = {"in_page", *outward_channels(user)}
+    return {name: title for name, title in _CHANNELS.items() if name in offered}
+
+
+def choice_rows(user_id: int, offered: Mapping[str, str]) -> list[ChoiceRow]:
+    """Return the boxes of all events in the offered channels, checked as the person chose."""
     rows = NotificationChoice.objects.filter(user=user_id).values_list("event", "in_page", "email", "webhook")
     chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
     found = []
@@ -43,17 +50,17 @@ def choice_rows(user_id: int) -> list[ChoiceRow]:
         channels = chosen.get(event) or default_channels(event)
         boxes = [
             ChannelBox(f"{event}-{name}", f"{title}, when {event.label}", getattr(channels, name))
-            for name, title in CHANNELS.items()
+            for name, title in offered.items()
         ]
         found.append(ChoiceRow(f"{event.label[0].upper()}{event.label[1:]}", boxes))
     return found
 
 
 @transaction.atomic
-def save_choices(user_id: int, checked: Collection[str]) -> None:
+def save_choices(user_id: int, checked: Collection[str], offered: Collection[str]) -> None:
     """Store the boxes that are checked, by the names of their fields; what a page without a channel's column cannot say stays."""
     for event in NotificationEvent:
-        said = {name: f"{event}-{name}" in checked for name in CHANNELS}
+        said = {name: f"{event}-{name}" in checked for name in offered}
         rest = {name: getattr(default_channels(event), name) for name in ("in_page", "email", "webhook")}
         NotificationChoice.objects.update_or_create(
             user_id=user_id, event=event, defaults=said, create_defaults=rest | said

@@ -16,6 +16,9 @@ from django.urls import reverse
 
 from dashboard.access import PERMISSIONS, Permission, Viewer, may_administer, may_observe, may_see_execution
 from dashboard.history import latest_ended
+from dashboard.pages.execution import person
+from dashboard.templatetags.frame import demonstrated
+from dashboard.viewmodels.execution import OPENED_KINDS
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.palette import (
     PaletteGroup,
@@ -32,13 +35,14 @@ from grid.centralconfig import REGISTRY
 from grid.centralconfig.setting import Setting
 from grid.kube.objects import Node
 from grid.launch.request import LAUNCHABLE_KINDS
-from grid.models import Environment, Execution, HardwareTier, Job, Project, SavedView, Workspace
-from grid.runtime import Runtime, has_sandbox
+from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
+from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
 
 _Row = TypeVar("_Row", bound=Model)
 _Catalogued = TypeVar("_Catalogued", HardwareTier, Environment)
 
+_OPEN, _LOG, _STOP = _VERBS = ("Open", "Log of", "Stop")
 LENGTH = 100  # of a text
 _READ = 200  # rows of a table before they are ranked
 # Each page's URL name, title, other words for it, and required permission.
@@ -62,14 +66,13 @@ _PAGES = (
     ("usage", "Your usage", "cost hours", None),
     ("usage-of-everybody", "Everybody’s usage", "cost gpu hours", Permission.OBSERVE),
     ("help", "Help", "glossary guides shortcuts", None),
-    ("account", "Your account", "sessions", None),
+    ("notifications", "Notifications", "messages unread bell", None),
+    ("account", "Your account", "profile email sessions", None),
     ("secrets", "Your secrets", "variables keys passwords tokens", None),
     ("password", "Change your password", "", None),
 )
-_DEMONSTRATION = (
-    ("demonstration", "Demonstration", "simulated failures", Permission.ADMINISTER),
-    ("components", "Components", "design", Permission.ADMINISTER),
-)
+# Other words for the pages of the demonstration, which `frame.demonstrated` names.
+_DEMONSTRATION_WORDS = {"demonstration": "simulated failures", "components": "design"}
 _THEMES = {"dark": "dark", "light": "light", "auto": "the system’s"}
 _ADDED = {"tier-new": "Add a tier", "environment-new": "Add an environment", "project-new": "Add a project"}
 
@@ -99,7 +102,13 @@ def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
     if not text:
         found = in_order([active, *places])
         return PaletteResults(text, hint(_kinds(viewer)), found)
-    groups = [*places, active, *_stored(viewer, query), _nodes(query, caches.nodes)]
+    groups = [
+        *places,
+        active,
+        _execution_actions(viewer, query, caches.executions),
+        *_stored(viewer, query),
+        _nodes(query, caches.nodes),
+    ]
     if may_administer(viewer):
         groups.append(_settings(query))
     found = in_order([*groups, _ended(viewer, query)])
@@ -117,7 +126,8 @@ def _kinds(viewer: Viewer) -> list[str]:
 
 def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
     granted = PERMISSIONS[viewer.role]
-    pages = (*_PAGES, *_DEMONSTRATION) if settings.DEMO and has_sandbox() else _PAGES
+    shown = ((name, title, _DEMONSTRATION_WORDS[name], needed) for name, title, needed in demonstrated())
+    pages = (*_PAGES, *shown)
     return query.group(
         "Pages",
         (page for page in pages if page[3] is None or page[3] in granted),
@@ -158,6 +168,42 @@ def _active(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -
     )
 
 
+def _execution_actions(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -> PaletteGroup:
+    """Return what the user may do with active executions, when a typed word begins one of the verbs."""
+    verbs = {verb for verb in _VERBS if any(len(word) > 1 and verb.lower().startswith(word) for word in query.words)}
+    found = ((verb, row) for row in rows if verbs and row.ended_at is None for verb in _allowed(viewer, row) & verbs)
+    return query.group(
+        "Actions on executions",
+        found,
+        lambda pair: f"{pair[0]} {pair[1].title} {pair[1].object_name}",
+        lambda pair: _action_on(*pair),
+        order=lambda pair: (-pair[1].requested_at.timestamp(), pair[0]),
+    )
+
+
+def _allowed(viewer: Viewer, row: ExecutionRow) -> set[str]:
+    """Return the verbs of what the user may do with an active execution now."""
+    if not may_see_execution(viewer, row):
+        return set()
+    who = person(viewer, row)
+    allowed = {
+        _OPEN: who.may_open and row.kind in OPENED_KINDS and row.state == State.RUNNING,
+        _LOG: who.may_read,
+        _STOP: who.may_stop and row.state not in (State.STOPPING, State.FINISHING),
+    }
+    return {verb for verb, may in allowed.items() if may}
+
+
+def _action_on(verb: str, row: ExecutionRow) -> PaletteItem:
+    title = f"{verb} {row.title or row.object_name}"
+    note = f"{state_word(row.state)} · {row.owner_username}"
+    if verb == _OPEN:
+        return PaletteItem(title, note, opens=reverse("execution-open", args=[row.id]))
+    if verb == _STOP:
+        return PaletteItem(title, note, reverse("execution-stop", args=[row.id]), asks=True)
+    return PaletteItem(title, note, f"{reverse('execution', args=[row.id])}?tab=log")
+
+
 def _ended(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
     def shown(row: Execution) -> PaletteItem:
         note = f"{state_word(row.state)} {row.ended_at:%Y-%m-%d %H:%M} UTC · {row.owner.get_username()}"
@@ -191,12 +237,15 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
         lambda row: PaletteItem(row.name, VIEWED_TABLES[row.table].title, reverse("view-open", args=[row.pk])),
     )
     is_admin = may_administer(viewer)
+    owned = set(
+        Membership.objects.filter(user=viewer.id, role=Membership.Role.OWNER).values_list("project_id", flat=True)
+    )
     projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)
     yield query.group(
         "Projects",
         _with_words(projects, query, "name", "pk"),
         lambda row: f"{row.name} {row.pk}",
-        lambda row: _edited(row, "project") if is_admin else _executions_of(row),
+        lambda row: _edited(row, "project") if is_admin or row.pk in owned else _executions_of(row),
     )
     if is_admin:
         yield _catalogue("Tiers", HardwareTier.objects.all(), "tier", query)
@@ -217,7 +266,7 @@ def _edited(row: Project | HardwareTier | Environment, route: str) -> PaletteIte
 
 
 def _executions_of(project: Project) -> PaletteItem:
-    """A project's page is for admins; everybody else gets its executions."""
+    """Its owner and admins manage a project on its page; everybody else gets its executions."""
     return PaletteItem(project.name, "Executions", f"{reverse('executions')}?{urlencode({'project': project.pk})}")
 
 

@@ -120,6 +120,23 @@ def end_sessions(id: int, key: str, *, actor: User) -> int:
     return count
 
 
+@transaction.atomic
+def set_profile(user: User, *, name: str, email: str) -> bool:
+    """Store what the user changed of the own profile; return False when that is nothing. The display name is the first name."""
+    stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    before = {"name": stored.get_full_name(), "email": stored.email}
+    changes = {
+        key: [before[key], value] for key, value in {"name": name, "email": email}.items() if before[key] != value
+    }
+    if changes:
+        if "name" in changes:
+            stored.first_name, stored.last_name = name, ""
+        stored.email = email
+        stored.save(update_fields=["first_name", "last_name", "email"])
+        record(user, stored, changes)
+    return bool(changes)
+
+
 def set_password(user: User, token: str) -> bool:
     """Store the account's new password, already hashed, and end all its sessions. Return False when the link was used meanwhile."""
     with transaction.atomic():

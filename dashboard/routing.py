@@ -9,8 +9,11 @@ from dashboard.pages.execution import EXECUTION
 from dashboard.pages.executions import EXECUTIONS
 from dashboard.pages.home import HOME
 from dashboard.pages.infrastructure import INFRASTRUCTURE
+from dashboard.pages.job import JOB
+from dashboard.pages.jobs import JOBS_LIST
 from dashboard.pages.live import LiveConsumer, LivePage
 from dashboard.pages.node import NODE
+from dashboard.pages.notifications import NOTIFICATIONS
 from dashboard.pages.overview import OVERVIEW
 from dashboard.pages.pod import POD
 from dashboard.pages.queue import QUEUE
@@ -21,7 +24,10 @@ _PAGES: tuple[LivePage[Any, Any], ...] = (
     EXECUTIONS,
     HOME,
     INFRASTRUCTURE,
+    JOB,
+    JOBS_LIST,
     NODE,
+    NOTIFICATIONS,
     OVERVIEW,
     POD,
     QUEUE,

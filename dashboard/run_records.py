@@ -14,7 +14,7 @@ def run_place(execution: Execution) -> RunPlace | None:
     if run is None:
         return None
     try:
-        most = read_record(run.settings).job.retries + 1
+        most = read_record(run.settings.record).job.retries + 1
     except Rejected:
         most = execution.attempt
     rows = Execution.objects.filter(run=run).exclude(pk=execution.pk).order_by("run", "attempt")

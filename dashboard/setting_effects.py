@@ -131,6 +131,7 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.SAMPLE_RETENTION: partial(_retention, noun="sample"),
     centralconfig.LOG_RETENTION: partial(_retention, noun="log"),
     centralconfig.NOTIFICATION_RETENTION: partial(_retention, noun="notification"),
+    centralconfig.DELIVERY_RETENTION: partial(_retention, noun="message"),
     centralconfig.AUDIT_RETENTION: partial(_retention, noun="record"),
     centralconfig.GRANT_RETENTION: partial(_retention, noun="right"),
 }

@@ -19,14 +19,61 @@
   };
   setInterval(tick, 1000);
 
-  // What a table cuts off is told when somebody points at it or comes to it by keyboard.
-  const tellWhole = (event) => {
-    const cell = event.target.closest?.(".table-fixed th, .table-fixed td");
-    const cut = cell?.querySelector("summary") ?? cell;
-    if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.innerText.replace(/\s+/g, " ");
+  // What a table cuts off is told whole: to a mouse by a tooltip; beside the row that the keyboard comes to, all that is cut in it;
+  // and beside a cell that is tapped. It is in the page anyway, so screen readers are not told twice.
+  const partOf = (cell) => cell.querySelector("summary") ?? cell;
+  const isCut = (cell) => partOf(cell).scrollWidth > partOf(cell).clientWidth && !cell.querySelector("details[open]");
+  const wholeOf = (cell) => partOf(cell).innerText.replace(/\s+/g, " ").trim();
+  const whole = document.createElement("dl");
+  whole.className = "cell-whole";
+  whole.popover = "manual";
+  whole.setAttribute("aria-hidden", "true");
+  let toldOf = null;
+  const hideWhole = () => {
+    toldOf = null;
+    if (whole.isConnected && whole.matches(":popover-open")) whole.hidePopover();
   };
-  document.addEventListener("pointerover", tellWhole);
-  document.addEventListener("focusin", tellWhole);
+  const placeWhole = () => {
+    const { left, top, bottom } = toldOf.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = whole;
+    if (bottom < 0 || top > innerHeight) return hideWhole();
+    whole.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+    whole.style.top = `${bottom + height + 8 <= innerHeight ? bottom + 2 : Math.max(8, top - height - 2)}px`;
+  };
+  const showWhole = (cells, beside) => {
+    const heads = [...beside.closest("table").querySelectorAll("thead th")];
+    whole.replaceChildren(...cells.map((cell) => {
+      const part = document.createElement("div"), name = document.createElement("dt"), text = document.createElement("dd");
+      name.textContent = heads[cell.cellIndex]?.innerText.trim() ?? "";
+      text.textContent = wholeOf(cell);
+      part.append(name, text);
+      return part;
+    }));
+    document.body.append(whole);
+    if (!whole.matches(":popover-open")) whole.showPopover();
+    toldOf = beside;
+    placeWhole();
+  };
+  const cellAt = (event) => event.target.closest?.(".table-fixed tbody th, .table-fixed tbody td, .table-fixed thead th");
+  document.addEventListener("pointerover", (event) => {
+    const cell = event.pointerType !== "touch" && cellAt(event);
+    if (cell && !partOf(cell).title && isCut(cell)) partOf(cell).title = wholeOf(cell);
+  });
+  document.addEventListener("focusin", (event) => {
+    const row = event.target.matches(":focus-visible") && event.target.closest(".table-fixed tbody tr");
+    if (row && row === toldOf) return;
+    const cut = row ? [...row.cells].filter(isCut) : [];
+    if (cut.length) showWhole(cut, row);
+    else hideWhole();
+  });
+  document.addEventListener("focusout", (event) => { if (!event.relatedTarget) hideWhole(); });
+  document.addEventListener("pointerup", (event) => {
+    const cell = event.pointerType === "touch" && !event.target.closest("a, button, summary, input, label") && cellAt(event);
+    if (cell && cell !== toldOf && isCut(cell)) showWhole([cell], cell);
+    else hideWhole();
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideWhole(); });
+  document.addEventListener("scroll", () => { if (toldOf) placeWhole(); }, { capture: true, passive: true });
+  document.addEventListener("htmx:after:swap", () => { if (toldOf && !toldOf.isConnected) hideWhole(); });
 
   document.addEventListener("htmx:after:swap", tick);
   document.addEventListener("DOMContentLoaded", tick);
@@ -65,10 +112,14 @@
     }
   });
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("#selected")) return; // its boxes are called "id", and so is `target.id`
+    if (!event.target.matches("#selected, form[data-dialog]")) return; // its boxes are called "id", and so is `target.id`
     event.preventDefault();
     const url = `${event.target.action}?${new URLSearchParams(new FormData(event.target))}`;
     ask(url).catch(() => { location.href = url; });
+  });
+  // A choice that changes more than a table brings its page.
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("select[data-submits]")) event.target.form.submit();
   });
   const count = () => {
     const shown = document.querySelector("[data-selected]");

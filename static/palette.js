@@ -62,6 +62,11 @@
     }
   });
 
+  // A question, and a program in another tab, come in place of the palette.
+  list.addEventListener("click", (event) => {
+    if (event.target.closest("[data-dialog], [formaction]")) palette.close();
+  });
+
   // --- The list of shortcuts ---
   const stored = "single-keys";
   try {

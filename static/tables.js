@@ -54,7 +54,7 @@
   const line = document.createElement("p");
   line.className = "rows-wait";
   line.setAttribute("role", "status");
-  document.addEventListener("DOMContentLoaded", () => document.body.append(line));
+  document.addEventListener("DOMContentLoaded", () => (document.getElementById("corner") ?? document.body).append(line));
   const say = () => {
     let came = 0, gone = 0, moved = 0;
     for (const [id, { truth, moved: names }] of held) {

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
+from django.utils import timezone
 
 from grid import changefeed, triggers
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedLost, FeedSubscriber, PostgresFeed, SqliteFeed, feed_of
-from grid.models import Execution, Membership
+from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule
 from grid.triggers import TABLE
 from tests.conftest import People
 from tests.dashboard.executing import make_execution, make_project
@@ -128,6 +129,32 @@ async def test_a_persons_new_notification_is_told(store: Store, people: People) 
         ):
             await store.write(statement)
             assert await told.next() == {Change(person=str(people.owner.pk))}
+
+
+@pytest.fixture
+def job(execution: Execution, people: People) -> Job:
+    made = Job.objects.create(
+        id="j1", owner=people.owner, project=execution.project, environment=execution.environment, tier=execution.tier
+    )
+    settings = RunSettings.objects.create(job=made, record={})
+    JobRun.objects.create(job=made, number=1, settings=settings, requested_by="alice")
+    Schedule.objects.create(job=made, cron="0 6 * * *", time_zone="UTC", next_at=timezone.now())
+    return made
+
+
+async def test_a_written_job_is_told_with_its_owner_and_its_runs_and_schedules_with_the_job(
+    job: Job, store: Store, people: People
+) -> None:
+    async with store.told() as told:
+        await store.write("UPDATE grid_job SET title = 'Train'")
+        assert await told.next() == {Change(jobs_of=str(people.owner.pk))}
+        for statement in (
+            "UPDATE grid_jobrun SET message = 'It starts in a moment.'",
+            "DELETE FROM grid_jobrun",
+            "UPDATE grid_schedule SET next_at = '2026-03-04 09:00:00+00:00'",
+        ):
+            await store.write(statement)
+            assert await told.next() == {Change(job="j1")}
 
 
 def rolled_back(store: Store) -> None:

@@ -13,10 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.access import Viewer, viewer_of
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
 from dashboard.job_records import jobs_of, read_job, read_run, runs_of
+from dashboard.last_launches import last_launches
 from dashboard.launch_facts import running_by_tier, slots_of
+from dashboard.membership_records import work_in
 from dashboard.overview_records import admin_facts, database_problems, environments_never_started
 from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
+from dashboard.secret_records import uses_of
 from dashboard.size_records import last_runs
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
@@ -37,7 +40,17 @@ from grid.launch import (
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import submit
-from grid.models import ClusterSample, ConfigRecord, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
+from grid.models import (
+    ClusterSample,
+    ConfigRecord,
+    Execution,
+    ExecutionLog,
+    LifecycleEntry,
+    State,
+    StoredSecret,
+    UsageInterval,
+    User,
+)
 from grid.models.dataplane import LOCAL
 from grid.runtime import poolsamples
 from grid.runtime.executions import read_rows, read_versions
@@ -155,6 +168,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "a launch into a full queue": launch_into_a_full_queue,
     "whether a list has changed": lambda shop: read_versions(NOW),
     "a list": lambda shop: read_rows(NOW),
+    "what somebody launched last": lambda shop: last_launches(shop.people.owner),
     "free slots": lambda shop: slots_of(shop.people.owner),
     "what runs on a tier": lambda shop: running_by_tier(),
     "the history of all": lambda shop: ended_page(viewer(shop.people.operator), ENDED),
@@ -179,6 +193,9 @@ WORK: dict[str, Callable[[Shop], object]] = {
         ENDED_ID, environment=shop.workspace, tier=shop.tier, with_cluster=True, now=NOW + timedelta(minutes=1)
     ),
     "deleting a workspace": lambda shop: workspaces.delete(ENDED_ID, now=NOW),
+    "who uses a secret": lambda shop: uses_of(StoredSecret.objects.create(name="A", project=shop.project)),
+    "who uses one's own secret": lambda shop: uses_of(StoredSecret.objects.create(name="A", owner=shop.people.owner)),
+    "what a member has in a project": lambda shop: work_in(shop.project, shop.people.owner),
     "jobs whose runs are due": lambda shop: (jobruns.jobs_due(NOW), jobruns.all_jobs_due(NOW)),
     "jobs of what has ended": lambda shop: jobruns.jobs_told([ENDED_ID]),
     "the next steps of a job's runs": lambda shop: jobruns.advance(a_job(shop), now=LATER),

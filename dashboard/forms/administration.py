@@ -259,7 +259,7 @@ class ProjectForm(CatalogueForm):
         ),
         Section("Files", "One volume, mounted at /mnt/project in every execution of the project.", ("volume_size",)),
     )
-    owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes what others run.")
+    owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes other members' executions.")
     contributors = _people()
     viewers = _people(help_text="See everything, change nothing.")
 
@@ -300,9 +300,13 @@ class ProjectForm(CatalogueForm):
 
     def save(self, commit: bool = True) -> Project:
         project: Project = super().save(commit)
-        owner, contributors, viewers = (self.cleaned_data[name] for name in ("owner", "contributors", "viewers"))
-        project.assign(owner=owner, contributors=[*contributors, *self._owner_before()], viewers=viewers)
+        owner, *contributors = self.contributing()
+        project.assign(owner=owner, contributors=contributors, viewers=self.cleaned_data["viewers"])
         return project
+
+    def contributing(self) -> list[User]:
+        """Return who would launch in the project: the owner first, then the contributors, with the previous owner if not named."""
+        return [self.cleaned_data["owner"], *self.cleaned_data["contributors"], *self._owner_before()]
 
     def consequence(self) -> str:
         return "".join(

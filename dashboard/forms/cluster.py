@@ -3,16 +3,17 @@
 It only parses the input; the rules of `grid.launch` decide what may be launched, and their problems are shown at these fields.
 """
 
+import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from dashboard.viewmodels.launch import tier_option
-from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.errors import Problem
 from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
@@ -58,6 +59,33 @@ def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumb
     return WholeNumberField(
         label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterOffers:
+    """What a user may choose for clusters, each list read once for a page: tiers of any framework, and those of single ones."""
+
+    user: User
+    environments: Sequence[Environment]
+    tiers: QuerySet[HardwareTier]
+    slots: int
+    _policies: dict[str, ClusterPolicy] = dataclasses.field(default_factory=dict)
+    _tiers_for: dict[str, Sequence[HardwareTier]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, user: User) -> "ClusterOffers":
+        environments = list(environments_for(user, Kind.CLUSTER))
+        return cls(user, environments, tiers_for(user, Kind.CLUSTER), value_of(MAXIMUM_EXECUTIONS_PER_USER))
+
+    def policy(self, framework: str) -> ClusterPolicy:
+        if framework not in self._policies:
+            self._policies[framework] = cluster_policy(framework)
+        return self._policies[framework]
+
+    def tiers_for(self, framework: str) -> Sequence[HardwareTier]:
+        if framework not in self._tiers_for:
+            self._tiers_for[framework] = list(tiers_for(self.user, Kind.CLUSTER, framework))
+        return self._tiers_for[framework]
 
 
 class ClusterForm(forms.Form):
@@ -109,24 +137,32 @@ class ClusterForm(forms.Form):
     )
 
     def __init__(
-        self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any], slots: int, is_attached: bool
+        self,
+        data: Mapping[str, Any] | None,
+        *,
+        user: User,
+        initial: Mapping[str, Any],
+        slots: int,
+        is_attached: bool,
+        offers: ClusterOffers | None = None,
     ) -> None:
-        """Create the form; `slots` limits the initial maximum of workers."""
+        """Create the form; `slots` limits the initial maximum of workers, `offers` are read when they are not given."""
         self.user = user
+        self.offers = offers or ClusterOffers.read(user)
         self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED
-        environments = list(environments_for(user, Kind.CLUSTER))
+        environments = list(self.offers.environments)
         self.frameworks = [name for name in Framework if any(name.value in one.frameworks for one in environments)]
         sent = data if data is not None and "framework" in data else None
         asked = str((sent if sent is not None else initial).get("framework", ""))
         self.chosen_framework = (
             Framework(asked) if asked in self.frameworks else next(iter(self.frameworks), Framework.DASK)
         )
-        self.policy = cluster_policy(self.chosen_framework.value)
+        self.policy = self.offers.policy(self.chosen_framework.value)
         self.environments = [one for one in environments if self.chosen_framework.value in one.frameworks]
         self.versions = {name: _versions(name, environments) for name in self.frameworks}
-        self.tiers = list(tiers_for(user, Kind.CLUSTER, self.chosen_framework.value))
+        self.tiers = self.offers.tiers_for(self.chosen_framework.value)
         super().__init__(sent, initial=self._first_choices(initial, slots))
         self._offer(environments)
         self._describe()
@@ -243,15 +279,14 @@ class ClusterForm(forms.Form):
         for tier in ("head_tier", "worker_tier"):
             field = self.fields[tier]
             assert isinstance(field, forms.ModelChoiceField)
-            field.queryset = tiers_for(self.user, Kind.CLUSTER)
+            field.queryset = self.offers.tiers
             _show(field, [(one.pk, tier_option(one)) for one in self.tiers])
 
     def _describe(self) -> None:
         """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
         policy = self.policy
         bounds = f"{policy.minimum_target} to {policy.maximum_target}; leave empty to ignore."
-        slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
-        within = workers_within(slots, is_attached=self.is_attached)
+        within = workers_within(self.offers.slots, is_attached=self.is_attached)
         self.fields["workers_maximum"].help_text = (
             f"Your quota allows up to {plural(within, 'worker')}."
             if 0 < within < policy.maximum_workers

@@ -15,6 +15,15 @@ _NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"({_NAME})?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+MAXIMUM_TEXT = 1_000_000  # characters of a field with many lines; what it says has bounds of its own
+_SHOWN = 5  # problems of lines that are told at once
+
+
+def wrong_length(text: str, longest: int) -> None:
+    """Raise ValidationError when a typed text is longer."""
+    if len(text) > longest:
+        raise ValidationError(f"Use at most {longest:,} characters; these are {len(text):,}.", code="too_long")
 
 
 class LinesField(forms.CharField):
@@ -29,11 +38,20 @@ class LinesField(forms.CharField):
     def to_python(self, value: Any) -> Any:
         if isinstance(value, list):
             return value
-        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
+        return [line.strip() for line in self.typed_lines(value) if line.strip()]
+
+    def typed_lines(self, value: Any) -> list[str]:
+        """Return the lines as they were typed, empty ones too."""
+        text = str(value or "")
+        wrong_length(text, MAXIMUM_TEXT)
+        return _LINE_END.split(text)
 
 
 class PairsField(LinesField):
-    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts."""
+    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts.
+
+    A variable's value stays as it was typed, with blanks at its ends.
+    """
 
     def __init__(self, *, kind: str, **kwargs: Any) -> None:
         self.kind = kind
@@ -47,16 +65,17 @@ class PairsField(LinesField):
             return value
         pairs: dict[str, str] = {}
         problems = []
-        for line in super().to_python(value):
-            name, separator, text = (part.strip() for part in line.partition("="))
-            problem = _pair_problem(self.kind, name, separator, text, line)
+        for line in filter(str.strip, self.typed_lines(value)):
+            name, separator, text = line.partition("=")
+            name, text = name.strip(), text if self.kind == "variable" else text.strip()
+            problem = _pair_problem(self.kind, name, separator, text, line.strip())
             if not problem and name in pairs:
                 problem = f"“{name}” is given twice."
             if problem:
                 problems.append(problem)
             pairs[name] = text
         if problems:
-            raise ValidationError(problems)
+            raise ValidationError(problems[:_SHOWN])
         return pairs
 
 

@@ -1,24 +1,28 @@
 """The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
 
+import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.forms.models import ModelChoiceIterator
 
-from dashboard.forms.fields import LinesField, PairsField
+from dashboard.forms.fields import MAXIMUM_TEXT, PairsField, wrong_length
 from grid.errors import Problem
 from grid.launch.jobs import MAXIMUM_ROWS
 from grid.launch.jobsettings import JobSettings, clean_folder
 from grid.launch.offers import projects_for
 from grid.models import Execution, Job, JobRun, User
-from grid.wording import exact_duration
+from grid.wording import exact_duration, plural
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
+_LONGEST_DURATION = 40  # characters
+MOST_OFFERED = 50  # runs to start after
 TYPED = ("command", "variables", "folder", "timeout", "retries", "retry_wait", "at_once")
 
 
@@ -39,6 +43,7 @@ class DurationField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         text, seconds = str(super().to_python(value)).strip().lower(), 0
+        wrong_length(text, _LONGEST_DURATION)
         while text:
             part = _PART.match(text)
             if part is None:
@@ -52,14 +57,55 @@ class ScriptField(forms.CharField):
     """A script of several lines, as it was typed, with the line ends of Unix."""
 
     def to_python(self, value: Any) -> Any:
-        return str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n").rstrip()
+        text = str(super().to_python(value))
+        wrong_length(text, MAXIMUM_TEXT)
+        return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+
+
+class TableField(forms.CharField):
+    """A table as text: cells with commas between them, or tabs as spreadsheets paste it, and quotes as in CSV; a list of rows of texts."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n")
+        wrong_length(text, MAXIMUM_TEXT)
+        try:
+            return list(_rows(text.split("\n")))
+        except csv.Error as error:
+            raise ValidationError(
+                f'A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.'
+            ) from error
+
+
+def _rows(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the rows of a table without empty lines. Blanks after a comma do not count, unless they are quoted."""
+    separator = "\t" if "\t" in next(filter(str.strip, lines), "") else ","
+    reader = csv.reader(
+        (f"{line}\n" for line in lines), delimiter=separator, skipinitialspace=separator == ",", strict=True
+    )
+    for row in reader:
+        if lines[reader.line_num - 1].strip():
+            yield row
+
+
+class LatestRuns(ModelChoiceIterator):  # type: ignore[type-arg]
+    """The latest runs of all that may be chosen; of a sweep its last one, because a list of thousands helps nobody."""
+
+    def __init__(self, field: Any) -> None:
+        super().__init__(field)
+        later = JobRun.objects.filter(
+            job=OuterRef("job"), sweep=OuterRef("sweep"), outcome="", number__gt=OuterRef("number")
+        )
+        self.queryset = self.queryset.exclude(~Q(sweep="") & Exists(later))[:MOST_OFFERED]
 
 
 class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
     """A run after which another starts."""
 
+    iterator = LatestRuns
+
     def label_from_instance(self, obj: Any) -> str:
-        return f"Run {obj.number} of {obj.job} ({obj.job.project.name})"
+        which = ", the last of a sweep" if obj.sweep else ""
+        return f"Run {obj.number} of {obj.job}{which} ({obj.job.project.name})"
 
 
 class JobPart(forms.Form):
@@ -76,7 +122,7 @@ class JobPart(forms.Form):
         label="Environment variables",
         required=False,
         widget=_area(3, "NAME=value"),
-        help_text="NAME=value, one in a line. Its project's members can read them.",
+        help_text="One NAME=value per line. Its project's members can read them.",
     )
     folder = forms.CharField(
         required=False,
@@ -93,17 +139,17 @@ class JobPart(forms.Form):
         label="Wait before a retry",
         required=False,
         widget=_line(),
-        help_text="It doubles with each retry, up to 1 h.",
+        help_text="Doubles with each retry, up to 1 h.",
     )
     at_once = forms.IntegerField(
         label="Runs at once",
         required=False,
         widget=_line(),
-        help_text="The most of its runs that are active at once. Empty: no limit.",
+        help_text="The maximum number of active runs of this job. Empty: no limit.",
     )
     after = RunChoiceField(
         label="Start after",
-        help_text="It starts when that run has succeeded.",
+        help_text=f"It starts when that run has succeeded. The latest {MOST_OFFERED} are offered, of a sweep the last run.",
         queryset=JobRun.objects.none(),
         required=False,
         empty_label="Nothing: start at once",
@@ -171,40 +217,37 @@ class ParametersForm(forms.Form):
         kind="variable",
         required=False,
         widget=_area(3, "rate=0.1"),
-        help_text="name=value, one in a line. The command reads them as environment variables: $rate.",
+        help_text="One name=value per line. The command reads them as environment variables: $rate.",
     )
 
 
 class SweepForm(forms.Form):
     """The table of a sweep: names in the first line, then a line of values for each run, with commas or tabs between them."""
 
-    table = LinesField(
+    table = TableField(
         label="Parameters",
         required=False,
+        strip=False,
         widget=_area(12, "rate,depth\n0.1,3\n0.01,5"),
-        help_text="The names first, then a line of values for each run, with commas or tabs between them. The command reads them "
-        "as environment variables: $rate.",
+        help_text="The names first, then a line of values for each run, with commas or tabs between them; a value with a comma "
+        "in double quotes. The command reads them as environment variables: $rate.",
     )
 
     def clean_table(self) -> list[dict[str, str]]:
-        lines: list[str] = self.cleaned_data["table"]
-        if len(lines) < 2:
+        header, *lines = self.cleaned_data["table"] or [[]]
+        if not lines:
             raise ValidationError("Write the names in the first line, and a line of values for each run below.")
-        separator = "\t" if "\t" in lines[0] else ","
-        names = [name.strip() for name in lines[0].split(separator)]
+        names = [name.strip() for name in header]
         if len(set(names)) < len(names):
-            raise ValidationError("A name is in the first line twice.")
-        if len(lines) - 1 > MAXIMUM_ROWS:
-            raise ValidationError(f"Use at most {MAXIMUM_ROWS:,} lines of values; these are {len(lines) - 1:,}.")
-        rows = []
-        for number, line in enumerate(lines[1:], 1):
-            values = [value.strip() for value in line.split(separator)]
+            raise ValidationError("The first line has a name twice.")
+        if len(lines) > MAXIMUM_ROWS:
+            raise ValidationError(f"Use at most {MAXIMUM_ROWS:,} lines of values; these are {len(lines):,}.")
+        for number, values in enumerate(lines, 1):
             if len(values) != len(names):
                 raise ValidationError(
-                    f"Line {number} of the values has {len(values)} of them, and the first line {len(names)} names."
+                    f"Line {number} has {plural(len(values), 'value')}, but the first line has {plural(len(names), 'name')}."
                 )
-            rows.append(dict(zip(names, values, strict=True)))
-        return rows
+        return [dict(zip(names, values, strict=True)) for values in lines]
 
 
 def runs_to_wait_for(user: User) -> QuerySet[JobRun]:

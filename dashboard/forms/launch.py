@@ -4,11 +4,12 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from django import forms
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from dashboard.forms.cluster import ClusterForm, linked_cluster
 from dashboard.forms.jobs import TYPED, JobPart
@@ -19,6 +20,8 @@ from grid.launch.offers import environments_for, projects_for, tiers_for
 from grid.launch.request import LaunchRequest, validate
 from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Kind
+
+_Offered = TypeVar("_Offered", bound=Model)
 
 _ID_LENGTH = 12
 _ASKED_WORDS = {"project": "project", "environment": "environment", "tier": "hardware tier"}
@@ -58,11 +61,22 @@ class MachineForm(forms.Form):
         },
     )
 
-    def __init__(self, data: Mapping[str, Any] | None, *, user: User, kind: str, initial: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None,
+        *,
+        user: User,
+        kind: str,
+        initial: Mapping[str, Any],
+        like: "MachineForm | None" = None,
+    ) -> None:
+        """Create the form; what is offered is not read again when a form `like` it, of the same user and kind, has it."""
         super().__init__(data, initial=dict(initial))
         self.user = user
-        self.environments = environments_for(user, kind)
-        self.tiers = tiers_for(user, kind)
+        self.environments: QuerySet[Environment] = (
+            like.environments if like is not None else environments_for(user, kind)
+        )
+        self.tiers: QuerySet[HardwareTier] = like.tiers if like is not None else tiers_for(user, kind)
         self._offered: dict[str, QuerySet[Any]] = {}
         # Fields for which nothing is chosen, because what was asked for is not offered.
         self.withheld: frozenset[str] = frozenset()
@@ -125,13 +139,14 @@ class LaunchForm(MachineForm):
         initial: Mapping[str, Any] | None = None,
         cluster_slots: int = 0,
         pools: Pools | None = None,
+        like: "LaunchForm | None" = None,
     ) -> None:
         """Create the form; `cluster_slots` are left for a cluster's workers, `pools` is None while the nodes are not known."""
-        super().__init__(data, user=user, kind=kind, initial=initial or {})
+        super().__init__(data, user=user, kind=kind, initial=initial or {}, like=like)
         self.kind = kind
         self.pools = pools
         self.is_cluster = kind == Kind.CLUSTER
-        self.projects = projects_for(user)
+        self.projects: QuerySet[Project] = like.projects if like is not None else projects_for(user)
         self.offer("project", self.projects)
         if self.is_cluster:
             # A cluster alone has no environment and tier but those of its workers.
@@ -142,9 +157,12 @@ class LaunchForm(MachineForm):
             initial=self._cluster_initial(),
             slots=cluster_slots,
             is_attached=not self.is_cluster,
+            offers=like.cluster.offers if like is not None and like.cluster is not None else None,
         )
         self.job = JobPart(data, user=user, initial=self.initial) if kind == Kind.JOB else None
-        self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
+        self.cluster: ClusterForm | None = (
+            part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
+        )
 
     @property
     def wants_cluster(self) -> bool:
@@ -236,18 +254,32 @@ class LaunchForm(MachineForm):
             values |= self.job.link()
         return {name: value for name, value in values.items() if value}
 
+    @cached_property
     def as_sent(self) -> "LaunchForm":
-        """Return the form bound to its own initial values, as a browser would send them unchanged."""
+        """The form bound to its own initial values, as a browser would send them unchanged."""
         own = {name: self.chosen(name) for name in ("project", "environment", "tier")}
         typed = {"title": self["title"].value() or "", "token": self["token"].value() or ""}
         cluster = self.cluster.as_sent() if self.cluster else {}
         job = self.job.as_sent() if self.job else {}
         data = {**own, **typed, **job, **cluster, **({"with_cluster": "on"} if self["with_cluster"].value() else {})}
-        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools)
+        return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, like=self)
+
+    @property
+    def chosen_environment(self) -> Environment | None:
+        return _one(self.environments, self.chosen("environment"))
+
+    @property
+    def chosen_tier(self) -> HardwareTier | None:
+        return _one(self.tiers, self.chosen("tier"))
 
     def _cluster_initial(self) -> dict[str, Any]:
         """Return the initial values of the cluster part; the default framework is the first one of the chosen environment."""
-        environment = self.environments.filter(pk=self.chosen("environment")).first()
+        environment = self.chosen_environment
         made_for = next(iter(environment.frameworks), "") if environment else ""
         first: dict[str, Any] = {"framework": made_for}
         return first | dict(self.initial)
+
+
+def _one(offered: Iterable[_Offered], id: str) -> _Offered | None:
+    """Return the offered row with that id. The rows are read once for the whole page."""
+    return next((row for row in offered if row.pk == id), None)

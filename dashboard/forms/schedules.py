@@ -1,6 +1,7 @@
 """The form of a schedule. `grid.launch.schedules` says what is wrong with it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -11,9 +12,10 @@ from grid.errors import Problem
 from grid.launch.schedules import ScheduleSettings
 
 
-def zone_names() -> list[str]:
-    """Return the time zones to offer: those of places, and UTC."""
-    return ["UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))]
+@cache
+def zone_names() -> Sequence[str]:
+    """Return the time zones to offer: those of places, and UTC. They are read from hundreds of files, once."""
+    return ("UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")))
 
 
 class ScheduleForm(forms.Form):
@@ -31,13 +33,13 @@ class ScheduleForm(forms.Form):
         label="Time zone",
         required=False,
         widget=forms.TextInput(attrs={"list": "time-zones", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="By its name, such as Europe/Berlin. Its clocks count, in summer and in winter.",
+        help_text="Its name, such as Europe/Berlin. Runs follow its local time, in summer and in winter.",
     )
     overlap = forms.ChoiceField(
-        label="While an earlier run of it has not ended", choices=list(OVERLAP_WORDS.items()), widget=forms.RadioSelect
+        label="If an earlier run has not ended", choices=list(OVERLAP_WORDS.items()), widget=forms.RadioSelect
     )
     missed = forms.ChoiceField(
-        label="When it was missed, after an outage", choices=list(MISSED_WORDS.items()), widget=forms.RadioSelect
+        label="If a run was missed during an outage", choices=list(MISSED_WORDS.items()), widget=forms.RadioSelect
     )
 
     def __init__(self, data: Mapping[str, Any] | None, *, initial: Mapping[str, Any], takes_browser_zone: bool) -> None:

@@ -23,7 +23,7 @@ class SecretForm(forms.Form):
     """A name with a value. `projects` are those of which one may be chosen for a person's own secret; None for a project's secret."""
 
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={**_ONE_LINE, "placeholder": "DB_PASSWORD"}))
-    is_file = forms.BooleanField(label="Give it as a file instead of a variable", required=False)
+    is_file = forms.BooleanField(label="Mount it as a file instead of setting a variable", required=False)
     value = forms.CharField(
         required=False,
         strip=False,
@@ -35,7 +35,7 @@ class SecretForm(forms.Form):
         label="For",
         queryset=Project.objects.none(),
         required=False,
-        empty_label="What you launch in any project",
+        empty_label="Your executions in any project",
         error_messages={"invalid_choice": "Choose one of your projects; this one is archived or not yours."},
     )
 

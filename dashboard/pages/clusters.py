@@ -71,6 +71,7 @@ def cluster_fragments(
     found: Sequence[Diagnosis],
     *,
     is_operator: bool,
+    sees_all: bool,
     now: datetime,
 ) -> list[Fragment]:
     """Return the fragments that a cluster's page has in addition to every execution's."""
@@ -78,7 +79,7 @@ def cluster_fragments(
     keys = Keys.under(settings.LABEL_PREFIX)
     shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
     return [
-        troubles(shown, is_operator=is_operator),
+        troubles(shown, is_operator=is_operator, sees_all=sees_all),
         *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
         autoscaling(record.cluster, facts.autoscaler, is_final=record.is_final),
     ]

@@ -25,7 +25,7 @@ from dashboard.pages.expected import EXPECTED, STARTING
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
-from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps
+from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, actions, facts, head, steps
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.sizehints import size_note
@@ -53,11 +53,11 @@ class ExecutionView:
     tab: str = ""
 
 
-def person(viewer: Viewer, record: ExecutionRecord) -> Person:
+def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
     """Return the viewer's rights. Members may look, contributors may open a cluster's web page; only the project's owner, operators and
     admins may stop or change another user's execution. An owner who left the project, or only views it, may still stop the execution."""
     is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
-    contributes, is_operator = record.contributes(viewer.id), may_operate(viewer)
+    contributes, is_operator = role in CONTRIBUTING, may_operate(viewer)
     return Person(
         may_open=contributes and (is_owner or record.kind == "cluster"),
         may_stop=is_owner or is_operator or role == "owner",
@@ -217,7 +217,9 @@ def _cluster(
     found = explain_cluster(look, now=now)
     if not viewer.may_read:
         found = tuple(replace(one, evidence=()) for one in found)
-    extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator, now=now)
+    extra = cluster_fragments(
+        runtime, record, look, found, is_operator=viewer.is_operator, sees_all=viewer.sees_all, now=now
+    )
     first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
     diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None
     return first, diagnosis, look.on_nodes, extra

@@ -77,6 +77,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             logger.info("connection refused page=%s error=%s", self._page.name, error)
             await self.close()
             return
+        await self._page.prepare(runtime, viewer, view)
         if not self._page.allowed(runtime, viewer, view):
             # The page may come from another replica, which already knew an execution launched a moment ago.
             await runtime.executions.catch_up()

@@ -36,6 +36,9 @@ class LivePage(ABC, Generic[View, Facts]):
     def view(self, query: QueryDict) -> View:
         """Parse the query; an invalid value means the default, never an error."""
 
+    async def prepare(self, runtime: Runtime, viewer: Viewer, view: View) -> None:
+        """Read what `allowed` decides by, if it is only in the database; called before it for the page and when its websocket connects."""
+
     @abstractmethod
     def allowed(self, runtime: Runtime, viewer: Viewer, view: View) -> bool:
         """Return whether the viewer may see the view; called for the page and when its websocket connects."""

@@ -25,7 +25,7 @@ _HEADLINES = {
     HTTPStatus.CONFLICT: "It has another address",
     HTTPStatus.GONE: "It has ended",
     HTTPStatus.BAD_GATEWAY: "No answer",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Not now",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Temporarily unavailable",
 }
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
 # Clears the storage, service workers and caches of the responding origin. It leaves out "cookies", which would clear those of the whole

@@ -81,13 +81,19 @@ def navigation(context: Context) -> list[NavigationSection]:
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_in(context)]
-    demonstrated = (_SIMULATION, _COMPONENTS) if has_sandbox() else (_COMPONENTS,)
     found = []
-    for title, links in (*_SECTIONS, ("Try out", demonstrated if settings.DEMO else ())):
+    for title, links in (*_SECTIONS, ("Try out", demonstrated())):
         allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
         if allowed:
             found.append(NavigationSection(title, tuple(_links(allowed, request.path))))
     return found
+
+
+def demonstrated() -> tuple[tuple[str, str, Permission], ...]:
+    """Return the pages of the demonstration as in `_SECTIONS`: the simulation needs the embedded cluster."""
+    if not settings.DEMO:
+        return ()
+    return (_SIMULATION, _COMPONENTS) if has_sandbox() else (_COMPONENTS,)
 
 
 def role_in(context: Context) -> Role:

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels import format as formats
+from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
 
@@ -44,6 +45,12 @@ def fragments(context: Context, region: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def rendered(context: Context, one: Fragment) -> SafeString:
+    """Render a fragment that is at hand."""
+    return _rendered(context, [one])
+
+
+@register.simple_tag(takes_context=True)
 def age(context: Context, moment: datetime | None) -> SafeString:
     """Return the time since `moment` as an element that the browser keeps up to date."""
     return _time(moment, "age", formats.age(moment, context["now"]))
@@ -55,10 +62,24 @@ def until(context: Context, moment: datetime | None) -> SafeString:
     return _time(moment, "until", "" if moment is None else formats.until(moment, context["now"]))
 
 
+@register.simple_tag(name="status")
+def status_word(severity: str, word: str, css: str = "", *, tag: str = "span", role: str = "") -> SafeString:
+    """Return a status as a shape, a colour and a word; `css` are more classes, `tag` the element, such as "strong"."""
+    classes = f" {css}" if css else ""
+    spoken = format_html(' role="{}"', role) if role else ""
+    return format_html('<{0} class="status status-{1}{2}"{3}>{4}</{0}>', tag, severity, classes, spoken, word)
+
+
+@register.simple_block_tag(end_name="endstatus_of")
+def status_of(content: str, severity: str, css: str = "", *, tag: str = "span") -> SafeString:
+    """Return a status whose words have markup of their own, which stands between the tags."""
+    return status_word(severity, mark_safe(content), css, tag=tag)
+
+
 @register.simple_tag
 def status_line(status: StatusLine, advice: str = "") -> SafeString:
     """Return a status in one line: its word, and its cause as far as there is room. It opens to the whole, with what to do next."""
-    word = format_html('<span class="status status-{}">{}</span>', status.severity, status.word)
+    word = status_word(status.severity, status.word)
     if not status.note:
         return word
     next_step = format_html("<p>{}</p>", advice) if advice else ""

@@ -11,6 +11,18 @@ from dashboard.templatetags.frame import role_in
 
 register = template.Library()
 
+# The key after "g", the page's URL name and title, and the permission that it needs.
+_PLACES = (
+    ("h", "home", "Home", None),
+    ("e", "executions", "Executions", None),
+    ("q", "queue", "Queue", None),
+    ("w", "workspaces", "Workspaces", None),
+    ("j", "jobs", "Jobs", None),
+    ("l", "launch", "Launch", None),
+    ("o", "overview", "Overview", Permission.OBSERVE),
+    ("i", "infrastructure", "Infrastructure", Permission.OBSERVE),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
@@ -27,9 +39,8 @@ class Shortcut:
 @register.simple_tag(takes_context=True)
 def shortcuts(context: Context) -> list[Shortcut]:
     """Return all keyboard shortcuts, with the pages that the user may open."""
-    places = [("h", "home", "Home"), ("e", "executions", "Executions"), ("l", "launch", "Launch")]
-    if Permission.OBSERVE in PERMISSIONS[role_in(context)]:
-        places.append(("i", "infrastructure", "Infrastructure"))
+    granted = PERMISSIONS[role_in(context)]
+    places = [(key, route, title) for key, route, title, needed in _PLACES if needed is None or needed in granted]
     return [
         Shortcut("Search", (("/",), ("Ctrl", "K"))),
         *(Shortcut(title, (("g",), (key,)), "then", reverse(route), key) for key, route, title in places),

@@ -215,16 +215,19 @@ def _per_core(cores: str, memory: str) -> str:
 
 
 def _pool_size(pool: PoolShapes) -> str:
-    if not pool.shapes:
+    shapes = (pool.next,) if pool.next is not None else pool.shapes
+    if not shapes:
         return f"no node now, at most {pool.maximum}"
-    gpu_names = sorted({name for shape in pool.shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
-    sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in pool.shapes}
+    gpu_names = sorted({name for shape in shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
+    sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in shapes}
     milli, memory, *gpus = max(sizes)
-    nodes = sum(shape.nodes + shape.away for shape in pool.shapes)
-    words = [plural(nodes, "node"), cores_words(f"{milli}m"), format_bytes(memory)]
+    words = [cores_words(f"{milli}m"), format_bytes(memory)]
     words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
+    if pool.next is not None:
+        return f"no node now, at most {pool.maximum}; when last seen on {pool.seen}: {', '.join(words)}"
+    nodes = sum(shape.nodes + shape.away for shape in shapes)
     first = "the largest " if len(sizes) > 1 else "each " if nodes > 1 else ""
-    return f"{words[0]}, {first}{', '.join(words[1:])}"
+    return f"{plural(nodes, 'node')}, {first}{', '.join(words)}"
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:

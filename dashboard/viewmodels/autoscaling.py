@@ -20,9 +20,9 @@ _ABLE: dict[str, _Meaning] = {
         "Load is low; scaling down after the waiting period.",
     ),
     "ScaleUpStabilized": ("wait", "Load is high; scaling up after the waiting period."),
-    "BackoffDownscale": ("wait", "It has taken workers away lately, and waits before it does so again."),
-    "BackoffUpscale": ("wait", "It has added workers lately, and waits before it does so again."),
-    "BackoffBoth": ("wait", "It has changed the number of workers lately, and waits before it does so again."),
+    "BackoffDownscale": ("wait", "It removed workers recently, and waits before it removes more."),
+    "BackoffUpscale": ("wait", "It added workers recently, and waits before it adds more."),
+    "BackoffBoth": ("wait", "It changed the number of workers recently, and waits before the next change."),
     "FailedGetScale": ("problem", "It cannot read how many workers there are."),
     "FailedUpdateScale": ("problem", "It could not change the number of workers, and tries again."),
     "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
@@ -35,17 +35,17 @@ _ACTIVE: dict[str, _Meaning] = {
     "FailedGetPodsMetric": ("problem", "It cannot measure the workers."),
     "FailedGetObjectMetric": ("problem", "It cannot read its metric."),
     "FailedGetContainerResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
-    "FailedComputeMetricsReplicas": ("problem", "It cannot work out how many workers are needed."),
+    "FailedComputeMetricsReplicas": ("problem", "It cannot compute how many workers are needed."),
     "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
     "InvalidSelector": ("problem", "It cannot tell which pods are its workers."),
     "InvalidMetricSourceType": ("problem", "It was given a metric that it does not know."),
 }
 _LIMITED: dict[str, _Meaning] = {
-    "DesiredWithinRange": ("ok", "The number it wants lies between minimum and maximum."),
+    "DesiredWithinRange": ("ok", "The computed number lies between minimum and maximum."),
     "TooManyReplicas": ("wait", "It would add more, but the maximum is reached."),
-    "TooFewReplicas": ("ok", "It would take more away, but the minimum is reached."),
-    "ScaleUpLimit": ("wait", "It wants more than it may add at once; the rest follows soon."),
-    "ScaleDownLimit": ("wait", "It wants fewer than it may take away at once; the rest follows soon."),
+    "TooFewReplicas": ("ok", "It would remove more, but the minimum is reached."),
+    "ScaleUpLimit": ("wait", "More workers are needed than may be added at once; the rest follows soon."),
+    "ScaleDownLimit": ("wait", "Fewer workers are needed, but not all may be removed at once; the rest follows soon."),
 }
 _FOR_SLOTS = StatusLine("wait", "It adds more when the ending workers are gone; until then they hold their slots.")
 # What waits may be too little for one more worker, or be newer than the last measurement.
@@ -116,7 +116,7 @@ def _sentence(cluster: ClusterRecord) -> str:
     ]
     parts = [f"their average use passes {' or '.join(targets)}"] if targets else []
     if cluster.on_demand:
-        parts.append(f"{cluster.framework_name} has more waiting than they can take")
+        parts.append(f"more tasks wait in {cluster.framework_name} than they can take")
     return f"{words}. It grows when {', or when '.join(parts)}." if parts else f"{words}."
 
 

@@ -87,7 +87,7 @@ def _price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, workers: int) 
 
 
 def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
-    """Return for example "1 to 5 workers, as the load asks" or "3 workers"."""
+    """Return for example "1 to 5 workers, depending on the load" or "3 workers"."""
     if autoscale and maximum > minimum:
-        return f"{minimum} to {plural(maximum, 'worker')}, as the load asks"
+        return f"{minimum} to {plural(maximum, 'worker')}, depending on the load"
     return plural(minimum, "worker")

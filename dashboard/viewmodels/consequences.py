@@ -48,7 +48,7 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
         are = "person is" if len(above) == 1 else "people are"
         parts.append(f"{len(above):,} {are} above it: {names}. Their running executions continue; new ones wait.")
     else:
-        parts.append("Nobody is above it.")
+        parts.append("Nobody is above the limit.")
     if stuck := sum(slots > limit for slots in waiting):
         needs = "needs" if stuck == 1 else "need"
         parts.append(
@@ -76,7 +76,7 @@ def login_locks(before: Collection[str], after: Collection[str]) -> Consequence:
         for locks, verb in ((begin, "locked"), (end, "unlocked"))
         if locks
     ]
-    return Consequence(" ".join(parts) or "It locks or unlocks no login now.", is_loss=bool(begin))
+    return Consequence(" ".join(parts) or "No login is locked or unlocked now.", is_loss=bool(begin))
 
 
 def retention(expired: int, *, days: int, before: int, noun: str, at_most: int) -> Consequence:

@@ -67,7 +67,7 @@ FAILURES: Sequence[FailureButton] = (
         "node-lost",
         "A node is lost",
         "One node falls silent. After 40 seconds its pods are replaced elsewhere, and it is replaced.",
-        "Infrastructure: the node is lost, its pods are not ready; then both have successors.",
+        "Infrastructure: the node is lost, its pods are not ready; then both are replaced.",
     ),
     FailureButton(
         "taint",

@@ -356,7 +356,7 @@ def facts(
             tier=record.tier_name,
             size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
             head_tier=cluster.head_tier_name if cluster else "",
-            head_size=_head_size(cluster) if cluster else "",
+            head_size=size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus) if cluster else "",
             price=price,
             price_bounds=price_bounds,
             cost=_cost(record, now),
@@ -396,7 +396,3 @@ def _slots(record: ExecutionRecord) -> str:
     if record.cluster is not None:
         return f"{record.slots}: one for the head, one for each worker that it may have"
     return plural(record.slots, "slot") if record.slots > 1 else ""
-
-
-def _head_size(cluster: ClusterRecord) -> str:
-    return size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)

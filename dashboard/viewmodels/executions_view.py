@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.quantity import millicores, whole
 
@@ -152,14 +153,6 @@ def offered(pairs: Iterable[tuple[str, str]], wanted: str) -> tuple[tuple[str, s
     if wanted:
         known.setdefault(wanted, wanted)
     return tuple(sorted(known.items(), key=lambda pair: pair[1].lower()))
-
-
-@dataclass(frozen=True, slots=True)
-class FilterChip:
-    """One condition of a filter in words, and the query string of the page without it."""
-
-    words: str
-    without: str
 
 
 def filter_chips(view: ExecutionsView, choices: Choices, states: Mapping[str, str]) -> tuple[FilterChip, ...]:

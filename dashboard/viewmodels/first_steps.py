@@ -55,7 +55,9 @@ def work_steps(facts: WorkFacts) -> FirstSteps:
     opened = facts.has_opened or facts.has_ended
     launched = facts.has_launched or opened
     project = (
-        f"You can launch in {facts.project}." if facts.project else "Ask an owner to add you, or an admin to make one."
+        f"You can launch in {facts.project}."
+        if facts.project
+        else "Ask an owner to add you, or an admin to create one."
     )
     return _card(
         WORK,
@@ -68,7 +70,7 @@ def work_steps(facts: WorkFacts) -> FirstSteps:
             "launch" if facts.project else "",
             "Launch",
         ),
-        FirstStep("Open it", "As soon as it runs, it has the button “Open”.", opened),
+        FirstStep("Open it", "When it is running, it has an “Open” button.", opened),
         FirstStep("Stop it when you are done", "Its files are kept, and you can resume it.", facts.has_ended),
     )
 

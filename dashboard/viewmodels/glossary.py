@@ -48,32 +48,31 @@ GROUPS = (
             ),
             _thing(
                 "Workspace",
-                "An IDE in the browser, such as JupyterLab, with its files and settings. You stop it and resume it; each time is an "
-                "execution of its own.",
+                "An IDE in the browser, such as JupyterLab, with its files and settings. You stop it and resume it; each start is a "
+                "separate execution.",
             ),
             _thing(
                 "Job",
-                "A command with all that it runs with: environment, tier, variables, timeout, retries. It runs without you, as often as "
-                "you ask.",
+                "A command with its settings: environment, tier, variables, timeout, retries. It runs unattended, as often as you ask.",
             ),
             _thing(
                 "Run",
-                "One time that a job was asked for. It keeps a record of all that it ran with, and can be run again from that.",
+                "One request to run a job. It records all its settings, and can be run again with them.",
             ),
             _thing(
                 "Attempt",
-                "One try of a run: an execution of its own. A run that fails is tried again as often as its job says, with longer waits.",
+                "One try of a run, as a separate execution. A failed run is retried as often as its job says, with growing waits.",
             ),
-            _thing("Sweep", "Runs of one job that differ in their parameters only, one for each line of a table."),
+            _thing("Sweep", "Runs of one job that differ only in their parameters, one run for each line of a table."),
             _thing("Parameter", "A value of one run, which its command reads as an environment variable: $rate."),
             _thing(
                 "Schedule",
-                "The times at which a job runs by itself, as cron writes them, by the clocks of a time zone. You can pause it.",
+                "The times at which a job runs by itself: a cron expression in a time zone. You can pause it.",
             ),
             _thing("App", "A web page of your own that runs until somebody stops it."),
             _thing(
                 "Cluster",
-                "A Dask, Ray or Spark cluster on demand: one head, and between a minimum and a maximum of workers.",
+                "A Dask, Ray or Spark cluster on demand: one head, and a number of workers between a minimum and a maximum.",
             ),
             _thing(
                 "Attached cluster", "A cluster that is launched with a workspace or a job, and ends together with it."
@@ -98,7 +97,7 @@ GROUPS = (
             ),
             _thing(
                 "Environment",
-                "What is installed where your program runs: a container image with its tools, for some kinds of execution.",
+                "The container image that your program runs in, with its tools; each is for certain kinds of execution.",
             ),
             _thing(
                 "Project",
@@ -110,8 +109,8 @@ GROUPS = (
             ),
             _thing(
                 "Role",
-                "What somebody may do. A practitioner launches; an operator also watches the cluster and stops what others run; an admin "
-                "also changes tiers, people and settings; an auditor only reads.",
+                "What somebody may do. A practitioner launches; an operator also watches the cluster and stops other people's executions; "
+                "an admin also changes tiers, people and settings; an auditor only reads.",
             ),
         ),
     ),
@@ -124,9 +123,7 @@ GROUPS = (
                 "What an execution takes of your quota: one for a workspace, a job or an app; for a cluster one for the head and one for "
                 "each worker of its maximum.",
             ),
-            _thing(
-                "Quota", "How many slots you may use at the same time. What you launch beyond it waits in the queue."
-            ),
+            _thing("Quota", "How many slots you may use at the same time. Further launches wait in the queue."),
             _thing(
                 "Fit card",
                 "The card beside the launch form: whether a launch would start now, need a new node, queue or never fit, and its price. "
@@ -161,30 +158,30 @@ GROUPS = (
     ),
     TermGroup(
         "states",
-        "How an execution gets on",
+        "The life of an execution",
         (
             _word("Queued", "It waits for a free slot: yours, one of its tier, or everybody’s. Users take turns."),
             _thing(
                 "Expected wait",
-                "How long it should take until an execution runs: from how long others like it lasted and took to start, who is before "
-                "it in the queue, and who holds slots now. Four of five should fall into the range. When too little is known, it says so.",
+                "An estimate of the time until an execution runs, from similar executions, the queue before it and the slots in use. "
+                "Four of five executions should start within the range. With too little data there is no estimate.",
             ),
             _word(
                 "Held",
                 "An operator keeps it in the queue, for a reason that its page shows. It starts only after an operator releases it.",
             ),
             _word("Deploying", "It has its slots and waits for a node. A new node takes a few minutes."),
-            _word("Preparing", "It is on a node: its image is pulled, its files are brought, its program starts."),
+            _word("Preparing", "It is on a node: its image is pulled, its volumes are mounted, its program starts."),
             _things(
                 "Start-up phases",
                 "The parts of a start: the queue, the wait for a node, its files, its image, its program. Their times are shown beside the "
                 "usual ones.",
             ),
             _word("Running", "Its program answers. You can open a workspace or an app now."),
-            _word("Finishing", "Its program has ended, and its files are brought back."),
+            _word("Finishing", "Its program has ended; its log and files are being saved."),
             _word("Stopped", "Somebody stopped it. A stopped workspace keeps its files and can be resumed."),
             _word("Failed", "Its program ended with an error. Its page says which, and what to do next."),
-            _word("Error", "The platform could not run it, or a time limit was over. Its page says why."),
+            _word("Error", "The platform could not run it, or it exceeded a time limit. Its page says why."),
             _thing(
                 "Knowledge base",
                 "Known lines of logs with what they mean and the usual cure. The end of a failed program’s log is searched for them.",
@@ -224,12 +221,13 @@ GROUPS = (
                 "Requested",
                 "What pods have reserved of a node, used or not. A pod starts only where its request has room.",
             ),
-            _word("Used", "What programs use at this moment, as the nodes measure it."),
-            _word("Allocatable", "What a node has for pods: its cores and memory without those that its system keeps."),
+            _word("Used", "What programs use now, as measured on the nodes."),
+            _word("Allocatable", "What a node offers to pods: its cores and memory minus what its system reserves."),
             _word("Cordoned", "Somebody has closed the node to new pods. Running pods continue."),
             _word(
                 "Evicted",
-                "A pod was removed from its node to make room, or because the node is going away. Its execution’s page says what follows.",
+                "A pod was removed from its node to make room, or because the node is going away. Its execution’s page says what "
+                "happens next.",
             ),
         ),
     ),

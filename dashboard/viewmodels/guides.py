@@ -62,7 +62,7 @@ GUIDES = (
             ),
             GuideStep("In the program, Client() (Dask), ray.init() or a Spark session joins the attached cluster."),
             GuideStep(
-                "An attached cluster ends with its workspace or job; one that you launched alone is stopped by you."
+                "An attached cluster ends with its workspace or job; a cluster that you launched alone runs until you stop it."
             ),
         ),
     ),
@@ -72,13 +72,13 @@ GUIDES = (
         "",
         (
             GuideStep(
-                "Open its page: it says why, what follows, and who can do something about it.",
+                "Open its page: it says why, what happens next, and who can help.",
                 "executions",
                 "Executions",
             ),
             GuideStep("Read the end of its log. It is kept after the end of the execution."),
             GuideStep("Killed for memory: launch it again on a tier with more memory, or on more workers."),
-            GuideStep("Waiting for a slot: stop what you need no more.", "home", "Home"),
+            GuideStep("Waiting for a slot: stop executions that you no longer need.", "home", "Home"),
             GuideStep("See what you have used, and what it cost.", "usage", "Your usage"),
         ),
     ),
@@ -87,7 +87,7 @@ GUIDES = (
         "Watch the cluster",
         "observe",
         (
-            GuideStep("See what is waiting or failing, and whether the platform is well.", "overview", "Overview"),
+            GuideStep("See what is waiting or failing, and whether the platform is healthy.", "overview", "Overview"),
             GuideStep(
                 "See each node pool, its nodes and their pods, and what the autoscaler does.",
                 "infrastructure",
@@ -102,9 +102,9 @@ GUIDES = (
         "Set the grid up",
         "administer",
         (
-            GuideStep("Offer sizes. Each says at once how many of it fit a node.", "tiers", "Tiers"),
+            GuideStep("Offer hardware tiers. Each page shows how many pods of the tier fit a node.", "tiers", "Tiers"),
             GuideStep("Offer images, and say for which kinds of execution each is.", "environments", "Environments"),
-            GuideStep("Make projects, and name their owners, who add members.", "projects", "Projects"),
+            GuideStep("Create projects, and name their owners, who add members.", "projects", "Projects"),
             GuideStep("Invite people by a link, and give them roles.", "people", "People"),
             GuideStep(
                 "Change limits and autoscaling. One review says what a change does.", "configuration", "Configuration"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment, ViewModel
@@ -70,6 +71,19 @@ class InfrastructureView:
         if new.range != DEFAULT_RANGE:
             parts["range"] = new.range
         return "?" + urlencode(parts)
+
+    @property
+    def cleared(self) -> str:
+        """The query string of this view without its conditions."""
+        return self.query(pool="", text="", state="", page=1)
+
+
+def node_chips(view: InfrastructureView) -> tuple[FilterChip, ...]:
+    """Return the view's conditions, each with the way to drop it alone."""
+    words = {"text": f"“{view.text}”", "pool": f"Pool: {view.pool}", "state": f"State: {STATES[view.state]}"}
+    return tuple(
+        FilterChip(text, view.query(**{name: "", "page": 1})) for name, text in words.items() if getattr(view, name)
+    )
 
 
 class NodeRow(ViewModel, frozen=True, gc=False):
@@ -140,7 +154,7 @@ def row_fragment(one: NodeSums, scale_down: ScaleDown) -> Fragment:
 
 def _no_rows(view: InfrastructureView) -> Fragment:
     if view == InfrastructureView(sort=view.sort, descending=view.descending, page=view.page):
-        empty = EmptyState("No nodes.", "The cluster has none, or they have not been read yet.")
+        empty = EmptyState("No nodes.", "The cluster has no nodes, or they have not been read yet.")
     else:
         empty = EmptyState("No node matches.", "Clear the filter to see all nodes.")
     return Fragment("nodes-none", f"{_FRAGMENTS}empty_row.html", empty, region="nodes")

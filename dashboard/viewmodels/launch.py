@@ -120,9 +120,8 @@ def slots_together(needed: int, held: Slots) -> str:
     free = max(0, held.maximum - held.used)
     if needed <= free:
         return f"Together they take {plural(needed, 'slot')}."
-    are = "is" if free == 1 else "are"
     return (
-        f"Together they take {plural(needed, 'slot')}; {free:,} of yours {are} free, so they wait until {needed:,} are."
+        f"Together they take {plural(needed, 'slot')}; you have {free:,} free, so they wait until {needed:,} are free."
     )
 
 

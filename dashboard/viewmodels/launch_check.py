@@ -21,7 +21,7 @@ class CheckLine:
 TOO_OFTEN = CheckLine("wait", "Not checked", "You have checked often within the last minute; try again in a moment.")
 _HEADLINES: dict[str, tuple[Severity, str]] = {
     "confirmed": ("ok", "Confirmed by the cluster"),
-    "refused": ("problem", "The cluster would refuse it"),
+    "refused": ("problem", "The cluster would refuse the launch"),
     "not_known": ("wait", "Not confirmed"),
 }
 

@@ -1,16 +1,22 @@
 """Notifications: the bell of the frame, the list, and the choices that somebody has; pure."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment, ViewModel
 from grid.wording import plural
 
 _MOST_SHOWN = 99
 BELLS = ("bell", "bell-small")  # in the sidebar, and in the bar of narrow screens
 _TOAST = "toast"
+REGION = "notifications"
+_FRAGMENTS = "dashboard/fragments/"
+_NONE = EmptyState(
+    "No notifications.", "When one of your executions fails, or is about to be stopped, a notification appears here."
+)
 # By event: the word of the list, and how serious it is.
 _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = {
     "started": ("Running", "ok"),
@@ -18,6 +24,7 @@ _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = 
     "failed": ("Failed", "problem"),
     "stopping_soon": ("Stops soon", "wait"),
     "stopped": ("Stopped", "neutral"),
+    "schedule_paused": ("Schedule paused", "wait"),
 }
 
 
@@ -52,8 +59,7 @@ class NotificationRecord:
     is_unread: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NotificationRow:
+class NotificationRow(ViewModel, frozen=True, gc=False):
     """A notification as the list shows it."""
 
     id: int
@@ -64,6 +70,13 @@ class NotificationRow:
     path: str
     at: datetime
     is_unread: bool
+
+
+class UnreadView(ViewModel, frozen=True, gc=False):
+    """How many are unread, in words; `count` is 0 when there is nothing to mark as read."""
+
+    count: int
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +119,33 @@ def event_word(event: str) -> tuple[str, str]:
     return _WORDS.get(event, (event.replace("_", " ").capitalize(), "neutral"))
 
 
-def notification_rows(records: Collection[NotificationRecord]) -> Iterator[NotificationRow]:
-    for record in records:
-        word, severity = event_word(record.event)
-        yield NotificationRow(
-            record.id, word, severity, record.title, record.sentence, record.path, record.at, record.is_unread
-        )
+def notification_fragments(
+    records: Sequence[NotificationRecord], unread: int, *, page: int, page_length: int
+) -> list[Fragment]:
+    """Return a page of the list; one record more than `page_length` says that there are older ones."""
+    told = UnreadView(unread, unread_words(unread))
+    rows = [
+        Fragment(f"notification-{record.id}", f"{_FRAGMENTS}notification.html", _row(record), REGION)
+        for record in records[:page_length]
+    ]
+    if not rows:
+        rows = [Fragment("notifications-none", f"{_FRAGMENTS}empty_item.html", _NONE, REGION)]
+    previous = f"?page={page - 1}" if page > 1 else ""
+    following = f"?page={page + 1}" if len(records) > page_length else ""
+    paging = Paging(f"Page {page}" if previous or following else "", previous, following)
+    return [
+        Fragment("notifications-lead", f"{_FRAGMENTS}notifications_lead.html", told),
+        Fragment("notifications-all", f"{_FRAGMENTS}notifications_all.html", told),
+        *rows,
+        Fragment("notifications-paging", f"{_FRAGMENTS}paging.html", paging),
+    ]
+
+
+def _row(record: NotificationRecord) -> NotificationRow:
+    word, severity = event_word(record.event)
+    return NotificationRow(
+        record.id, word, severity, record.title, record.sentence, record.path, record.at, record.is_unread
+    )
 
 
 def unread_words(unread: int) -> str:

@@ -15,12 +15,15 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class PaletteItem:
-    """A link, or with `theme` a button that chooses this theme."""
+    """A link, whose page asks first when it `asks`. With `theme` a button that chooses this theme; with `opens` one that opens an
+    execution, whose address this is, in a tab of its own."""
 
     title: str
     note: str = ""
     url: str = ""
     theme: str = ""
+    opens: str = ""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+from urllib.parse import urlencode
 
+from dashboard.viewmodels.chips import FilterChip
 from grid.wording import duration, listed, plural
 
 _NAMED = 2  # projects in a row of the list
@@ -22,7 +24,7 @@ STATE_TONES = {PersonState.ACTIVE: "ok", PersonState.INVITED: "wait", PersonStat
 ROLE_WORDS = {
     "practitioner": "launches in projects",
     "auditor": "also sees everything",
-    "operator": "also stops and changes what others run",
+    "operator": "also stops and changes everybody's executions",
     "admin": "also edits tiers, environments, projects, people and settings",
 }
 
@@ -77,6 +79,17 @@ def person_rows(
     people: Iterable[AccountLike], roles: Mapping[int, str], projects: Mapping[int, Sequence[str]]
 ) -> list[PersonRow]:
     return [person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in people]
+
+
+def people_chips(conditions: Mapping[str, str]) -> list[FilterChip]:
+    """Return the conditions of the list, each with the way to drop it alone."""
+    titles = {"text": "“{}”", "role": "Role: {}", "state": "State: {}"}
+    chips = []
+    for name, value in conditions.items():
+        rest = urlencode({other: text for other, text in conditions.items() if other != name})
+        words = value if name == "text" else value.capitalize()
+        chips.append(FilterChip(titles[name].format(words), f"?{rest}" if rest else ""))
+    return chips
 
 
 def projects_words(names: Sequence[str]) -> str:

@@ -155,7 +155,7 @@ def cause_in_words(reason: str) -> str:
     if reason.startswith("memory ") and reason.endswith("above target"):
         return "memory use is above its target."
     if reason.startswith("external metric") and reason.endswith("above target"):
-        return "the framework has more waiting than the workers can take."
+        return "the framework has more tasks waiting than the workers can take."
     return f"{reason}." if reason else ""
 
 

@@ -51,10 +51,15 @@ class ScheduleLine:
         return self.meaning.words or self.cron
 
     @property
+    def fragment(self) -> str:
+        """The id of the part of the page that says when it runs next."""
+        return f"schedule-next-{self.id}"
+
+    @property
     def facts(self) -> Sequence[tuple[str, str]]:
         return (
             ("Time zone", self.time_zone),
-            ("While an earlier run has not ended", OVERLAP_WORDS.get(self.overlap, self.overlap)),
+            ("If an earlier run has not ended", OVERLAP_WORDS.get(self.overlap, self.overlap)),
             ("After an outage", MISSED_WORDS.get(self.missed, self.missed)),
         )
 

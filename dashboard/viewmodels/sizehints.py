@@ -106,7 +106,7 @@ def _smaller_sentence(found: SmallerTier, current: SizedTier, runs: str) -> str:
     memory = _of(format_bytes(found.memory_peak), format_bytes(current.memory))
     cores = f"{format_cores(found.cpu_peak)} of {cores_words(f'{current.cpu}m')}"
     saves = f", and saves {CURRENCY}{price_number(found.saves)} an hour" if found.saves else ""
-    return f"{runs} peaked at {memory} and {cores}: {found.tier.name} would do{saves}."
+    return f"{runs} peaked at {memory} and {cores}: {found.tier.name} is large enough{saves}."
 
 
 def _of(used: str, whole: str) -> str:

@@ -185,7 +185,7 @@ def _lines(start: StartMeasures) -> Iterator[tuple[Sequence[Phase], float]]:
 def _note(phase: Phase, start: StartMeasures, seconds: float) -> str:
     if phase is Phase.NODE_WAIT and seconds > 0:
         if start.node_started is False:
-            return "No node had room at first; one that was there already took it."
+            return "No node had room at first; an existing node took it later."
         return _node_note(start) if start.node_started else ""
     if phase is not Phase.PULLING or start.image_cached is None:
         return ""

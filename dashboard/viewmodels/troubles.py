@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from grid.diagnosis.diagnosis import Diagnosis
 
 _WHO = {
@@ -24,6 +25,7 @@ class Trouble:
     advice: str
     who: str
     evidence: tuple[str, ...]
+    reasons: NodeReasons | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,23 @@ class Troubles:
     lines: tuple[Trouble, ...]
 
 
-def troubles(found: Sequence[Diagnosis], *, is_operator: bool) -> Fragment:
-    """Return a card for each diagnosis; an operator is not advised to ask an operator."""
-    lines = tuple(
-        Trouble(
-            code=one.code,
-            severity=one.severity,
-            word=_WORDS[one.severity],
-            sentence=one.sentence,
-            advice=one.next_step,
-            who="" if one.who == "operator" and is_operator else _WHO[one.who],
-            evidence=one.evidence,
-        )
-        for one in found
-    )
+def troubles(found: Sequence[Diagnosis], *, is_operator: bool, sees_all: bool = False) -> Fragment:
+    """Return a card for each diagnosis; an operator is not advised to ask an operator. Only who `sees_all` is led to pages about nodes."""
+    lines = tuple(_trouble(one, is_operator, sees_all) for one in found)
     return Fragment("troubles", "dashboard/fragments/troubles.html", Troubles(lines))
+
+
+def _trouble(diagnosis: Diagnosis, is_operator: bool, sees_all: bool) -> Trouble:
+    reasons = node_reasons(diagnosis, sees_all=sees_all)
+    # The table of the nodes says itself who can change something.
+    is_told = reasons is not None or (diagnosis.who == "operator" and is_operator)
+    return Trouble(
+        code=diagnosis.code,
+        severity=diagnosis.severity,
+        word=_WORDS[diagnosis.severity],
+        sentence=diagnosis.sentence,
+        advice=diagnosis.next_step,
+        who="" if is_told else _WHO[diagnosis.who],
+        evidence=diagnosis.evidence,
+        reasons=reasons,
+    )

@@ -50,9 +50,15 @@ def queue_row(
         owner="you" if is_own else row.owner_username,
         reason=message_of(row, to_owner=is_own),
         since=row.requested_at,
-        expected=_HELD if row.reason == "held" else wait_line(estimate, passed) or _COMPUTING,
+        expected=_HELD if row.reason == "held" else _in_column(wait_line(estimate, passed) or _COMPUTING),
         may_order=may_order,
     )
+
+
+def _in_column(line: WaitLine) -> WaitLine:
+    """Return the line without the words that its column's title says, which would leave no room for the time."""
+    said = line.sentence.removeprefix("Expected to start in ")
+    return WaitLine(said[:1].upper() + said[1:], line.why)
 
 
 def queue_fragments(rows: Collection[QueueRow], *, count: int, hidden: int, accuracy: str) -> list[Fragment]:
@@ -66,9 +72,11 @@ def queue_fragments(rows: Collection[QueueRow], *, count: int, hidden: int, accu
     head = Fragment("queue-head", f"{_FRAGMENTS}queue_head.html", QueueHead(f"{sentence}.", accuracy))
     lines = [Fragment(element_id("wait", row.execution_id), f"{_FRAGMENTS}queue_row.html", row, REGION) for row in rows]
     if not lines:
-        empty = EmptyState("Nothing waits.", "What is launched now starts as soon as its objects are created.")
+        empty = EmptyState("No execution is waiting.", "New launches start as soon as their objects are created.")
         if hidden:
-            empty = EmptyState("Nothing of yours waits.", "What others wait for is not shown to you.")
+            empty = EmptyState(
+                "None of your executions is waiting.", "Executions of other people are not shown to you."
+            )
         lines = [Fragment("queue-none", f"{_FRAGMENTS}queue_none.html", empty, REGION)]
     return [head, *lines]
 

@@ -14,8 +14,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dashboard.access import may_observe, role_of
+from dashboard.forms.account import ProfileForm
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
-from dashboard.notification_records import CHANNELS, choice_rows
+from dashboard.notification_channels import outward_channels_view
+from dashboard.notification_records import channels_for, choice_rows
+from dashboard.people import set_profile
 from dashboard.viewmodels.logins import session_rows
 from dashboard.viewmodels.people import ROLE_WORDS
 from grid import sessions
@@ -53,19 +56,27 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
-@require_GET
+@require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
-    """Show the user's own name, role, projects, notifications and sessions."""
+    """Show the user's own profile, role, projects, notifications and sessions, and change the profile."""
     user, now = _user(request), timezone.now()
+    form = ProfileForm(request.POST if request.method == "POST" else None, user=user)
+    if form.is_valid():
+        is_changed = set_profile(user, **form.cleaned_data)
+        messages.success(request, "Your profile is saved." if is_changed else "Nothing was changed.")
+        return redirect("account")
+    offered = channels_for(user)
     context = {
+        "form": form,
         "role": f"{role_of(user).value.capitalize()}: {ROLE_WORDS[role_of(user)]}",
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
-        "choices": choice_rows(user.pk),
-        "channels": CHANNELS.values(),
+        "choices": choice_rows(user.pk, offered),
+        "channels": offered.values(),
+        "outward": outward_channels_view(user, now),
         "rows": session_rows(sessions.of_user(user, now), _this(request)),
         "now": now,
     }
-    return render(request, "dashboard/account.html", context)
+    return render(request, "dashboard/account.html", context, status=422 if form.is_bound else 200)
 
 
 @require_POST

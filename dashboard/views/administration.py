@@ -21,6 +21,7 @@ from dashboard.access import admin_required
 from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
 from dashboard.forms.knowledge import KnowledgeForm
+from dashboard.membership_records import losses
 from dashboard.tier_records import known_shapes, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
     HistoryLine,
@@ -32,6 +33,7 @@ from dashboard.viewmodels.administration import (
     pool_words,
     tier_words,
 )
+from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.views.tier_checking import Pools, check_context
 from grid import audit
 from grid.diagnosis.nodeshapes import PoolShapes
@@ -158,7 +160,7 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
         action = AuditEntry.Action.ARCHIVED if instance.is_archived else AuditEntry.Action.RESTORED
         audit.record(actor=_actor(request), instance=instance, action=action, before=before)
     goes_on = "" if isinstance(instance, KnowledgeEntry) else "running executions continue, and "
-    word = f"archived: {goes_on}{catalogue.while_archived}" if instance.is_archived else "back"
+    word = f"archived: {goes_on}{catalogue.while_archived}" if instance.is_archived else "restored"
     messages.success(request, f"{instance} is {word}.")
     return redirect(catalogue.name)
 
@@ -204,6 +206,8 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
     stale = not only_checked and instance is not None and request.POST.get("version") != _version(instance)
     saved = None
     if not only_checked and not stale and form.is_valid():
+        if question := _question(form, request):
+            return render(request, "dashboard/question.html", {"question": question})
         saved = _save(form, request.user, version=request.POST.get("version", ""))
         stale = saved is None
     if stale and instance is None:
@@ -231,6 +235,25 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         "revert_name": f"{catalogue.singular}-revert",
     }
     return render(request, "dashboard/catalogue_edit.html", context, status=400 if form.errors else 200)
+
+
+def _question(form: CatalogueForm, request: HttpRequest) -> Confirmation | None:
+    """Return what to ask before saving: whose executions in a project it stops. None when it stops none, or when the answer was yes."""
+    if not isinstance(form, ProjectForm) or form.instance._state.adding or "confirmed" in request.POST:
+        return None
+    sentences = losses(form.instance, form.contributing())
+    sent = [(name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values]
+    question = Confirmation(
+        "Save changes to",
+        str(form.instance),
+        sentences,
+        action_url=request.path,
+        answer="Save",
+        keep="Do not save",
+        keep_url=request.path,
+        fields=[*sent, ("confirmed", "on")],
+    )
+    return question if sentences else None
 
 
 @transaction.atomic
@@ -268,6 +291,8 @@ def _unmark_other_default(tier: models.Model, actor: User) -> None:
 def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
     """Set the old values again. Raise ValidationError when one is not valid any more, or when a project's roles changed since."""
     changes = entry.changes
+    if not _is_undoable(type(instance), entry):
+        raise ValidationError("the history does not keep what was there. Set it again on its own page.")
     many = audit.choices_of(instance)
     people = changes.keys() & _ROLES.keys() if isinstance(instance, Project) else set()
     for name in changes.keys() - many.keys() - people:
@@ -320,7 +345,14 @@ def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
 def _history(catalogue: EditedKind, id: str, form: CatalogueForm) -> list[HistoryLine]:
     entries = AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
     labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": "Archived"}
-    return history_lines(entries, labels, is_reversible=True)
+    found = [(entry, _is_undoable(catalogue.model, entry)) for entry in entries]
+    return [line for entry, may_undo in found for line in history_lines([entry], labels, is_reversible=may_undo)]
+
+
+def _is_undoable(model: type[models.Model], entry: AuditEntry) -> bool:
+    """Return whether the entry is of fields alone: of a secret, the history has the name and never the value."""
+    fields = {field.name for field in (*model._meta.concrete_fields, *model._meta.many_to_many)}
+    return set(entry.changes) <= fields | (_ROLES.keys() if model is Project else set())
 
 
 def _active(instance: Any) -> int:

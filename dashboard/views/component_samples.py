@@ -29,7 +29,7 @@ from grid.runtime.executions import ExecutionRow
 LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"
 _GIB = 2**30
 _OF_SLOTS = "You use 25 of 25 slots; this starts by itself when one is free."
-_EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "What you run usually ends after another 24 minutes.", 4)
+_EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
 _NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
 
 
@@ -75,7 +75,7 @@ def _fits() -> list[tuple[str, FitCard | None]]:
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))
-    crowded = replace(question, full="5,000 executions wait already, as many as may.")
+    crowded = replace(question, full="5,000 executions wait already, which is the limit.")
     asked: dict[str, tuple[FitQuestion, ClusterKnown]] = {
         "starts-now": (question, ClusterKnown({"default": roomy})),
         "needs-node": (question, ClusterKnown({"default": growing})),

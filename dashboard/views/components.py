@@ -22,6 +22,7 @@ from dashboard.viewmodels.sparklines import sparkline
 from dashboard.viewmodels.startup import StartMeasures, UsualStart, waterfall
 from dashboard.viewmodels.timeline import TimelineItem
 from dashboard.views.component_samples import LONG_NAME, component_samples
+from dashboard.views.frame_samples import frame_samples
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from grid.diagnosis.startup import Phase
 
@@ -43,6 +44,7 @@ def components(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     context = {
         **component_samples(now),
+        **frame_samples(),
         "viewer": viewer_of(request.user),
         "now": now,
         "form": SampleForm({"title": "Churn notebook", "tier": "large", "autoscale": "on", "notes": "too long"}),

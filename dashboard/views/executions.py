@@ -64,7 +64,9 @@ async def executions(request: HttpRequest) -> HttpResponse:
             "older": view.query(before=page.older, after="") if page.older else "",
             "now": get_runtime().clock(),
         }
-        return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
+        ended = await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
+        ended["HX-Push-Url"] = request.path + view.query()
+        return ended
     context["choices"] = choices(rows_to_choose_from(get_runtime(), viewer), view)
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
     context["chips"] = filter_chips(view, context["choices"], context["states"])

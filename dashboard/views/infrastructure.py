@@ -16,7 +16,7 @@ from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.node import NODE
 from dashboard.pages.pod import POD
 from dashboard.pages.pool_history import PoolHistory, history_in
-from dashboard.viewmodels.infrastructure import STATES, InfrastructureView
+from dashboard.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
 from dashboard.viewmodels.log import LogQuery
 from dashboard.viewmodels.manifest import as_yaml
 from dashboard.viewmodels.pool_history import PoolMoments, PoolTrend, Trends, pool_charts, pool_trends, section
@@ -45,10 +45,13 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
     view = InfrastructureView.parse(request.GET.dict())
     context = {
         "states": STATES,
+        "chips": node_chips(view),
         "pools": sorted(pools),
         **await pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range)),
     }
-    return await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
+    answer = await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
+    answer["HX-Push-Url"] = request.path + view.query()
+    return answer
 
 
 async def pool_section(runtime: Runtime, pool: str, range: str, query_of: Callable[[str], str]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The forms of jobs: run, sweep, edit, stop and delete. Each works without a script."""
 
+import hashlib
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
-from dashboard.forms.launch import MachineForm
+from dashboard.forms.launch import MachineForm, new_token
 from dashboard.job_records import read_run
 from dashboard.launch_facts import pool_states
 from dashboard.viewmodels.jobs import JobRecord, asked_facts, preview_words
@@ -55,15 +57,17 @@ def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
         # How many may be active at once is a setting of the job.
         typed = msgspec.structs.replace(forms.part.settings(), at_once=forms.job.at_once)
         settings = record_of(forms.job, chosen["environment"], chosen["tier"], typed)
+        parameters, now = forms.parameters.cleaned_data["parameters"], timezone.now()
         run = rules.start(
             id,
             by=request.user.get_username(),
-            now=timezone.now(),
-            parameters=forms.parameters.cleaned_data["parameters"],
+            now=now,
+            parameters=parameters,
             after=forms.part.cleaned_data["after"],
             record=settings,
+            request_key=_request_key(request, msgspec.to_builtins(settings), parameters, forms.part.choices()),
         )
-        return _to_run(request, run)
+        return _to_run(request, run, now)
 
     return _answer(request, record, forms, start, pools, is_run=True)
 
@@ -94,19 +98,23 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
     by, now = request.user.get_username(), timezone.now()
     earlier = JobRun.objects.filter(job=id, number=number).first()
     if number and earlier is None:
-        raise Http404("This run is no longer in the history. Run the job with its settings of now.")
+        raise Http404("This run is no longer in the history. Run the job with its current settings.")
     if request.method != "POST":
         run = read_run(id, number, now)
         facts = asked_facts(run) if run else {}
-        context = {"record": record, "number": number, "run": run, "facts": facts}
+        context = {"record": record, "number": number, "run": run, "facts": facts, "token": new_token()}
         return render(request, "dashboard/job_again.html", context)
+    key = _request_key(request, number)
     try:
-        started = rules.start_again(earlier.pk, by=by, now=now) if earlier else rules.start(id, by=by, now=now)
+        if earlier is not None:
+            started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
+        else:
+            started = rules.start(id, by=by, now=now, request_key=key)
     except Rejected as refused:
         for problem in refused.problems:
             messages.error(request, f"{record.name} was not run: {problem.message}")
         return redirect("job", id=id)
-    return _to_run(request, started)
+    return _to_run(request, started, now)
 
 
 @require_http_methods(_FORM_METHODS)
@@ -114,19 +122,21 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
     """Ask for a run for each line of a table, after a preview."""
     record = managed(request, id)
     form = SweepForm(request.POST if request.method == "POST" else None)
-    preview = ""
+    preview, now = "", timezone.now()
     if form.is_bound and form.is_valid():
         rows = form.cleaned_data["table"]
         preview = preview_words(rows)
         if "preview" not in request.POST:
             try:
-                runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=timezone.now())
+                key = _request_key(request, rows)
+                runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
             except Rejected as refused:
                 _add(form, refused.problems)
             else:
-                messages.info(request, f"{plural(len(runs), 'run')} asked for.")
+                again = _sent_twice(runs[0], now)
+                messages.info(request, again or f"{plural(len(runs), 'run')} requested.")
                 return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
-    context = {"record": record, "form": form, "preview": "" if form.errors else preview}
+    context = {"record": record, "form": form, "preview": "" if form.errors else preview, "token": _token(request)}
     return render(request, "dashboard/job_sweep.html", context, status=422 if form.errors else 200)
 
 
@@ -223,6 +233,7 @@ def _answer(
         "form": machine,
         "part": forms.part,
         "is_run": is_run,
+        "token": _token(request),
         "kind": Kind.JOB,
         "notes": {},
         "environments": list(machine.environments),
@@ -232,8 +243,27 @@ def _answer(
     return render(request, "dashboard/job_form.html", context, status=status)
 
 
-def _to_run(request: HttpRequest, run: JobRun) -> HttpResponse:
+def _token(request: HttpRequest) -> str:
+    """Return the token of this showing of the form, also when it is shown again with what was sent."""
+    return request.POST.get("token", "") or new_token()
+
+
+def _request_key(request: HttpRequest, *choices: object) -> str:
+    """Return the same key for the same showing of a form with the same choices, so that the database allows one request only; "" for a
+    form without a token."""
+    token = request.POST.get("token", "")
+    return hashlib.sha256(msgspec.json.encode([token, *choices])).hexdigest()[:32] if token else ""
+
+
+def _sent_twice(run: JobRun, now: datetime) -> str:
+    """Return a sentence when the run was asked for before; "" when it is new."""
+    return "This form was sent twice; it was run once." if run.requested_at < now else ""
+
+
+def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
     """Redirect to the run's execution, or to its job with why it waits."""
+    if again := _sent_twice(run, now):
+        messages.info(request, again)
     execution = run.attempts.order_by("-attempt").first()
     if execution is not None:
         return redirect("execution", id=execution.pk)

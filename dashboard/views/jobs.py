@@ -1,5 +1,8 @@
 """The pages of jobs: the list, a job with its runs, and two runs compared. `job_changes` has the forms."""
 
+from typing import Any
+
+from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,38 +11,42 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access import may_manage_job, may_see_job
-from dashboard.ids import id_in
-from dashboard.job_records import jobs_of, launched_with, read_job, read_run, read_sweep, runs_of
+from dashboard.forms.launch import new_token
+from dashboard.job_records import launched_with, read_job, read_run, read_sweep
+from dashboard.pages.job import JOB
+from dashboard.pages.jobs import JOBS_LIST
 from dashboard.schedule_records import schedules_of
 from dashboard.viewmodels.jobs import JobRecord, compared
+from dashboard.views.live import live_page
 
 _NOT_THERE = "This job does not exist, or you have no access to it."
 _LARGEST = 2**31 - 1  # that both databases take as a number
 
 
 @require_safe
-def jobs(request: HttpRequest) -> HttpResponse:
-    now = timezone.now()
-    page = jobs_of(request.user.pk or 0, id_in(request.GET, "before"), now)
-    return render(request, "dashboard/jobs.html", {"page": page, "now": now})
+async def jobs(request: HttpRequest) -> HttpResponse:
+    return await live_page(request, JOBS_LIST, "dashboard/jobs.html", context={"token": new_token()})
 
 
 @require_safe
-def job(request: HttpRequest, id: str) -> HttpResponse:
-    record, now = seen(request, id), timezone.now()
-    sweep = request.GET.get("sweep", "")
-    sweep = sweep if sweep.isascii() and sweep.isdigit() else ""
-    chosen = read_sweep(id, sweep) if sweep else None
-    runs = runs_of(id, sweep=sweep, before=number_in(request, "before"), now=now)
-    context = {
+async def job(request: HttpRequest, id: str) -> HttpResponse:
+    context = await sync_to_async(_job)(request, id)
+    query = request.GET.copy()
+    query["id"] = id
+    return await live_page(request, JOB, "dashboard/job.html", query=query, context=context)
+
+
+def _job(request: HttpRequest, id: str) -> dict[str, Any]:
+    """Return what the page has that does not change while it is open. Raise Http404 when the job is not there for this user."""
+    record, view = seen(request, id), JOB.view(request.GET)
+    sweep = read_sweep(id, view.sweep) if view.sweep else None
+    return {
         "record": record,
         "is_mine": may_manage_job(request.user, record),
-        "runs": runs,
-        "sweep": chosen,
-        "schedules": [] if chosen else schedules_of(id, now),
-        "now": now,
+        "token": new_token(),
+        "sweep": sweep,
+        "schedules": [] if sweep else schedules_of(id, timezone.now()),
     }
-    return render(request, "dashboard/job.html", context)
 
 
 @require_safe

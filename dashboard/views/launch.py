@@ -1,6 +1,6 @@
 """The launch form and its submission."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +17,7 @@ from dashboard.access import viewer_of
 from dashboard.forms.jobs import typed_in
 from dashboard.forms.launch import LaunchForm, linked, new_token
 from dashboard.ids import id_in
+from dashboard.last_launches import last_launches
 from dashboard.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
 from dashboard.records import visible_executions
 from dashboard.run_records import run_place
@@ -36,8 +37,9 @@ from dashboard.workspace_records import has_stopped
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Rejected
 from grid.launch import jobs
+from grid.launch.offers import kinds_for
 from grid.launch.preview import pod_plan
-from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
+from grid.launch.request import LAUNCHABLE_KINDS, submit
 from grid.launch.spec import tier_spec
 from grid.models import Execution, HardwareTier, Job, User, Workspace
 from grid.models.environment import Kind
@@ -60,11 +62,12 @@ async def launch(request: HttpRequest) -> HttpResponse:
 def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     """Return where a launch leads to, or the page with the form."""
     assert isinstance(request.user, User)
-    kinds = [kind for kind in _ORDER if environments_for(request.user, kind).exists()]
+    offered = kinds_for(request.user)
+    kinds = [kind for kind in _ORDER if kind in offered]
     model = _model(request)
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
-    held = slots_of(request.user)
+    held, last = slots_of(request.user), last_launches(request.user)
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
@@ -77,16 +80,18 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         return redirect(again)
     else:
         wanted = _wanted(kind, model) | linked(request.GET)
-        initial, left = _first(request.user, kind) | wanted, workers_left(held, kind)
+        initial, left = last.first_choices(kind) | wanted, workers_left(held, kind)
         form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, pools=known.pools)
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append("The kind of work that was asked for does not exist; choose from what is offered.")
-    context = _context(form, kinds, known.pools, held) | cluster_context(form, held)
+    running = running_by_tier()
+    context = _context(form, kinds, known.pools, held, running) | cluster_context(form, held, running)
+    context["environments"] = last.in_order(form.environments, context["chosen_environment"])
     context |= {"notes_of_link": notes, "link": link_of(form)}
     if "check" in request.POST:
         context["check"] = check_of(form, is_awaited=False)
-    context["card"] = card_of(form if form.is_bound else form.as_sent(), held, known)
+    context["card"] = card_of(form if form.is_bound else form.as_sent, held, known, running)
     return render(request, "dashboard/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 
 
@@ -131,25 +136,15 @@ def _launched_before(id: str, owner: User) -> str | None:
 
 def _model(request: HttpRequest) -> Execution | None:
     """Return the execution to launch again, or None when there is none that the user may see."""
-    viewer = viewer_of(request.user)
     asked = id_in(request.GET, "from")
-    return visible_executions(viewer).filter(pk=asked).first() if viewer and asked else None
+    viewer = viewer_of(request.user) if asked else None
+    return visible_executions(viewer).filter(pk=asked).first() if viewer else None
 
 
 def _of_own_job(user: User, model: Execution | None) -> str:
     """Return the URL that runs the same again, when the execution to launch again is of the user's own job; else ""."""
     place = run_place(model) if model is not None and model.owner_id == user.pk else None
     return place.again if place else ""
-
-
-def _first(user: User, kind: str) -> dict[str, Any]:
-    """Return the initial values of a new form: what the user launched last."""
-    mine = Execution.objects.filter(owner=user).only("project", "environment", "tier")
-    latest, alike = mine.first(), mine.filter(kind=kind).first()
-    initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
-    if alike is not None:
-        initial |= {"environment": alike.environment_id, "tier": alike.tier_id}
-    return initial
 
 
 def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
@@ -169,9 +164,11 @@ def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
     }
 
 
-def _context(form: LaunchForm, kinds: list[str], pools: Pools | None, held: Slots) -> dict[str, Any]:
+def _context(
+    form: LaunchForm, kinds: list[str], pools: Pools | None, held: Slots, running: Mapping[str, int]
+) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
-    offers, chosen = tier_offers(form.tiers), form.chosen("environment")
+    offers, chosen = tier_offers(form.tiers, running), form.chosen("environment")
     cards = tier_cards(offers, chosen=form.chosen("tier"), pools=pools)
     missing = ""
     if not projects:
@@ -188,7 +185,6 @@ def _context(form: LaunchForm, kinds: list[str], pools: Pools | None, held: Slot
         "kinds": {kind: KINDS[kind] for kind in kinds},
         "projects": projects,
         "chosen_project": form.chosen("project"),
-        "environments": sorted(environments, key=lambda one: (one.pk != chosen, bool(one.frameworks))),
         "chosen_environment": chosen,
         "tiers": cards,
         "size_hint": _size_hint(form, cards) if not missing and not form.is_cluster else None,
@@ -211,8 +207,9 @@ def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
     return hint_of(form.user, like, chosen=form.chosen("tier"), tiers=form.tiers, unfit=unfit)
 
 
-def tier_offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
-    running = running_by_tier()
+def tier_offers(tiers: Iterable[HardwareTier], running: Mapping[str, int] | None = None) -> list[TierOffer]:
+    """Return the tiers as the form offers them; what is `running` on each is read when it is not given."""
+    running = running_by_tier() if running is None else running
 
     def offer(tier: HardwareTier) -> TierOffer:
         return TierOffer(

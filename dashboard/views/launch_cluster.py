@@ -46,7 +46,7 @@ def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
     return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
 
 
-def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
+def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     """Return the template context of the whole page; an unbound form is estimated with its initial values."""
     part = form.cluster
     if part is None:
@@ -59,7 +59,7 @@ def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
         ],
         "wants_cluster": form.wants_cluster,
         "kind_word": KINDS[form.kind].lower(),
-        **_estimate_context(form if part.is_bound else form.as_sent(), held),
+        **_estimate_context(form if part.is_bound else form.as_sent, held, running),
     }
 
 
@@ -131,15 +131,17 @@ def workers_left(held: Slots, kind: str) -> int:
 def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     form = posted_form(request, known.pools)
     held = slots_of(form.user)
-    context = {"is_update": True, "cluster": form.cluster, "link": link_of(form), **_estimate_context(form, held)}
-    context["card"] = card_of(form, held, known)
+    running = running_by_tier()
+    estimated = _estimate_context(form, held, running)
+    context = {"is_update": True, "cluster": form.cluster, "link": link_of(form), **estimated}
+    context["card"] = card_of(form, held, known, running)
     return render(request, "dashboard/fragments/fit_card.html", context)
 
 
-def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
+def _estimate_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
     part = form.cluster
-    plan = _plan(form, part) if form.errors is not None and part and part.errors is not None else None
+    plan = _plan(form, part, running) if form.errors is not None and part and part.errors is not None else None
     shown: Estimate | None = estimate(plan, held, form.pools) if plan else None
     return {
         "estimate": shown,
@@ -148,15 +150,14 @@ def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
     }
 
 
-def _plan(form: LaunchForm, part: ClusterForm) -> ClusterPlan | None:
+def _plan(form: LaunchForm, part: ClusterForm, running: Mapping[str, int]) -> ClusterPlan | None:
     """Return the plan that the form describes; None while a value is missing or invalid."""
     typed = part.typed
     head, worker = typed.get("head_tier"), typed.get("worker_tier")
     minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
-    own = form.tiers.filter(pk=form.chosen("tier")).first()
+    own = form.chosen_tier
     if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
         return None
-    running = running_by_tier()
     return ClusterPlan(
         head=_machine(head, running),
         worker=_machine(worker, running),
@@ -172,5 +173,5 @@ def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
 
 def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
     theirs = part.typed.get("cluster_environment")
-    ours = form.environments.filter(pk=form.chosen("environment")).first()
+    ours = form.chosen_environment
     return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""

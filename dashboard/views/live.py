@@ -17,6 +17,8 @@ from grid.runtime import get_runtime
 async def admitted(request: HttpRequest, page: LivePage[Any, Any], query: QueryDict) -> Viewer:
     """Return the user when the page allows the view. Otherwise raise PermissionDenied (403), also when the object does not exist."""
     viewer = await sync_to_async(viewer_of)(request.user)
+    if viewer is not None:
+        await page.prepare(get_runtime(), viewer, page.view(query))
     if viewer is None or not page.allowed(get_runtime(), viewer, page.view(query)):
         raise PermissionDenied(page.refusal)
     return viewer

@@ -9,19 +9,22 @@ from django.core.paginator import Page, Paginator
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import people as accounts
-from dashboard.access import Role, admin_required
+from dashboard.access import PERMISSIONS, Role, admin_required
 from dashboard.forms.people import InviteForm, PeopleFilterForm, RoleForm
 from dashboard.people import OwnAccount
 from dashboard.viewmodels.administration import history_lines
+from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.viewmodels.listing import Paging
 from dashboard.viewmodels.logins import session_rows
-from dashboard.viewmodels.people import deactivation_sentences, person_row, person_rows, valid_for
+from dashboard.viewmodels.memberships import role_sentences
+from dashboard.viewmodels.people import deactivation_sentences, people_chips, person_row, person_rows, valid_for
 from grid import sessions
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.models import AuditEntry, Execution, Membership, State, User
@@ -35,6 +38,9 @@ _LABELS = {
     "link": "Link to set a password",
     "password": "Password",
     "sessions": "Sessions",
+    "name": "Display name",
+    "email": "E-mail address",
+    "secret": "Secret",
 }
 
 
@@ -49,10 +55,13 @@ def people(request: HttpRequest) -> HttpResponse:
         "form": form,
         "rows": person_rows(shown, accounts.roles_of(shown), accounts.project_names(shown)),
         "conditions": conditions,
+        "chips": people_chips(conditions),
         "paging": _paging(page, conditions),
         "now": timezone.now(),
     }
-    return render(request, "dashboard/people.html", context)
+    answer = render(request, "dashboard/people.html", context)
+    answer["HX-Push-Url"] = request.path + (f"?{urlencode(conditions)}" if conditions else "")
+    return answer
 
 
 @never_cache
@@ -94,13 +103,17 @@ def person(request: HttpRequest, id: int) -> HttpResponse:
     return render(request, "dashboard/person.html", context)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-def person_role(request: HttpRequest, id: int) -> HttpResponseRedirect:
-    form = RoleForm(request.POST)
+def person_role(request: HttpRequest, id: int) -> HttpResponse:
+    """Give the person another role, after a question that says what it gives and takes."""
+    form = RoleForm(request.POST if request.method == "POST" else request.GET)
     if not form.is_valid():
         raise SuspiciousOperation("There is no such role.")
     role = Role(form.cleaned_data["role"])
+    if request.method != "POST":
+        question = _role_question(get_object_or_404(User, pk=id), role)
+        return render(request, "dashboard/question.html", {"question": question})
     try:
         user = accounts.change_role(id, role, actor=_actor(request))
     except OwnAccount:
@@ -159,6 +172,23 @@ def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
     ended = accounts.end_sessions(id, key, actor=_actor(request))
     messages.success(request, f"Ended sessions: {ended}." if ended else "No session was open.")
     return redirect("person", id)
+
+
+def _role_question(user: User, role: Role) -> Confirmation:
+    before = accounts.roles_of([user])[user.pk]
+    page = reverse("person", args=[user.pk])
+    return Confirmation(
+        "Make",
+        user.get_username(),
+        role_sentences(PERMISSIONS[before], PERMISSIONS[role]),
+        after=f" {'an' if role[0] in 'ao' else 'a'} {role}",
+        action_url=reverse("person-role", args=[user.pk]),
+        answer="Change role",
+        keep=f"Keep {before}",
+        keep_url=page,
+        fields=(("role", role.value),),
+        is_danger=bool(PERMISSIONS[before] ^ PERMISSIONS[role]),
+    )
 
 
 def _link_page(request: HttpRequest, user: User, link: str) -> HttpResponse:

@@ -1,7 +1,6 @@
 """Projects as their members see them: admins edit all, an owner the own ones, other members and observers look."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -10,14 +9,17 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.access import may_administer, may_contribute, may_manage_project, may_see_project
+from dashboard.access import may_administer, may_contribute, may_manage_project, may_observe, may_see_project
 from dashboard.forms.projects import MemberForm, OwnProjectForm
+from dashboard.membership_records import grace, work_in
 from dashboard.viewmodels.administration import history_lines
+from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.viewmodels.memberships import member_sentences
 from dashboard.views.administration import EditedKind, catalogue_edit, catalogue_list
 from grid import audit
-from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.models import AuditEntry, Membership, Project, User
 from grid.wording import duration
 
@@ -49,10 +51,10 @@ async def project(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpR
     return await sync_to_async(_own_project)(request, id)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def project_member(request: HttpRequest, id: str) -> HttpResponse:
-    """Give one person another role in the project, or none. The owner stays."""
-    form = MemberForm(request.POST)
+    """Give one person another role in the project, or none, after a question that says what that does. The owner stays."""
+    form = MemberForm(request.POST if request.method == "POST" else request.GET)
     with transaction.atomic():
         project = _managed(request, id)
         before = audit.snapshot(project)
@@ -64,9 +66,12 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         if member is not None and member.role == Membership.Role.OWNER:
             messages.error(request, "Only an admin changes the owner.")
             return redirect("project", id)
+        if request.method != "POST":
+            return render(request, "dashboard/question.html", {"question": _question(project, user, member, role)})
+        said = _said(user, member, role)
         _set_role(project, user, member, role)
         audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
-    messages.success(request, _said(user, member, role))
+    messages.success(request, said)
     return redirect("project", id)
 
 
@@ -101,10 +106,34 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "members": _in_order(members),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
-        "grace": _grace(),
+        "grace": duration(grace()),
         "history": history_lines(entries, _LABELS, is_reversible=False),
     }
     return render(request, "dashboard/project.html", context, status=400 if form is not None else 200)
+
+
+def _question(project: Project, user: User, member: Membership | None, role: str) -> Confirmation:
+    username = user.get_username()
+    sentences = member_sentences(
+        username,
+        before=member.role if member is not None else "",
+        after=role,
+        work=work_in(project, user),
+        grace=grace(),
+        sees_all=may_observe(user),
+    )
+    return Confirmation(
+        "Make" if role else "Remove",
+        username,
+        sentences,
+        after=f" a {role}" if role else f" from {project}",
+        action_url=reverse("project-member", args=[project.pk]),
+        answer=f"Make {role}" if role else "Remove",
+        keep="Change nothing",
+        keep_url=reverse("project", args=[project.pk]),
+        fields=(("username", username), ("role", role or "remove")),
+        is_danger=role != Membership.Role.CONTRIBUTOR,
+    )
 
 
 def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
@@ -122,13 +151,9 @@ def _said(user: User, before: Membership | None, role: str) -> str:
     """Return what the change of a role means for what that person runs."""
     if role == Membership.Role.CONTRIBUTOR:
         return f"{user} is a contributor now."
-    lost = f" What {user} runs here is stopped after {_grace()}." if before is not None else ""
+    contributed = before is not None and before.role != Membership.Role.VIEWER
+    lost = f" Their active executions in it are stopped after {duration(grace())}." if contributed else ""
     return f"{user} is a viewer now.{lost}" if role else f"{user} is no longer in the project.{lost}"
-
-
-def _grace() -> str:
-    """Return for how long what somebody runs goes on without the right to it."""
-    return duration(timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)))
 
 
 def _seen(request: HttpRequest, id: str) -> Project:

@@ -27,7 +27,7 @@ _DONE = {
     "hold": "{name} is held: it does not start until an operator releases it.",
     "release": "{name} was released and waits for its turn.",
     "front": "{name} is at the front of the queue.",
-    "back": "{name} is behind all that wait now.",
+    "back": "{name} is at the back of the queue.",
     "before": "{name} was moved in the queue.",
     "turn": "{name} waits for its turn again.",
 }

@@ -44,7 +44,11 @@ def schedule_edit(request: HttpRequest, id: str, number: int) -> HttpResponse:
 
     def save(typed: ScheduleSettings) -> str:
         schedule = rules.edit(number, typed, now=timezone.now())
-        return "Saved. The schedule is still paused." if schedule.paused_at else "Saved. Its next runs are due by it."
+        return (
+            "Saved. The schedule is still paused."
+            if schedule.paused_at
+            else "Saved. The next runs follow the new schedule."
+        )
 
     return _answer(request, record, form, save, is_new=False)
 

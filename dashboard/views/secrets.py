@@ -9,12 +9,16 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from dashboard.access import may_administer, may_contribute, may_see_project
 from dashboard.forms.secrets import SecretForm
+from dashboard.secret_records import uses_of
+from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.viewmodels.secret_uses import deletion_sentences
 from grid.errors import Rejected
 from grid.launch import storedsecrets
 from grid.launch.offers import projects_for
@@ -31,10 +35,10 @@ def own_secrets(request: HttpRequest) -> HttpResponse:
     return _page(request, form, {"secrets": storedsecrets.of_person(user).defer("ciphertext"), "may_set": True})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def own_secret_delete(request: HttpRequest, id: int) -> HttpResponse:
-    _delete(request, get_object_or_404(storedsecrets.of_person(_user(request)), pk=id))
-    return redirect("secrets")
+    secret = get_object_or_404(storedsecrets.of_person(_user(request)), pk=id)
+    return _delete(request, secret, back=reverse("secrets"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -50,11 +54,11 @@ def project_secrets(request: HttpRequest, id: str) -> HttpResponse:
     return _page(request, form, {"secrets": secrets, "project": project, "may_set": may_set})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def project_secret_delete(request: HttpRequest, id: str, secret: int) -> HttpResponse:
     project, _ = _project(request, id)
-    _delete(request, get_object_or_404(storedsecrets.of_project(project), pk=secret))
-    return redirect("project-secrets", id)
+    found = get_object_or_404(storedsecrets.of_project(project), pk=secret)
+    return _delete(request, found, back=reverse("project-secrets", args=[id]))
 
 
 def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project: Project | None) -> bool:
@@ -74,13 +78,26 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
         for problem in refused.problems:
             form.add_error(problem.path if problem.path in form.fields else None, problem.message)
         return False
-    messages.success(request, f"{secret.name} is stored. What is launched from now on gets it.")
+    messages.success(request, f"{secret.name} is stored. New launches get it.")
     return True
 
 
-def _delete(request: HttpRequest, secret: StoredSecret) -> None:
+def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpResponse:
+    """Delete the secret, after a question that says who uses it."""
+    if request.method != "POST":
+        question = Confirmation(
+            "Delete the secret",
+            secret.name,
+            deletion_sentences(uses_of(secret)),
+            action_url=request.path,
+            answer="Delete the secret",
+            keep="Keep it",
+            keep_url=back,
+        )
+        return render(request, "dashboard/question.html", {"question": question})
     storedsecrets.delete(secret, by=_user(request))
-    messages.success(request, f"{secret.name} was deleted. What runs keeps it until it ends.")
+    messages.success(request, f"{secret.name} was deleted. Active executions keep it until they end.")
+    return redirect(back)
 
 
 def _page(request: HttpRequest, form: SecretForm, context: dict[str, Any]) -> HttpResponse:

@@ -37,7 +37,7 @@ def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
     """Return the template context of the check: the finding, or in `unclear` why there is none."""
     tier: HardwareTier = form.instance
     if pools is None:
-        return {"unclear": "The cluster's nodes are not known now, so nobody can say how it fits them."}
+        return {"unclear": "The cluster's nodes are not known now, so its fit cannot be computed."}
     if form.is_bound and _DECIDING & form.errors.keys():
         return {"unclear": "Correct the fields of the machine to see how it fits its nodes."}
     if not (tier.node_pool and tier.cores and tier.memory):

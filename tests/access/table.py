@@ -25,8 +25,13 @@ GET  login                                       200      302      302      302 
 POST login                                       200      302      302      302      302      302      302      302      302      302
 POST logout                                      login    login    login    login    login    login    login    login    login    login
 GET  notifications                               login    200      200      200      200      200      200      200      200      200
+WS   notifications                               login    open     open     open     open     open     open     open     open     open
 POST notifications-read                          login    302      302      302      302      302      302      302      302      302
 POST notification-choices                        login    302      302      302      302      302      302      302      302      302
+POST notification-test                           login    302      302      302      302      302      302      302      302      302
+GET  webhook                                     login    200      200      200      200      200      200      200      200      200
+POST webhook                                     login    422      422      422      422      422      422      422      422      422
+POST webhook-remove                              login    302      302      302      302      302      302      302      302      302
 POST table-view                                  login    302      302      302      302      302      302      302      302      302
 POST first-steps-hide                            login    302      302      302      302      302      302      302      302      302
 POST view-save                                   login    302      302      302      302      302      302      302      302      302
@@ -51,6 +56,7 @@ GET  usage                                       login    200      200      200 
 GET  usage-of-everybody                          login    403      403      403      403      403      403      200      200      200
 GET  person-usage            owner               login    200      403      403      403      403      403      200      200      200
 GET  account                                     login    200      200      200      200      200      200      200      200      200
+POST account                                     login    302      302      302      302      302      302      302      302      302
 GET  password                                    login    200      200      200      200      200      200      200      200      200
 POST password                                    login    200      200      200      200      200      200      200      200      200
 POST session-end                                 login    302      302      302      302      302      302      302      302      302
@@ -144,7 +150,9 @@ POST workspace-rename        notebook            login    302      403      403 
 GET  workspace-delete        notebook            login    200      403      403      403      404      404      403      403      403
 POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403
 GET  jobs                                        login    200      200      200      200      200      200      200      200      200
+WS   jobs                                        login    open     open     open     open     open     open     open     open     open
 GET  job                     training            login    200      200      200      200      404      404      200      200      200
+WS   job                     training            login    open     open     open     open     refused  refused  open     open     open
 GET  job-compare             training            login    302      302      302      302      404      404      302      302      302
 GET  job-again               training            login    200      403      403      403      404      404      403      403      403
 POST job-again               training            login    302      403      403      403      404      404      403      403      403
@@ -217,12 +225,15 @@ GET  project-new                                 login    403      403      403 
 POST project-new                                 login    403      403      403      403      403      403      403      403      400
 GET  project                 churn               login    200      200      200      200      404      404      200      200      200
 POST project                 churn               login    403      400      403      403      404      404      403      403      400
+GET  project-member          churn               login    403      200      403      403      404      404      403      403      200
 POST project-member          churn               login    403      302      403      403      404      404      403      403      302
 GET  project-secrets         churn               login    200      200      200      403      404      404      403      403      200
 POST project-secrets         churn               login    302      302      302      403      404      404      403      403      403
+GET  project-secret-delete   churn               login    200      200      200      403      404      404      403      403      200
 POST project-secret-delete   churn               login    302      302      302      403      404      404      403      403      302
 GET  secrets                                     login    200      200      200      200      200      200      200      200      200
 POST secrets                                     login    302      302      302      302      302      302      302      302      302
+GET  secret-delete           owners-secret       login    200      404      404      404      404      404      404      404      404
 POST secret-delete           owners-secret       login    302      404      404      404      404      404      404      404      404
 GET  project-archive         churn               login    403      403      403      403      403      403      403      403      200
 POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
@@ -243,6 +254,7 @@ GET  people                                      login    403      403      403 
 GET  person-invite                               login    403      403      403      403      403      403      403      403      200
 POST person-invite                               login    403      403      403      403      403      403      403      403      400
 GET  person                  stranger            login    403      403      403      403      403      403      403      403      200
+GET  person-role             stranger            login    403      403      403      403      403      403      403      403      200
 POST person-role             stranger            login    403      403      403      403      403      403      403      403      302
 GET  person-link             stranger            login    403      403      403      403      403      403      403      403      200
 POST person-link             stranger            login    403      403      403      403      403      403      403      403      200

@@ -103,10 +103,16 @@ class World:
             )
             return {"id": row.target, "entry_id": self.entry.pk}
         if row.target == "training":
-            numbers = {"job-again": 0, **dict.fromkeys(_OF_SCHEDULES, Schedule.objects.get().pk)}
-            return {"id": row.target, **({"number": numbers[row.route]} if row.route in numbers else {})}
+            return {"id": row.target, **_number(row.route)}
         found = execution or self.workspaces.get(row.target)
         return {"id": found.pk if found else row.target}
+
+
+def _number(route: str) -> dict[str, Any]:
+    """The rest of a job's address: a schedule, or of which run its next one takes the settings."""
+    if route in _OF_SCHEDULES:
+        return {"number": Schedule.objects.get().pk}
+    return {"number": 0} if route == "job-again" else {}
 
 
 _OF_SCHEDULES = ("schedule-edit", "schedule-pause", "schedule-delete")

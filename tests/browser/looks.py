@@ -12,8 +12,12 @@ from tests.browser.accessibility import violations
 LEAST_TEXT = 12.0  # px
 LONGEST_WORD = 30  # letters; a longer one is none of a language, and has to be broken somewhere
 MOST_SHIFT = 0.05  # of the window's area times the way moved, added up; the Web Vitals call up to 0.1 good
+LINE, THREE_LINES = 44, 96  # px that a row has at most, on wide screens and on a phone
 ON_SCREENS = pytest.mark.parametrize(
     ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
+)
+EVERY_SCREEN = pytest.mark.parametrize(
+    ("width", "scheme"), [(width, scheme) for width in (1440, 1024, 390) for scheme in ("light", "dark")]
 )
 WIDE_AND_PHONE = pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
 
@@ -74,6 +78,15 @@ def wrong_with(page: Page, name: str, *, part: str = "html", opened: bool = Fals
     found = [f"{name}: {each}" for each in (*moved, *faults(page), *violations(page, part))]
     page.evaluate("window.lookedAt = performance.now()")
     return found
+
+
+def highest_row(page: Page) -> float:
+    """Return the height in px of the highest row of the page's tables that have one line a row, and on a phone three."""
+    heights = page.locator("main table.table-lines tbody tr:has(th)").evaluate_all(
+        "rows => rows.map((row) => row.getBoundingClientRect().height)"
+    )
+    assert len(heights) > 1, "there are rows"
+    return float(max(heights))
 
 
 def faults(page: Page) -> list[str]:

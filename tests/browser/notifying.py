@@ -1,13 +1,29 @@
 """A stage with notifications of every event, new and read, one of them as long and hostile as it can be."""
 
+import asyncio
+import random
+import tempfile
+import time
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from pathlib import Path
 
+from aiohttp import web
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.utils import timezone
 
-from grid.models import Notification, NotificationEvent, User
+from grid.database import background
+from grid.databasetrouble import TroubleLog
+from grid.egress import read_blocks
+from grid.launch.notifications.outbox import _Subject, _write
+from grid.launch.notifications.sender import Sender
+from grid.launch.notifications.webhook import Poster
+from grid.models import Notification, NotificationChoice, NotificationEvent, User, WebhookTarget
 from grid.runtime.notified import notified
 from tests.browser.server import Stage
+from tests.support.certificates import certificate
+from tests.support.http_server import serving
 
 LONG = (
     "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; launch it again. " * 3
@@ -46,3 +62,48 @@ async def one_more(stage: Stage) -> None:
     alice = await User.objects.aget(username="alice")
     await Notification.objects.acreate(user=alice, event="failed", title="One more", sentence="No.", path="/help/")
     stage.runtime.hub.publish(notified(str(alice.pk)))
+
+
+_SENDING = AsyncExitStack()
+_BODIES: list[bytes] = []
+
+
+async def sending(stage: Stage) -> str:
+    """A server takes posts, and what a controller does with notifications is done; returns the server's address."""
+    loopback, _ = read_blocks("", ["127.0.0.0/8", "::1/128"])
+    tls = certificate(Path(tempfile.mkdtemp(dir=settings.VAR_DIR)))
+
+    async def take(request: web.Request) -> web.StreamResponse:
+        _BODIES.append(await request.read())
+        return web.Response(status=500 if request.path == "/fails" else 204)
+
+    server = await _SENDING.enter_async_context(serving(take, tls=tls.server))
+    troubles = TroubleLog(time.monotonic)
+    sender = Sender(
+        background.run, timezone.now, troubles, random.Random(), poster=lambda: Poster(loopback, tls=tls.client)
+    )
+    task = asyncio.create_task(sender.run())
+    _SENDING.callback(task.cancel)
+    return server.url.replace("127.0.0.1", "localhost")
+
+
+async def posted(stage: Stage) -> list[str]:
+    """Return the bodies of the posts so far."""
+    return [body.decode() for body in _BODIES]
+
+
+async def sends_no_more(stage: Stage) -> None:
+    await _SENDING.aclose()
+    _BODIES.clear()
+    await WebhookTarget.objects.all().adelete()
+    await NotificationChoice.objects.all().adelete()
+
+
+async def fails(stage: Stage) -> None:
+    """Something of Alice's fails, as far as those who are told are concerned."""
+    await sync_to_async(_fails)()
+
+
+def _fails() -> None:
+    alice = User.objects.get(username="alice")
+    _write(_Subject(alice, "Train model", "job", "/help/"), NotificationEvent.FAILED, "No.", timezone.now())

@@ -154,7 +154,7 @@ def test_what_is_archived_can_be_restored(visit: Visit) -> None:
     archived.get_by_role("link").click()
     expect(page.locator("main")).to_contain_text("nobody can choose it until you restore it")
     page.get_by_role("button", name="Restore").click()
-    expect(page.get_by_role("status")).to_have_text("Product photos is back.")
+    expect(page.get_by_role("status")).to_have_text("Product photos is restored.")
     expect(archived).to_have_count(0)
 
 

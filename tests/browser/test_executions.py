@@ -105,6 +105,19 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
 
 
+def test_ended_executions_are_filtered_while_somebody_types(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    page = visit("alice", f"{PATH}?show=ended")
+    page.evaluate("window.kept = true")
+    page.fill("#filter-text", "no such thing")
+    expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
+    expect(page).to_have_url(re.compile(r"\?show=ended&text=no\+such\+thing$"))
+    expect(page.locator("#filter-text")).to_be_focused()
+    assert page.evaluate("window.kept"), "the page was not loaded again"
+    page.get_by_role("link", name="Remove “no such thing”").click()
+    expect(page.locator(".chip")).to_have_count(0)
+
+
 @pytest.mark.parametrize("javascript", [True, False])
 def test_a_view_is_saved_opened_made_the_default_and_deleted(
     stage: StageProcess, visit: Visit, javascript: bool

@@ -1,12 +1,12 @@
 """The frame of all pages and what comes over them, in a real browser: the navigation, questions as dialogs, tables."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import executing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import look_at
+from tests.browser.looks import LINE, THREE_LINES, highest_row, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
@@ -88,14 +88,76 @@ def test_a_row_opens_to_its_whole_cause_and_stays_open_while_it_changes(visit: V
 def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: StageProcess, path: str, width: int) -> None:
     page = visit("olga-operator", path, width=width)
     follow(page)
-    rows = page.locator("main table.table-lines tbody tr:has(th)")
-    assert rows.count() > 1
-    highest = max(
-        _height(rows.nth(each).evaluate("row => row.getBoundingClientRect().height")) for each in range(rows.count())
-    )
-    assert highest <= (96 if width == 390 else 44)
+    assert highest_row(page) <= (THREE_LINES if width == 390 else LINE)
 
 
 def _height(value: object) -> float:
     assert isinstance(value, int | float)
     return float(value)
+
+
+def cut_cell(page: Page) -> Locator:
+    """A status whose cause has more words than its cell has room for; its row gives way to it."""
+    page.evaluate(
+        """() => {
+            const row = document.querySelector("#executions tr:has(summary)"), note = row.querySelector(".why-note");
+            note.textContent = "The program has ended again and again since its tier has less memory than it needs. ".repeat(3);
+            row.id = "cut";
+        }"""
+    )
+    return page.locator("#cut")
+
+
+def test_what_a_row_cuts_off_is_told_whole_when_the_keyboard_comes_to_it(visit: Visit, working: StageProcess) -> None:
+    page = visit("olga-operator", PATH)
+    follow(page)
+    row, whole = cut_cell(page), page.locator(".cell-whole")
+    before = row.bounding_box()
+    row.locator("th").click(position={"x": 2, "y": 2})
+    expect(whole).to_be_hidden()  # it was a mouse
+    page.keyboard.press("Tab")  # to the head of the table
+    row.locator("a").first.focus()
+    expect(whole).to_contain_text("since its tier has less memory than it needs. The program")
+    expect(whole.locator("dt").first).to_have_text("Status")
+    assert row.bounding_box() == before, "nothing has moved"
+    look_at(page, "frame-cell-whole")
+    page.keyboard.press("Escape")
+    expect(whole).to_be_hidden()
+
+
+def test_what_a_cell_cuts_off_is_told_whole_when_it_is_tapped(visit: Visit, working: StageProcess) -> None:
+    page = visit("olga-operator", PATH, width=1024)
+    follow(page)
+    page.evaluate(
+        """() => {
+            const cell = document.querySelector("#executions tr:has(th a) .l3");
+            cell.textContent = "somebody-with-a-very-long-name-indeed";
+            cell.id = "cut";
+        }"""
+    )
+    cell, whole = page.locator("#cut"), page.locator(".cell-whole")
+    tap = {"pointerType": "touch", "bubbles": True}
+    cell.dispatch_event("pointerup", tap)
+    expect(whole).to_have_text("Usersomebody-with-a-very-long-name-indeed")
+    box = whole.bounding_box()
+    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 1024
+    page.locator("h1").dispatch_event("pointerup", tap)
+    expect(whole).to_be_hidden()
+    cell.dispatch_event("pointerup", {**tap, "pointerType": "mouse"})
+    expect(whole).to_be_hidden()
+
+
+def test_a_toast_and_the_line_of_waiting_rows_stand_one_above_the_other(visit: Visit, working: StageProcess) -> None:
+    page = visit("olga-operator", PATH, width=390)
+    follow(page)
+    page.evaluate(
+        """() => {
+            document.querySelector("#toast").innerHTML = '<a class="toast" href="/">Failed: Train the churn model, which is ours</a>';
+            document.querySelector(".rows-wait").textContent = "3 new. Rows keep their places until you leave the table.";
+        }"""
+    )
+    toast, line = page.locator(".toast").bounding_box(), page.locator(".rows-wait").bounding_box()
+    assert toast is not None and line is not None
+    assert toast["y"] + toast["height"] <= line["y"], "none covers the other"
+    page.emulate_media(reduced_motion="reduce")
+    assert page.locator(".toast").evaluate("toast => getComputedStyle(toast).animationDuration") == "0.001s"

@@ -111,6 +111,24 @@ def test_filter_and_sort_are_in_the_address_and_work_without_javascript(stage: S
     expect(page.locator("#nodes tr th").first).to_have_text("default-7f4k2")
 
 
+def test_nodes_are_filtered_while_somebody_types_and_the_page_stays_live(stage: StageProcess, visit: Visit) -> None:
+    stage.play(scenes.working_day)
+    page = visit("olga-operator", PATH)
+    follow(page)
+    page.evaluate("window.kept = true")
+    page.fill("#filter-text", "gpu")
+    expect(page.locator("#nodes tr th")).to_have_text(["default-gpu-k3v8d"])
+    expect(page).to_have_url(re.compile(r"\?text=gpu$"))
+    expect(page.locator("#filter-text")).to_be_focused()
+    follow(page)
+    assert page.evaluate("window.kept"), "the charts were not made again"
+    page.get_by_role("link", name="Remove “gpu”").click()
+    expect(page.locator("#nodes tr th").first).to_have_text("default-7f4k2")
+    page.select_option("#filter-pool", "default-gpu")
+    expect(page).to_have_url(re.compile(r"pool=default-gpu"))
+    expect(page.get_by_role("heading", name="pool default-gpu")).to_be_visible()
+
+
 @pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_the_cluster_has_a_fault_to_the_eye(

@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import executing
+from tests.browser import executing, running
 from tests.browser.conftest import Visit
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
 from tests.browser.stage import StageProcess
 
 TITLE = "Train the churn model"
@@ -52,6 +53,51 @@ def test_a_job_is_launched_swept_compared_stopped_and_deleted(stage: StageProces
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("button", name="Delete it").click()
     expect(page.locator("main")).to_contain_text("You have no jobs.")
+
+
+def test_an_open_list_and_an_open_job_show_by_themselves_that_a_run_runs_and_has_ended(
+    stage: StageProcess, visit: Visit
+) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/")
+    follow(page)
+    job = launch(page)
+    id = job.strip("/").rsplit("/", 1)[1]
+    page.goto(job)
+    follow(page)
+    jobs = visit("alice", "/jobs/")
+    follow(jobs)
+    shown = (page.locator("#run-1"), jobs.locator(f"#job-{id}"))
+    stage.play(running.begin_run, job=id, number=1)
+    for row in shown:
+        expect(row.locator(".status")).to_have_text("Running")
+    expect(page.get_by_role("link", name="Stop run 1")).to_be_visible()
+    stage.play(running.end_run, job=id, number=1)
+    for row in shown:
+        expect(row.locator(".status")).to_have_text("Succeeded")
+    expect(page.get_by_role("link", name="Stop run 1")).to_have_count(0)
+    expect(page.get_by_role("link", name="Delete", exact=True)).to_be_visible()
+    not_reloaded(page)
+    not_reloaded(jobs)
+    jobs.get_by_role("button", name=f"Run {TITLE} again").click()
+    expect(jobs.locator("#facts")).to_contain_text("Run 2")
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_jobs_and_runs_are_one_line_and_on_a_phone_three(stage: StageProcess, visit: Visit, width: int) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/", width=width)
+    follow(page)
+    job = launch(page)
+    other = launch(page)
+    id = job.strip("/").rsplit("/", 1)[1]
+    stage.play(running.end_run, job=id, number=1, state="failed", message="The program ended with exit code 1. " * 5)
+    sweep(page, job)
+    for path in ("/jobs/", job, page.url):
+        page.goto(path)
+        follow(page)
+        assert highest_row(page) <= (THREE_LINES if width == 390 else LINE), path
+    assert other != job
 
 
 @pytest.mark.slow

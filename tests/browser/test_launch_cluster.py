@@ -137,7 +137,7 @@ def test_a_cluster_is_launched_with_the_keyboard_alone(stage: StageProcess, visi
     page.keyboard.type("0")
     expect(page.locator("#id_workers_minimum_error")).to_have_text("A cluster has at least one worker.")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("It was not launched")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was launched")
     page.wait_for_load_state("load")  # before that, typing would tell nobody
     expect(page.get_by_label("Workers", exact=True)).to_have_attribute("aria-invalid", "true")
     assert stage.play(launching.launched) == []

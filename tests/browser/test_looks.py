@@ -17,6 +17,8 @@ PAGES = {
         "/executions/?show=ended",
         "/queue/",
         "/workspaces/",
+        "/jobs/",
+        "/notifications/",
         "/launch/",
         "/launch/?kind=cluster",
         "/account/",

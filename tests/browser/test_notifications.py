@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser import notifying
 from tests.browser.conftest import Visit
+from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
@@ -26,6 +27,21 @@ def test_a_new_notification_is_counted_on_an_open_page_and_shown_as_a_toast(stag
     page.locator("#bell").click()
     page.get_by_role("button", name="Mark all as read").click()
     expect(page.locator("#bell .bell-count")).to_have_count(0)
+
+
+def test_an_open_list_shows_a_new_notification_by_itself_and_can_mark_it_as_read(
+    stage: StageProcess, visit: Visit
+) -> None:
+    page = visit("alice", "/notifications/")
+    follow(page)
+    expect(page.locator("#notifications")).to_contain_text("No notifications.")
+    stage.play(notifying.one_more)
+    expect(page.locator("#notifications .notification-unread")).to_contain_text("One more")
+    expect(page.locator("#notifications-lead")).to_have_text("1 unread notification.")
+    not_reloaded(page)
+    page.get_by_role("button", name="Mark as read One more").click()
+    expect(page.locator("#notifications-lead")).to_have_text("Everything is read.")
+    expect(page.locator(".notification-unread")).to_have_count(0)
 
 
 def test_without_a_script_the_bell_is_a_link_with_the_number(stage: StageProcess, visit: Visit) -> None:

@@ -95,7 +95,16 @@ def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    for key, path in (("i", "/infrastructure/"), ("l", "/launch/"), ("e", "/executions/"), ("h", "/")):
+    for key, path in (
+        ("q", "/queue/"),
+        ("w", "/workspaces/"),
+        ("j", "/jobs/"),
+        ("o", "/overview/"),
+        ("i", "/infrastructure/"),
+        ("l", "/launch/"),
+        ("e", "/executions/"),
+        ("h", "/"),
+    ):
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page).to_have_url(re.compile(f":[0-9]+{path}$"))
@@ -186,3 +195,17 @@ def test_without_javascript_the_page_finds_as_well(visit: Visit) -> None:
     page.goto("/palette/?q=theme")
     page.get_by_role("button", name="Change the theme to dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_an_execution_is_stopped_from_the_palette_after_a_question(visit: Visit) -> None:
+    page = visit("alice", "/")
+    page.keyboard.press("/")
+    settle(page)
+    type_into(page, "stop churn exp")
+    assert chosen(page) == "Stop Churn exploration"
+    page.keyboard.press("Enter")
+    question = page.get_by_role("dialog", name="Stop Churn exploration")
+    expect(question).to_be_visible()
+    expect(page.locator("#palette")).to_be_hidden()
+    question.get_by_role("link", name="Keep it running").click()
+    expect(question).to_be_hidden()

@@ -88,10 +88,51 @@ def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit, width: int,
     page.get_by_role("form", name="Add a member").get_by_label("Role", exact=True).select_option("viewer")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".notice-success")).to_have_text("charlie is a viewer now.")
-    page.get_by_role("button", name="Make contributor of charlie").click()
+    page.get_by_role("link", name="Make charlie a contributor").click()
+    expect(page.get_by_role("dialog")).to_contain_text("charlie can launch in the project")
+    look_at(page, "people-project-question")
+    page.get_by_role("dialog").get_by_role("button", name="Make contributor").click()
     expect(page.locator(".notice-success")).to_have_text("charlie is a contributor now.")
     look_at(page, "people-project-changed")
     member = visit("charlie", "/projects/churn/", width=width, scheme=scheme)
     look_at(member, "people-project-member")
     member.goto("/account/")
     look_at(member, "people-account")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_role_is_changed_after_a_question_that_says_what_it_takes(visit: Visit, javascript: bool) -> None:
+    page = visit(ADMIN, "/people/?text=olga", javascript=javascript)
+    page.locator("tbody a").first.click()
+    page.locator("#id_role").select_option("practitioner")
+    page.get_by_role("button", name="Change role").click()
+    question = page.get_by_role("dialog") if javascript else page.get_by_role("main")
+    expect(question).to_contain_text("They can no longer see the infrastructure")
+    question.get_by_role("link", name="Keep operator").click()
+    expect(page).to_have_url(re.compile(r"/people/\d+/$"))
+    expect(page.locator("#id_role")).to_have_value("practitioner" if javascript else "operator")
+
+
+def test_people_are_filtered_while_somebody_types(visit: Visit) -> None:
+    page = visit(ADMIN, "/people/")
+    page.fill("#filter-text", "olga")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"/people/\?text=olga$"))
+    expect(page.locator("#filter-text")).to_be_focused()
+    page.select_option("#filter-state", "deactivated")
+    expect(page.get_by_text("Nobody matches.")).to_be_visible()
+    page.get_by_role("link", name="Remove State: Deactivated").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_secret_is_deleted_after_a_question(visit: Visit, javascript: bool) -> None:
+    page = visit("alice", "/secrets/", javascript=javascript)
+    page.get_by_label("Name").fill("DB_PASSWORD")
+    page.get_by_label("Value", exact=True).fill("s")
+    page.get_by_role("button", name="Store").click()
+    page.get_by_role("link", name="Delete DB_PASSWORD").click()
+    question = page.get_by_role("dialog") if javascript else page.get_by_role("main")
+    expect(question).to_contain_text("The value cannot be recovered")
+    question.get_by_role("button", name="Delete the secret").click()
+    expect(page.locator(".notice-success")).to_contain_text("DB_PASSWORD was deleted.")

@@ -9,11 +9,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import queueing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import look_at
+from tests.browser.looks import LINE, THREE_LINES, highest_row, look_at
 from tests.browser.queueing import OURS, THEIRS
 from tests.browser.stage import StageProcess
 
-_MINUTES = re.compile(r"Expected to start in about (\d+) min")
+_MINUTES = re.compile(r"About (\d+) min")
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +28,11 @@ def row(page: Page, id: str) -> Locator:
 
 
 def position(page: Page, id: str) -> Locator:
-    return row(page, id).locator("[data-label=Position]")
+    return row(page, id).locator("[data-name='No.']")
 
 
 def expected_wait(page: Page, id: str) -> Locator:
-    return row(page, id).locator("[data-label=Expected]")
+    return row(page, id).locator(".queue-expected")
 
 
 def expected_minutes(page: Page, id: str) -> int:
@@ -96,6 +96,7 @@ def test_the_queue_and_the_page_to_change_it_have_no_fault_to_the_eye(visit: Vis
     follow(page)
     expect(position(page, OURS)).to_have_text("1")
     look_at(page, "queue")
+    assert highest_row(page) <= (THREE_LINES if width == 390 else LINE)
     page.get_by_role("link", name="Change the place of Ours").click()
-    expect(page.get_by_role("heading", name="Put it before another")).to_be_visible()
+    expect(page.get_by_role("heading", name="Move it before another execution")).to_be_visible()
     look_at(page, "queue-order")

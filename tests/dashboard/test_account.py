@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from dashboard.viewmodels.logins import browser_words
-from grid.models import Session, User
+from grid.models import AuditEntry, Session, User
 from grid.sessions import stored_key
 from tests.conftest import People
 from tests.dashboard.executing import make_project
@@ -67,10 +67,55 @@ def test_the_list_says_browser_and_address_of_ones_own_sessions_only(people: Peo
 def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
     make_project(people.owner, people.operator)
     page = log_in(people.operator).get("/account/").content.decode()
-    assert "Operator: also stops and changes what others run" in page
+    assert "Operator: also stops and changes everybody&#x27;s executions" in page
     assert '<a href="/projects/churn/">Customer churn</a>' in page
     assert '<td class="l2">Contributor</td>' in page
     assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
+
+
+def test_the_profile_is_changed_by_its_owner_and_the_change_is_recorded(people: People) -> None:
+    client = log_in(people.owner)
+    values = {"name": "  Alice   B. <Liddell> ", "email": "alice@example.org"}
+    page = client.post("/account/", values, follow=True).content.decode()
+    assert "Your profile is saved." in page
+    assert "Alice B. &lt;Liddell&gt;</strong>" in page, "the menu has the display name"
+    assert "<bdi>alice</bdi>" in page, "and the user name"
+    people.owner.refresh_from_db()
+    assert (people.owner.username, people.owner.email) == ("alice", "alice@example.org")
+    entry = AuditEntry.objects.get(object_type="user")
+    assert (entry.actor_name, entry.object_id) == ("alice", str(people.owner.pk))
+    assert entry.changes == {"name": ["", "Alice B. <Liddell>"], "email": ["", "alice@example.org"]}
+    client.post("/account/", values)
+    assert AuditEntry.objects.count() == 1, "what is the same is no change"
+    person = log_in(people.admin).get(f"/people/{people.owner.pk}/").content.decode()
+    assert "Alice B. &lt;Liddell&gt;" in person and "alice@example.org" in person
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"email": "no address"}, "email"),
+        ({"email": "a" * 250 + "@example.org"}, "email"),
+        ({"name": "x" * 151}, "name"),
+        ({"name": "right-to-left \u202e mark"}, "name"),
+        ({"name": "nul\0"}, "name"),
+    ],
+)
+def test_a_wrong_profile_is_refused_at_its_field(people: People, values: dict[str, str], field: str) -> None:
+    answer = log_in(people.owner).post("/account/", values)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {field}
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_display_name_of_two_parts_is_kept_until_it_is_changed(people: People) -> None:
+    User.objects.filter(pk=people.owner.pk).update(first_name="Alice", last_name="Liddell")
+    client = log_in(people.owner)
+    assert 'value="Alice Liddell"' in client.get("/account/").content.decode()
+    client.post("/account/", {"name": "Alice Liddell", "email": ""})
+    assert User.objects.get(pk=people.owner.pk).last_name == "Liddell"
+    client.post("/account/", {"name": "", "email": ""})
+    assert User.objects.get(pk=people.owner.pk).get_full_name() == ""
 
 
 def test_ending_one_session_ends_that_one(people: People) -> None:

@@ -1,11 +1,15 @@
 """What admins edit: environments, projects, settings. Every error at its field. Who may: tests/access."""
 
+from typing import Any
+
 import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from dashboard.forms.administration import ProjectForm, TierForm
 from dashboard.views.administration import _save, _version
+from grid.launch import storedsecrets
 from grid.models import AuditEntry, Environment, HardwareTier, Project, User
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT
@@ -128,6 +132,26 @@ def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -
     }
     assert admin.post(f"/projects/churn/take-back/{entry.pk}/").status_code == 302
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
+
+
+def test_change_of_a_secret_is_shown_and_cannot_be_undone(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    given: dict[str, Any] = {
+        "owner": None,
+        "project": project,
+        "is_file": False,
+        "value": "s3cret",
+        "now": timezone.now(),
+    }
+    storedsecrets.put(by=people.owner, name="DB_PASSWORD", **given)
+    entry = AuditEntry.objects.get()
+    address = f"/projects/churn/take-back/{entry.pk}/"
+    page = admin.get("/projects/churn/").content.decode()
+    assert "DB_PASSWORD" in page and address not in page
+    answer = admin.post(address, follow=True)
+    assert answer.status_code == 200
+    assert "This cannot be undone: the history does not keep what was there." in answer.content.decode()
+    assert AuditEntry.objects.count() == 1
 
 
 def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Client, people: People) -> None:

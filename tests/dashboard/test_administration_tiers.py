@@ -279,11 +279,14 @@ def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: P
         make_execution(user, project, tier=tier)
     make_workspace(people.owner, project, tier=tier)
     question = admin.get("/tiers/busy/archive/").content.decode()
-    assert "3 executions of 2 people use it now and continue" in question
-    assert "1 workspace was launched with it: resuming one then needs another choice." in question
+    assert "3 executions of 2 people use it and continue" in question
+    assert "1 workspace was launched with it: resuming needs another hardware tier." in question
     assert "It is the default tier" in question
     assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
-    assert "1 workspace of it cannot be resumed until it is restored." in admin.get("/projects/churn/archive/").text
+    assert (
+        "1 workspace of the project cannot be resumed until it is restored."
+        in admin.get("/projects/churn/archive/").text
+    )
     unused = make_environment("unused", name="Unused <b>")
     assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
     assert not HardwareTier.objects.filter(is_archived=True).exists()

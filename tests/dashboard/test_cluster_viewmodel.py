@@ -213,7 +213,7 @@ def test_the_autoscalers_present_is_one_sentence() -> None:
 def test_how_the_number_is_chosen_is_said() -> None:
     record = clustering.RECORD
     assert shown(record, None).sentence == (
-        "1 to 5 workers, as the load asks. It grows when their average use passes 80 % of the requested CPU or 80 % of the "
+        "1 to 5 workers, depending on the load. It grows when their average use passes 80 % of the requested CPU or 80 % of the "
         "requested memory."
     )
     demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)

@@ -6,6 +6,8 @@ from typing import get_args
 from django.template.loader import render_to_string
 
 from dashboard.views.component_samples import component_samples
+from dashboard.views.components import STATUSES
+from dashboard.views.frame_samples import frame_samples
 from grid.diagnosis.launchfit import FitCode
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
@@ -18,6 +20,13 @@ def shown() -> str:
 
 def test_the_samples_look_as_stored() -> None:
     assert_golden("component-waits", shown())
+
+
+def test_the_samples_of_the_frame_of_tables_and_of_logs_look_as_stored() -> None:
+    request = SimpleNamespace(get_full_path=lambda: "/components/")
+    rows = [("Churn notebook", STATUSES[0], 40), ("Nightly features", STATUSES[2], 96)]
+    context = {**frame_samples(), "rows": rows, "request": request, "now": MOMENT}
+    assert_golden("component-frame", render_to_string("dashboard/fragments/component_frame.html", context))
 
 
 def test_every_verdict_of_the_launch_card_has_a_sample() -> None:

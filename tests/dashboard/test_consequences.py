@@ -69,7 +69,7 @@ def test_of_many_people_the_first_five_are_named() -> None:
     ("limit", "sentence", "is_loss"),
     [
         (30, "Queued executions that fit start at once.", False),
-        (20, "Nobody is above it.", False),
+        (20, "Nobody is above the limit.", False),
         (
             10,
             f"1 person is above it: alice (20 slots). {STAYS} 1 queued launch needs more slots than that and cannot start.",
@@ -104,7 +104,7 @@ def test_a_limit_of_the_queue_is_compared_with_its_length(waiting: int, limit: i
 def test_locks_of_logins_that_begin_and_end_are_named() -> None:
     assert consequences.login_locks(["a", "b"], ["b"]) == Consequence("1 login would be unlocked now: a.")
     assert consequences.login_locks([], ["a", "b"]) == Consequence("2 logins would be locked now: a and b.", True)
-    assert consequences.login_locks(["a"], ["a"]) == Consequence("It locks or unlocks no login now.")
+    assert consequences.login_locks(["a"], ["a"]) == Consequence("No login is locked or unlocked now.")
 
 
 @pytest.mark.parametrize(

@@ -232,11 +232,11 @@ def test_filter_that_did_not_look_at_everything_says_how_far_it_looked(people: P
     }
     shown = render_to_string("dashboard/executions_ended.html", context)
     assert "No match in the part searched." in shown
-    assert "Searched what ended in the last <time" in shown
+    assert "Searched executions that ended in the last <time" in shown
     assert '<a href="?older" rel="next">Search older</a>' in shown
     context |= {"view": ExecutionsView(show="ended", text="new", after="x"), "newer": "?newer"}
     shown = render_to_string("dashboard/executions_ended.html", context)
-    assert "Searched what ended up to <time" in shown
+    assert "Searched executions that ended up to <time" in shown
     assert '<a href="?newer" rel="prev">Search newer</a>' in shown
 
 

@@ -204,6 +204,15 @@ def test_a_pod_in_each_state(name: str) -> None:
     assert_golden(f"pod-facts-{name}", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))
 
 
+def test_a_row_tells_the_diagnosis_of_what_is_wrong_and_nothing_else() -> None:
+    said: dict[str, str] = {}
+    for name, raw in PODS.items():
+        pod = decode(raw, Pod)
+        said[name] = pod_row(pod, None, None, explain_pod(pod, [], now=NOW)).status.note
+    assert said["bad-image"].startswith("The image")
+    assert (said["running"], said["done"], said["ending"]) == ("", "", "")
+
+
 def test_pods_whose_names_read_alike_have_rows_of_their_own() -> None:
     alike = [("kube", "system-dns"), ("kube-system", "dns")]
     pods = [decode(builders.pod(name, namespace=namespace, node="n"), Pod) for namespace, name in alike]

@@ -3,6 +3,7 @@
 Who gets which answer is told by `tests/access/table.py`.
 """
 
+import asyncio
 import html
 import re
 from datetime import timedelta
@@ -12,9 +13,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from dashboard.pages.live import FORBIDDEN
 from grid.launch import jobs
 from grid.launch.jobruns import advance_all
 from grid.models import Environment, Execution, Job, JobRun, State, User
+from grid.runtime import Runtime
+from grid.runtime.written import jobs_of, roles_in, runs_of_job
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_project, make_tier
@@ -64,6 +68,10 @@ def end(run: JobRun, state: State, message: str = "") -> None:
         state=state, message=message, started_at=timezone.now(), ended_at=timezone.now(), settled_at=timezone.now()
     )
     advance_all({run.job_id}, now=timezone.now())
+
+
+def leave(job: Job, user: User) -> None:
+    job.project.members.remove(user)
 
 
 def test_a_job_is_launched_with_what_was_typed(people: People, script: Environment) -> None:
@@ -145,7 +153,7 @@ def test_a_preview_says_what_a_table_makes_and_starts_nothing(people: People, sc
     for table, said in (
         ("rate", "a line of values for each run below"),
         ("a,a\n1,2", "twice"),
-        ("a,b\n1", "Line 1 of the values has 1 of them, and the first line 2 names."),
+        ("a,b\n1", "Line 1 has 1 value, but the first line has 2 names."),
         ("HOME\nx", "Line 1 of the values: HOME is set by Compute Grid."),
     ):
         status, _, shown = post(people.owner, path, {"table": table})
@@ -166,7 +174,7 @@ def test_run_again_runs_what_the_job_says_and_launch_again_what_the_run_said(
     assert "first" in page(people.owner, f"/jobs/{job.pk}/again/1/")
     post(people.owner, f"/jobs/{job.pk}/again/1/", {})
     post(people.owner, f"/jobs/{job.pk}/again/0/", {})
-    commands = [run.settings["job"]["command"] for run in job.runs.order_by("number")]
+    commands = [run.settings.record["job"]["command"] for run in job.runs.order_by("number")]
     assert commands == ["first", "first", "second"]
     assert client_of(people.owner).post(f"/jobs/{job.pk}/again/9/").status_code == 404
 
@@ -235,3 +243,63 @@ async def test_the_page_of_an_attempt_is_live(people: People, script: Environmen
     async with connected(f"/live/execution/?id={id}", people.owner) as socket:
         message = await socket.message_about("Attempt 1 of 2")
     assert "0.1" in message
+
+
+async def test_an_open_list_and_an_open_job_show_that_a_run_has_ended(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    job = await sync_to_async(launched)(people)
+    run = await sync_to_async(job.runs.get)()
+    async with (
+        connected("/live/jobs/", people.owner) as jobs_list,
+        connected(f"/live/job/?id={job.pk}", people.teammate) as one_job,
+    ):
+        await jobs_list.message_about("Train")
+        assert "Stop" not in await one_job.message_about("run-1"), "it is somebody else's"
+        await sync_to_async(end)(run, State.FAILED, HOSTILE)
+        runtime.hub.publish(runs_of_job(job.pk))
+        for socket, row in ((jobs_list, f"job-{job.pk}"), (one_job, "run-1")):
+            message = await socket.message_about(f"[id=&quot;{row}&quot;]")
+            assert "Failed" in message and "&lt;script&gt;" in message and "<script>" not in message
+
+
+async def test_an_open_list_gets_a_new_job_and_its_next_run(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    async with connected("/live/jobs/", people.owner) as socket:
+        await socket.message_about("You have no jobs.")
+        job = await sync_to_async(launched)(people)
+        runtime.hub.publish(jobs_of(str(people.owner.pk)))
+        assert "Run 1" in await socket.message_about(f"job-{job.pk}")
+        assert (await sync_to_async(post)(people.owner, f"/jobs/{job.pk}/again/0/", {}))[0] == 302
+        runtime.hub.publish(runs_of_job(job.pk))
+        assert "Run 2" in await socket.message_about(f"job-{job.pk}")
+
+
+async def test_a_jobs_page_is_woken_by_its_own_runs_only(runtime: Runtime, people: People, script: Environment) -> None:
+    job = await sync_to_async(launched)(people)
+    async with connected(f"/live/job/?id={job.pk}", people.owner) as socket:
+        await socket.message_about("run-1")
+        await asyncio.sleep(1.5)  # it looks once more, because it may have changed while it was read
+        await sync_to_async(end)(await sync_to_async(job.runs.get)(), State.FAILED)
+        for topic in (
+            runs_of_job("other"),
+            ("executions", "name", "other"),
+            "executions",
+            jobs_of(str(people.owner.pk)),
+        ):
+            runtime.hub.publish(topic)
+        assert await socket.is_silent(1.5)
+        runtime.hub.publish(runs_of_job(job.pk))
+        assert "Failed" in await socket.message_about("run-1")
+
+
+async def test_who_is_no_longer_in_the_project_loses_an_open_job(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    job = await sync_to_async(launched)(people)
+    async with connected(f"/live/job/?id={job.pk}", people.teammate) as socket:
+        await socket.message_about("run-1")
+        await sync_to_async(leave)(job, people.teammate)
+        runtime.hub.publish(roles_in(job.project_id))
+        assert await socket.close_code() == FORBIDDEN

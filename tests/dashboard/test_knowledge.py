@@ -108,7 +108,7 @@ def test_an_own_entry_is_archived_after_a_question_that_says_what_follows(as_adm
     KnowledgeEntry.objects.create(**LICENCE)
     question = text_of(as_admin, "/knowledge/licence/archive/")
     assert "No log is searched for it until an admin restores it." in question
-    assert "What it explained stays with those executions." in question
+    assert "Executions that it explained keep the explanation." in question
     as_admin.post("/knowledge/licence/archive/", follow=True)
     assert logfindings.findings("LIC-17") == []
 

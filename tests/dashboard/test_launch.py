@@ -311,7 +311,7 @@ ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35
         (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
         (0, LaunchPool("default"), "problem: No node The pool default has no node, and no autoscaler is known"),
         (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),)), "wait: Waits for room The pool default has no"),
-        (4, LaunchPool("default", (TINY,)), "problem: Can never fit Small asks for 2 cores where the largest node"),
+        (4, LaunchPool("default", (TINY,)), "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node"),
         (0, None, "neutral: Unknown The cluster does not answer now."),
     ],
 )
@@ -330,4 +330,4 @@ def test_a_tier_as_large_as_a_whole_node_says_the_same_as_the_card(
     fill(runtime, cluster)
     shown = page(people.owner, "?tier=small")
     assert shown.count('<span class="status status-problem">Can never fit</span>') == 1
-    assert shown.count("asks for 1 core where the largest node offers 0.9 in the pool default") == 2
+    assert shown.count("asks for 1 core; the largest node of the pool default offers 0.9 cores") == 2

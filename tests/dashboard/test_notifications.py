@@ -10,8 +10,8 @@ from django.test import Client
 
 from dashboard.notification_records import mark_read
 from dashboard.pages import notified as pages
+from dashboard.pages.notifications import PAGE_LENGTH
 from dashboard.viewmodels.notifications import bell_view
-from dashboard.views.notifications import PAGE_LENGTH
 from grid.models import Notification, NotificationChoice, User
 from grid.runtime import Runtime
 from grid.runtime.notified import notified
@@ -19,6 +19,7 @@ from tests.conftest import People
 from tests.dashboard.live import changed, connected
 from tests.support.builders import MOMENT
 
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 LIST, READ, CHOICES = "/notifications/", "/notifications/read/", "/account/notifications/"
 HOSTILE = "</li><script>alert(1)</script>\u202egnp"
 
@@ -42,7 +43,6 @@ def unread(user: User) -> int:
     return Notification.objects.filter(user=user, read_at__isnull=True).count()
 
 
-@pytest.mark.django_db
 def test_the_list_has_ones_own_notifications_only_the_newest_first(people: People) -> None:
     tell(people.owner, "Older")
     tell(people.owner, "Newer", minutes=1)
@@ -54,7 +54,6 @@ def test_the_list_has_ones_own_notifications_only_the_newest_first(people: Peopl
     assert 'href="/executions/abc/"' in shown
 
 
-@pytest.mark.django_db
 def test_a_hostile_title_stays_text(people: People) -> None:
     tell(people.owner, HOSTILE, sentence=HOSTILE)
     shown = page(people.owner)
@@ -62,7 +61,6 @@ def test_a_hostile_title_stays_text(people: People) -> None:
     assert "&lt;script&gt;alert(1)" in shown
 
 
-@pytest.mark.django_db
 def test_one_and_all_are_marked_as_read(people: People) -> None:
     first, _, _ = (tell(people.owner) for _ in range(3))
     client = logged_in(people.owner)
@@ -73,7 +71,6 @@ def test_one_and_all_are_marked_as_read(people: People) -> None:
     assert "Everything is read." in page(people.owner)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("sent", ["", "-1", "x", "²", "9" * 30])
 def test_a_senseless_id_changes_nothing(people: People, sent: str) -> None:
     tell(people.owner)
@@ -81,7 +78,6 @@ def test_a_senseless_id_changes_nothing(people: People, sent: str) -> None:
     assert unread(people.owner) == 1
 
 
-@pytest.mark.django_db
 def test_nobody_marks_anothers_as_read(people: People) -> None:
     told = tell(people.owner)
     for other in (people.teammate, people.stranger, people.operator, people.admin):
@@ -90,7 +86,6 @@ def test_nobody_marks_anothers_as_read(people: People) -> None:
     assert unread(people.owner) == 1
 
 
-@pytest.mark.django_db
 def test_a_long_list_has_pages(people: People) -> None:
     for number in range(PAGE_LENGTH + 1):
         tell(people.owner, f"Number {number}.", minutes=number)
@@ -101,7 +96,6 @@ def test_a_long_list_has_pages(people: People) -> None:
         assert "Number 50." in page(people.owner, f"{LIST}?page={odd}")
 
 
-@pytest.mark.django_db
 def test_the_frame_of_each_page_has_the_number_of_unread_ones(people: People) -> None:
     assert "bell-count" not in page(people.owner, "/help/")
     tell(people.owner)
@@ -116,7 +110,6 @@ def test_a_large_number_is_cut_short_and_read_out_whole() -> None:
     assert bell_view(1234).words == "Notifications, 1234 unread"
 
 
-@pytest.mark.django_db
 def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
     box = '<input type="checkbox" name="choice" value="{}" aria-label="{}"{}>'
     failed = ("failed-in_page", "In the dashboard, when it has failed")
@@ -133,7 +126,6 @@ def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
     assert NotificationChoice.objects.get(event="failed").email is True
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.asyncio
 async def test_a_new_notification_changes_the_bell_of_an_open_page_and_shows_a_toast(
     runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
@@ -152,3 +144,33 @@ async def test_a_new_notification_changes_the_bell_of_an_open_page_and_shows_a_t
         runtime.hub.publish(notified(str(people.owner.pk)))
         message = await socket.message_about("bell")
         assert [id for id, _ in changed(message)] == ["bell", "bell-small"], "what was read is no news"
+
+
+@pytest.mark.asyncio
+async def test_the_open_list_shows_a_new_notification_and_that_one_was_read_elsewhere(
+    runtime: Runtime, people: People
+) -> None:
+    old = await sync_to_async(tell)(people.owner, "Old")
+    async with connected("/live/notifications/", people.owner) as socket:
+        await socket.message_about("Old")
+        new = await sync_to_async(tell)(people.owner, HOSTILE, minutes=1)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{new.pk}")
+        assert ("notifications", "afterbegin") in changed(message), "it is the first"
+        assert "2 unread notifications." in message
+        assert "<script>alert" not in message
+        await sync_to_async(mark_read)(people.owner.pk, [old.pk])
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{old.pk}")
+        assert "1 unread notification." in message
+
+
+@pytest.mark.asyncio
+async def test_the_open_list_is_not_woken_by_anothers_notification(runtime: Runtime, people: People) -> None:
+    async with connected("/live/notifications/", people.owner) as socket:
+        await socket.message_about("No notifications.")
+        await asyncio.sleep(2.0)  # it looks once more, because it may have changed while it was read
+        await sync_to_async(tell)(people.owner, "Not yet looked for")
+        runtime.hub.publish(notified(str(people.teammate.pk)))
+        runtime.hub.publish("executions")
+        assert await socket.is_silent(1.5)

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.template import Context
 from django.test import RequestFactory
+from pytest_django.fixtures import Settings
 
 from dashboard.access import viewer_of
 from dashboard.history import latest_ended
@@ -56,7 +57,7 @@ def grid(people: People, runtime: Runtime, cluster: FakeCluster) -> Runtime:
 
 EXECUTIONS = ["/executions/active1/", "/executions/ended1/"]
 FOUND = {
-    "owner": [*EXECUTIONS, "/executions/?project=zebras"],
+    "owner": [*EXECUTIONS, "/projects/zebras/"],
     "teammate": [*EXECUTIONS, "/executions/?project=zebras"],
     "stranger": [],
     "auditor": [*EXECUTIONS, "/executions/?project=zebras", "/nodes/zebra-node/"],
@@ -101,6 +102,50 @@ def test_an_execution_is_found_once_when_its_row_stays_after_its_end(people: Peo
     read_executions(grid)
     assert grid.executions.get("active1") is not None
     assert options(people.owner, "count zebras") == ["/executions/active1/"]
+
+
+STOP, LOG = "/executions/active1/stop/", "/executions/active1/?tab=log"
+DONE = {
+    "owner": [LOG, STOP],
+    "teammate": [LOG],
+    "stranger": [],
+    "auditor": [LOG],
+    "operator": [LOG, STOP],
+    "admin": [LOG, STOP],
+}
+
+
+@pytest.mark.parametrize("who", DONE)
+def test_actions_on_an_execution_are_what_one_may_do(people: People, grid: Runtime, who: str) -> None:
+    user = person(people, who)
+    assert [url for text in ("log zeb", "stop zeb", "sto count") for url in options(user, text)] == [
+        *(url for url in DONE[who] if url == LOG),
+        *(url for url in DONE[who] if url == STOP),
+        *(url for url in DONE[who] if url == STOP),
+    ]
+    opens = 'formaction="/executions/active1/open/"' in page(user, "open zebras", options="1")
+    assert opens == (who == "owner")
+
+
+def test_an_execution_that_stops_is_not_offered_to_be_stopped_or_opened(people: People, grid: Runtime) -> None:
+    Execution.objects.filter(pk="active1").update(state=State.STOPPING)
+    read_executions(grid)
+    assert options(people.owner, "stop zebras") == []
+    assert "formaction" not in page(people.owner, "open zebras", options="1")
+
+
+def test_pages_of_the_demonstration_are_found_as_the_navigation_has_them(
+    people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
+) -> None:
+    for demo, sandbox, found in ((False, False, []), (True, False, ["/components/"])):
+        settings.DEMO = demo
+        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == found, (
+            sandbox
+        )
+
+
+def test_notifications_are_found(people: People, grid: Runtime) -> None:
+    assert "/notifications/" in options(people.owner, "unread")
 
 
 def test_former_member_finds_own_executions_only(people: People, grid: Runtime) -> None:
@@ -196,8 +241,8 @@ def test_nul_in_a_text_is_left_out(people: People, grid: Runtime) -> None:
 def test_every_page_has_the_dialogs_with_the_keys_of_pages_that_may_be_opened(people: People, grid: Runtime) -> None:
     operator, owner = (client_of(user).get("/account/").content.decode() for user in (people.operator, people.owner))
     assert 'id="palette"' in owner
-    assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "l"]
-    assert re.findall(r'data-go="(.)"', operator) == ["h", "e", "l", "i"]
+    assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "q", "w", "j", "l"]
+    assert re.findall(r'data-go="(.)"', operator) == ["h", "e", "q", "w", "j", "l", "o", "i"]
 
 
 def test_login_page_has_no_palette(client: Any, db: None) -> None:

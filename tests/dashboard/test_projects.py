@@ -47,7 +47,7 @@ def test_an_owner_adds_changes_and_removes_members(owner: Client, people: People
     assert project.people()["contributors"] == ["bob", "charlie"]
     answer = owner.post(MEMBERS, {"username": "charlie", "role": "remove"}, follow=True)
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
-    assert "What charlie runs here is stopped after" in answer.content.decode()
+    assert "Their active executions in it are stopped after" in answer.content.decode()
     assert AuditEntry.objects.filter(object_type="project", actor=people.owner).count() == 3
     assert "charlie" in answer.content.decode().split('id="history-title"')[1]
 

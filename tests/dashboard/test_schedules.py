@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from dashboard.forms.schedules import zone_names
 from dashboard.viewmodels.schedules import schedule_times
 from grid.launch import schedules
 from grid.launch.jobsettings import JobSettings
@@ -152,3 +153,8 @@ def test_times_are_shown_by_the_clocks_of_the_zone() -> None:
         "Every day at 02:30",
         ["Sun 25 Oct 2026 02:30 CEST", "Mon 26 Oct 2026 02:30 CET"],
     )
+
+
+def test_the_time_zones_to_offer_are_read_once() -> None:
+    assert "Europe/Berlin" in zone_names() and zone_names()[0] == "UTC"
+    assert zone_names() is zone_names()

@@ -10,6 +10,8 @@ from django.urls import reverse
 
 from grid.encryption import decrypt
 from grid.models import AuditEntry, Project, StoredSecret, User
+from tests.conftest import People
+from tests.dashboard.launching import offer_clusters, page
 
 VALUE = "correct horse battery staple"
 
@@ -83,15 +85,33 @@ def test_what_is_wrong_is_said_at_its_field(client: Client, values: dict[str, An
     assert any(one in page for one in said.split("|")), said
 
 
-def test_the_launch_form_names_what_the_launch_gets(client: Client, alice: User, project: Project) -> None:
+@pytest.mark.usefixtures("runtime")
+def test_the_launch_form_names_what_the_launch_gets(people: People) -> None:
+    project = offer_clusters(people)
     StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
-    page = client.get(reverse("project-secrets", args=["churn"])).content.decode()
-    assert "TEAM_KEY" in page
+    StoredSecret.objects.create(name="OWN_KEY", owner=people.owner, ciphertext="x")
+    StoredSecret.objects.create(name="THEIR_KEY", owner=people.teammate, ciphertext="x")
+    form = page(people.owner, "?kind=workspace")
+    assert "OWN_KEY, TEAM_KEY" in form and "THEIR_KEY" not in form
+
+
+def test_a_project_secret_is_named_on_the_projects_page_alone(client: Client, project: Project) -> None:
+    StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
+    assert "TEAM_KEY" in client.get(reverse("project-secrets", args=["churn"])).content.decode()
     assert "TEAM_KEY" not in client.get(reverse("secrets")).content.decode()
 
 
-def test_deleting_one_says_that_what_runs_keeps_it(client: Client, project: Project) -> None:
+def test_a_loaders_variable_is_refused_for_a_project_with_the_reason_at_its_field(
+    client: Client, project: Project
+) -> None:
+    values = {"name": "PYTHONPATH", "value": "/mnt/project/x"}
+    shown = sent(client, reverse("project-secrets", args=["churn"]), values)
+    assert shown.startswith("422") and "PYTHONPATH decides what programs of other members load" in shown
+    assert "PYTHONPATH is stored." in sent(client, reverse("secrets"), values)
+
+
+def test_deletion_of_a_secret_says_that_active_executions_keep_it(client: Client, project: Project) -> None:
     secret = StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
     page = sent(client, reverse("project-secret-delete", args=["churn", secret.pk]), {})
-    assert "TEAM_KEY was deleted. What runs keeps it until it ends." in page
+    assert "TEAM_KEY was deleted. Active executions keep it until they end." in page
     assert not StoredSecret.objects.exists()

@@ -63,7 +63,7 @@ def test_the_launch_form_tells_of_a_smaller_tier_that_would_do(people: People, p
     text = page(people.owner, "/launch/?kind=workspace&tier=large")
     assert (
         "Your last 3 runs with JupyterLab in Customer churn peaked at 3 of 16 GiB and 0.7 of 4 cores: "
-        "Small would do, and saves $0.30 an hour." in text
+        "Small is large enough, and saves $0.30 an hour." in text
     )
     assert '<label class="button" for="tier-small">Choose Small</label>' in text
     assert "would do" not in page(people.teammate, "/launch/?kind=workspace&tier=large")

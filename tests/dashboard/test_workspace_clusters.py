@@ -58,7 +58,7 @@ def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(peo
     make_execution(people.owner, workspace.project, slots_reserved_at=MOMENT)
     Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
     shown = page(people.owner, path)
-    assert "Together they take 7 slots; 6 of yours are free, so they wait until 7 are." in shown
+    assert "Together they take 7 slots; you have 6 free, so they wait until 7 are free." in shown
     assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
 
 

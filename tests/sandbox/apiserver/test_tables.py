@@ -35,7 +35,7 @@ def test_a_finished_pod_says_how_its_program_ended_and_not_its_sidecar(
 
 
 def test_a_finished_pod_that_a_finalizer_keeps_is_not_terminating() -> None:
-    kept = {"deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["example.com/keep"]}
+    kept: dict[str, Any] = {"deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["example.com/keep"]}
     done = pod("p", node="n", phase="Succeeded", statuses=[container_status(state=DONE)], **kept)
     runs = pod("p", node="n", phase="Running", statuses=[container_status(ready=True)], **kept)
     assert [pod_cells(one, MOMENT)[2] for one in (done, runs)] == ["Completed", "Terminating"]

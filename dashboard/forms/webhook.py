@@ -1,0 +1,15 @@
+"""The address that somebody's notifications are posted to."""
+
+from django import forms
+
+
+class WebhookForm(forms.Form):
+    """`grid.launch.notifications.channels` decides whether the address can be used."""
+
+    url = forms.CharField(
+        label="Address",
+        required=False,
+        max_length=2000,
+        widget=forms.URLInput(attrs={"autocomplete": "off", "placeholder": "https://example.com/hook"}),
+        help_text="It begins with https://. Each notification that you choose is posted there as JSON.",
+    )

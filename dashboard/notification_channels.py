@@ -1,0 +1,30 @@
+"""Reads where a person's notifications go outside of the dashboard, and what became of them. Each function is about one's own."""
+
+from datetime import datetime
+
+from dashboard.viewmodels.notification_channels import ChannelView, DeliveryRecord, channel_views
+from grid.launch.notifications.channels import sends_mail
+from grid.models import Delivery, User, WebhookTarget
+
+
+def outward_channels_view(user: User, now: datetime) -> list[ChannelView]:
+    latest = {}
+    for channel in Delivery.Channel:
+        row = Delivery.objects.filter(user=user, channel=channel).order_by("-pk").first()
+        if row is not None:
+            latest[str(channel)] = _record(row)
+    return channel_views(sends_mail=sends_mail(), address=user.email, url=webhook_url(user.pk), latest=latest, now=now)
+
+
+def webhook_url(user_id: int) -> str:
+    """Return the person's target; "" without one."""
+    return WebhookTarget.objects.filter(user=user_id).values_list("url", flat=True).first() or ""
+
+
+def delivery(user_id: int, id: int) -> DeliveryRecord | None:
+    row = Delivery.objects.filter(user=user_id, pk=id).first()
+    return _record(row) if row is not None else None
+
+
+def _record(row: Delivery) -> DeliveryRecord:
+    return DeliveryRecord(row.at, row.tries, row.next_try_at, row.sent_at, row.error)

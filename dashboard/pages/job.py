@@ -1,0 +1,124 @@
+"""One job's page, live: its runs, or those of one of its sweeps, and when its schedules run next."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import QueryDict
+
+from dashboard.access import Viewer, may_manage_job, may_see_job
+from dashboard.ids import valid_ids
+from dashboard.job_records import RunsPage, read_job, read_sweep, runs_of
+from dashboard.pages.jobs import attempts_of
+from dashboard.pages.page import LivePage
+from dashboard.schedule_records import schedules_of
+from dashboard.viewmodels.job_rows import RUNS, job_ending, next_run, run_fragments, sweep_head
+from dashboard.viewmodels.jobs import JobRecord, RunLine, SweepLine
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.schedules import ScheduleLine
+from grid import database
+from grid.runtime import Runtime
+from grid.runtime.written import roles_in, runs_of_job
+from grid.watch.hub import Topic
+
+_KEPT = 2_000
+_LARGEST = 2**31 - 1  # that both databases take as a number
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunsView:
+    """`sweep` is the number of the sweep that is shown, "" for all runs; `before` is the number of the run before the first, 0 for none."""
+
+    id: str
+    sweep: str = ""
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    record: JobRecord
+    runs: RunsPage
+    sweep: SweepLine | None
+    schedules: Sequence[ScheduleLine]
+
+
+def _read(view: JobRunsView, now: datetime) -> JobFacts | None:
+    record = read_job(view.id) if view.id else None
+    if record is None:
+        return None
+    sweep = read_sweep(view.id, view.sweep) if view.sweep else None
+    runs = runs_of(view.id, sweep=view.sweep, before=view.before, now=now)
+    return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
+
+
+class JobPage(LivePage[JobRunsView, JobFacts | None]):
+    name = "job"
+    regions = frozenset({RUNS})
+    rest_seconds = 0.5
+    tick_seconds = 10.0  # what a run costs so far; and without a change feed, nothing else tells of one
+    refusal = "This job does not exist, or you have no access to it."
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, JobRecord | None] = OrderedDict()
+
+    def view(self, query: QueryDict) -> JobRunsView:
+        ids = valid_ids([str(query.get("id", ""))])
+        sweep, before = str(query.get("sweep", "")), str(query.get("before", ""))
+        is_number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= _LARGEST
+        return JobRunsView(
+            ids[0] if ids else "", sweep if sweep.isascii() and sweep.isdigit() else "", int(before) if is_number else 0
+        )
+
+    async def prepare(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> None:
+        self._remember(view.id, await database.pages.run(read_job, view.id) if view.id else None)
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
+        record = self._records.get(view.id)
+        return record is not None and may_see_job(viewer, record)
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
+        """Return True also for a job that is no longer kept: its next reading keeps it again."""
+        return view.id not in self._records or self.allowed(runtime, viewer, view)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> JobFacts | None:
+        facts = await database.pages.run(_read, view, runtime.clock())
+        self._remember(view.id, facts.record if facts else None)
+        return facts
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None) -> Collection[Topic]:
+        found: set[Topic] = {runs_of_job(view.id), runs_of_job()}
+        if facts is not None:
+            found |= {roles_in(facts.record.project_id), roles_in()}
+            for line in facts.runs.lines:
+                if isinstance(line, RunLine):
+                    found.update(attempts_of(view.id, line))
+        return found
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None, now: datetime
+    ) -> Sequence[Fragment]:
+        if facts is None or not may_see_job(viewer, facts.record):
+            return []
+        may_manage = may_manage_job(viewer, facts.record)
+        found = [job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage)]
+        if facts.sweep is not None:
+            found.append(sweep_head(facts.sweep))
+        found += map(next_run, facts.schedules)
+        older = (
+            f"?before={facts.runs.older}" + (f"&sweep={view.sweep}" if view.sweep else "") if facts.runs.older else ""
+        )
+        return [*found, *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage)]
+
+    def _remember(self, job_id: str, record: JobRecord | None) -> None:
+        """Keep who may see the job: that is asked where the database must not be."""
+        self._records[job_id] = record
+        self._records.move_to_end(job_id)
+        if len(self._records) > _KEPT:
+            self._records.popitem(last=False)
+
+
+JOB = JobPage()

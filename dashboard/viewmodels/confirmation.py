@@ -1,0 +1,21 @@
+"""A question before something that is not easily undone: what it does, as sentences, and the two answers; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What `dashboard/question.html` asks, as a page and as a dialog. `title`, `subject` and `after` make the headline; `fields` are sent
+    with the answer."""
+
+    title: str
+    subject: str
+    sentences: Sequence[str]
+    action_url: str
+    answer: str
+    keep: str
+    keep_url: str
+    after: str = ""
+    fields: Sequence[tuple[str, str]] = ()
+    is_danger: bool = True

@@ -1,0 +1,40 @@
+"""Says what deleting a stored secret does to executions and schedules that use it; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grid.wording import listed, plural
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SecretUses:
+    """The names of the queued and of the other active executions that were launched with a secret, and how many active schedules get it."""
+
+    queued: Sequence[str] = ()
+    running: Sequence[str] = ()
+    schedules: int = 0
+
+
+def deletion_sentences(uses: SecretUses) -> list[str]:
+    """Return what is lost with the secret, and what continues."""
+    sentences = ["The value cannot be recovered: no page shows it, and no copy is kept."]
+    if uses.running:
+        has = "has it and keeps it until it ends" if len(uses.running) == 1 else "have it and keep it until they end"
+        sentences.append(f"{plural(len(uses.running), 'active execution')} {has}: {_names(uses.running)}.")
+    if uses.queued:
+        fail = "needs it and fails when it starts" if len(uses.queued) == 1 else "need it and fail when they start"
+        sentences.append(f"{plural(len(uses.queued), 'queued execution')} {fail}: {_names(uses.queued)}.")
+    if not uses.running and not uses.queued:
+        sentences.append("No active or queued execution uses it.")
+    if uses.schedules:
+        run = "starts its runs" if uses.schedules == 1 else "start their runs"
+        sentences.append(f"{plural(uses.schedules, 'active schedule')} {run} without it.")
+    sentences.append("Later launches get no secret of this name, unless another one that applies to them has it.")
+    return sentences
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return listed([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])])

@@ -1,0 +1,58 @@
+"""Relative links of the documents lead to files that exist, and their anchors to headings, as GitHub and the product's help name them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+]
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of the headings, as GitHub makes them: the second of the same name ends with -1."""
+    found: dict[str, int] = {}
+    names = set()
+    for heading in _HEADING.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
+        count = found[slug] = found.get(slug, -1) + 1
+        names.add(f"{slug}-{count}" if count else slug)
+    return names
+
+
+def broken(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(_CODE.sub("", page.read_text())):
+        if "://" in link or link.startswith(("mailto:", "images/")):  # tests/pictures knows which pictures there are
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        if not target.exists():
+            yield f"{link}: no such file"
+        elif anchor and (target.suffix != ".md" or anchor not in anchors(target.read_text())):
+            yield f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(broken(page)) == []
+
+
+def test_anchors_are_those_of_github() -> None:
+    text = "# A `b` (c)\n## What's new?\n## Twice\n```\n# no heading\n```\n## Twice\n### [Link](x.md) & more\n"
+    assert anchors(text) == {"a-b-c", "whats-new", "twice", "twice-1", "link--more"}
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Top\n[a](page.md#top) [b](#top) [c](#gone) [d](gone.md) `[e](gone.md)` [f](https://example.org/#x)"
+    )
+    assert list(broken(page)) == ["#gone: no such heading", "gone.md: no such file"]

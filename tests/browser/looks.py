@@ -13,13 +13,23 @@ LEAST_TEXT = 12.0  # px
 LONGEST_WORD = 30  # letters; a longer one is none of a language, and has to be broken somewhere
 MOST_SHIFT = 0.05  # of the window's area times the way moved, added up; the Web Vitals call up to 0.1 good
 LINE, THREE_LINES = 44, 96  # px that a row has at most, on wide screens and on a phone
-ON_SCREENS = pytest.mark.parametrize(
-    ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
+
+
+def _screens(*screens: tuple[int, str, str]) -> pytest.MarkDecorator:
+    """Parametrize by width and colour scheme; all but the first are left to the slow tests, for most faults show on the first."""
+    _, *others = screens
+    cases = [
+        pytest.param(width, scheme, id=name, marks=[pytest.mark.slow] if (width, scheme, name) in others else [])
+        for width, scheme, name in screens
+    ]
+    return pytest.mark.parametrize(("width", "scheme"), cases)
+
+
+ON_SCREENS = _screens((1440, "light", "wide"), (1024, "dark", "middle"), (390, "light", "phone"))
+EVERY_SCREEN = _screens(
+    *((width, scheme, f"{width}-{scheme}") for width in (1440, 1024, 390) for scheme in ("light", "dark"))
 )
-EVERY_SCREEN = pytest.mark.parametrize(
-    ("width", "scheme"), [(width, scheme) for width in (1440, 1024, 390) for scheme in ("light", "dark")]
-)
-WIDE_AND_PHONE = pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
+WIDE_AND_PHONE = _screens((1440, "light", "wide"), (390, "dark", "phone"))
 
 _FAULTS = """([LEAST, LONGEST]) => {
   const found = new Set();

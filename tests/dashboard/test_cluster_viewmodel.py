@@ -164,7 +164,7 @@ def test_many_workers_are_small_cells() -> None:
         ("AbleToScale", "True", "ReadyForNewScale", "ok", "right for the load"),
         ("AbleToScale", "True", "SucceededRescale", "ok", "has just changed"),
         ("AbleToScale", "True", "ScaleDownStabilized", "wait", "scaling down after the waiting period"),
-        ("AbleToScale", "False", "BackoffDownscale", "wait", "taken workers away lately"),
+        ("AbleToScale", "False", "BackoffDownscale", "wait", "It removed workers recently"),
         ("AbleToScale", "False", "FailedGetScale", "problem", "cannot read how many"),
         ("ScalingActive", "True", "ValidMetricFound", "ok", "can measure"),
         ("ScalingActive", "False", "FailedGetResourceMetric", "problem", "cannot measure"),
@@ -172,7 +172,7 @@ def test_many_workers_are_small_cells() -> None:
         ("ScalingLimited", "False", "DesiredWithinRange", "ok", "between minimum and maximum"),
         ("ScalingLimited", "True", "TooManyReplicas", "wait", "the maximum is reached"),
         ("ScalingLimited", "True", "TooFewReplicas", "ok", "the minimum is reached"),
-        ("ScalingLimited", "True", "ScaleUpLimit", "wait", "more than it may add at once"),
+        ("ScalingLimited", "True", "ScaleUpLimit", "wait", "More workers are needed than may be added at once"),
         ("ScalingLimited", "True", "SomethingNew", "problem", "its own words"),
         ("AbleToScale", "True", "SomethingNew", "ok", "its own words"),
     ],
@@ -217,7 +217,7 @@ def test_how_the_number_is_chosen_is_said() -> None:
         "requested memory."
     )
     demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)
-    assert "passes 80 % of the requested CPU, or when Dask has more waiting" in shown(demand, None).sentence
+    assert "passes 80 % of the requested CPU, or when more tasks wait in Dask" in shown(demand, None).sentence
     assert shown(demand, None).demand == "7 tasks wait for a worker."
     assert shown(replace(demand, pending_tasks=0), None).demand == "No task waits for a worker."
     fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)
@@ -279,7 +279,7 @@ def test_a_change_that_kubernetes_only_counts_has_its_cause_again() -> None:
     ("reason", "words"),
     [
         ("memory resource utilization (percentage of request) above target", "memory use is above its target."),
-        ("external metric compute_grid_wanted_workers(nil) above target", "the framework has more waiting"),
+        ("external metric compute_grid_wanted_workers(nil) above target", "the framework has more tasks waiting"),
         ("Current number of replicas above Spec.MaxReplicas", "there were more than the maximum."),
         ("Current number of replicas below Spec.MinReplicas", "there were fewer than the minimum."),
         ("", ""),

@@ -311,7 +311,11 @@ ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35
         (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
         (0, LaunchPool("default"), "problem: No node The pool default has no node, and no autoscaler is known"),
         (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),)), "wait: Waits for room The pool default has no"),
-        (4, LaunchPool("default", (TINY,)), "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node"),
+        (
+            4,
+            LaunchPool("default", (TINY,)),
+            "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node",
+        ),
         (0, None, "neutral: Unknown The cluster does not answer now."),
     ],
 )

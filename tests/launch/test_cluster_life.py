@@ -141,7 +141,7 @@ async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop
 async def test_the_timeouts_say_what_the_head_or_the_first_worker_waited_for(shop: Shop, configure: Configure) -> None:
     no_node = "No node took the head within 90 seconds. Last known:"
     for stage, reason, words in (
-        ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to make the head: exceeded quota Ask your"),
+        ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to create the head: exceeded quota Ask your"),
         ("unscheduled", "deploying_timeout", f"{no_node} There is no node of the pool default."),
         ("starting", "preparing_timeout", "The head was not ready within 90 seconds. Last known: Node node-1 was"),
         (

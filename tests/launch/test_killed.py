@@ -13,6 +13,8 @@ from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.world import Fault, Killed, World, fresh, in_world, states_of
 
+pytestmark = pytest.mark.slow
+
 STOPPED = ["queued", "deploying", "preparing", "running", "stopping", "stopped"]
 DONE = ["queued", "deploying", "preparing", "running", "finishing", "succeeded"]
 

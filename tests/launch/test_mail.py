@@ -1,5 +1,6 @@
 """E-mail through a real SMTP server: what arrives, to whom, and what is said when the server takes nothing."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from email import message_from_bytes, policy
@@ -120,5 +121,6 @@ async def test_a_server_that_hangs_is_left_in_time(settings: Settings) -> None:
         settings.EMAIL_PORT = silent.getsockname()[1]
         found = await mailer.send("ada@example.com", [payload()], MESSAGE)
     mailer.close()
+    await asyncio.to_thread(mailer._threads.shutdown)  # the thread that was left notices that its server is gone
     assert found.error == "The mail server did not answer in time."
     assert not found.is_final

@@ -12,6 +12,8 @@ from grid.sandbox.apiserver.streaming import StreamSettings
 from tests.sandbox.apiserver.replay import Direction, Exchange, Replay, exchanges
 from tests.sandbox.apiserver.stage import BEFORE, DURING, change_fromyaml
 
+pytestmark = pytest.mark.slow
+
 _NO_STATEFUL_SETS = "StatefulSet is not served"
 _NO_RESIZE = "a running container's resources cannot be changed"
 _NO_EPHEMERAL = "there are no ephemeral containers"

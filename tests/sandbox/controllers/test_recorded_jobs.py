@@ -44,6 +44,8 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from tests.sandbox.controllers.replay import recording
 from tests.sandbox.support import FakeKubelet, FastClock, Plan, add_namespace, add_node, api_server, make_node, running
 
+pytestmark = pytest.mark.slow
+
 _SCENARIOS = ("job-done", "job-indexed", "job-backoff-limit", "job-fails-once", "job-deadline-suspend")
 # How long after a change the recorded controller saw it, and how early it wrote before that was recorded.
 _LAG = 0.02

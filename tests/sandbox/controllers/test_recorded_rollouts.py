@@ -7,6 +7,8 @@ import pytest
 from tests.sandbox.controllers.replay import Outcome, Replay, recorded_outcome, recording
 from tests.sandbox.support import FastClock, api_server
 
+pytestmark = pytest.mark.slow
+
 # Pods of these become ready one after the other or all at once, as the machine likes; the steps in between differ with it.
 _STEPS_DEPEND_ON_TIMING = {"rollout", "rollout-surge-settings", "rollout-stuck", "scale"}
 # The recorded controller lost a race with itself there and kept the old set's message; see its timeline at t=7.286.

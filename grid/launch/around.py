@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 KEPT_SECONDS = 30.0
 LIST_SECONDS = 60.0  # 150,000 pods of 7.3 kB are 1.1 GB
+PATIENCE_SECONDS = 10.0  # of a reconcile
 MOST_PODS = 30_000  # that are kept, of the sums of all: more would take more memory than the controller has to spare
 _ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
@@ -50,20 +51,43 @@ class NodesAround:
         self._namespace = namespace
         self._clock = clock
         self._monotonic = monotonic
-        self._lock = asyncio.Lock()
         self._last: _Listed | None = None
+        self._reading: asyncio.Task[_Listed] | None = None
+        self._awaited_until = 0.0
         self._keeps_pods = True
 
     async def of(self, pod: Pod) -> Surroundings | None:
-        """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
-        async with self._lock:
-            last, created = self._last, pod.metadata.creation_timestamp
-            if last is None or self._monotonic() >= last.until or (created is not None and created > last.at):
-                at = self._clock()
-                around = await self._listed()
-                last = self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
-            around = last.around
-            return None if around is not None and not self._keeps_pods and _asks_for_pods(pod) else around
+        """Return what is around the pod, from a list that is younger than the pod; None when it is not known.
+
+        All who ask wait for the same list, and only for its first seconds: they have others' executions to reconcile.
+        """
+        last, created = self._last, pod.metadata.creation_timestamp
+        if last is None or self._monotonic() >= last.until or (created is not None and created > last.at):
+            if self._reading is None or self._reading.done():
+                self._reading, self._awaited_until = (
+                    asyncio.create_task(self._read()),
+                    self._monotonic() + PATIENCE_SECONDS,
+                )
+            try:
+                async with asyncio.timeout(max(0.0, self._awaited_until - self._monotonic())):
+                    last = await asyncio.shield(self._reading)
+            except TimeoutError:
+                logger.info("nodes not listed for a message reason=not within %s s", PATIENCE_SECONDS)
+                return None
+        around = last.around
+        return None if around is not None and not self._keeps_pods and _asks_for_pods(pod) else around
+
+    async def close(self) -> None:
+        """End a list that is being read."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self) -> _Listed:
+        at = self._clock()
+        around = await self._listed()
+        self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
+        return self._last
 
     async def _listed(self) -> Surroundings | None:
         try:

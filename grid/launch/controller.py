@@ -126,8 +126,7 @@ class Controller:
 
     async def run(self) -> None:
         """Watch, poll the database, and work, until cancelled."""
-        hub = Hub()
-        namespace = self._target.namespace
+        hub, namespace = Hub(), self._target.namespace
 
         def follow(feed: ListWatch[K], store: Store[K]) -> Reflector[K]:
             return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
@@ -158,6 +157,7 @@ class Controller:
                     tasks.create_task(self._work_for_ever())
         finally:
             self._queue.close()
+            await self._context.nodes.close()
 
     async def poll(self) -> None:
         """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written

@@ -13,10 +13,13 @@ from tests.browser.looks import ON_SCREENS, wrong_with
 from tests.browser.stage import StageProcess
 
 PAGES = {
-    "alice": ["/", "/executions/", "/executions/?show=ended", "/workspaces/", "/launch/", "/launch/?kind=cluster", "/projects/"],
+    "alice": [
+        *("/", "/executions/", "/executions/?show=ended", "/workspaces/", "/launch/", "/launch/?kind=cluster", "/projects/"),
+        *("/jobs/", "/notifications/", "/usage/", "/secrets/", "/help/", "/account/"),
+    ],
     "ada-admin": [
         *("/overview/", "/infrastructure/", "/executions/", "/tiers/", "/environments/", "/projects/", "/people/"),
-        *("/logins/", "/configuration/", "/palette/?q=e"),
+        *("/logins/", "/configuration/", "/palette/?q=e", "/queue/", "/startup/", "/knowledge/", "/usage/everybody/"),
     ],
 }  # fmt: skip
 Scene = Callable[..., Awaitable[Any]]

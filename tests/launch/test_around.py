@@ -1,5 +1,6 @@
 """An execution that gives up without a node says what the nodes had to do with it, as its page did, and never fails because of that."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from grid.errors import ClusterUnavailable, NotAllowed
 from grid.kube.objects import Pod
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.launch import around as module
-from grid.launch.around import KEPT_SECONDS, NodesAround
+from grid.launch.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
 from grid.models import Execution
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_controller import Configure
@@ -167,15 +168,29 @@ async def test_a_pod_that_came_after_the_list_is_not_judged_by_it() -> None:
 
 
 @virtual_time
-async def test_a_silent_api_server_costs_one_wait_and_no_answer() -> None:
+async def test_a_silent_api_server_costs_a_short_wait_and_no_answer() -> None:
     cluster, clock = a_cluster(), Clock()
     cluster.list_seconds = 3600
+    nodes, began = clock.nodes(cluster), asyncio.get_running_loop().time()
+    assert await nodes.of(waiting()) is None
+    clock.seconds = PATIENCE_SECONDS
+    assert await nodes.of(waiting()) is None, "the next one is not to wait as well"
+    assert asyncio.get_running_loop().time() - began < PATIENCE_SECONDS + 1
+    await nodes.close()
+    cluster.list_seconds = 0
+    assert await nodes.of(waiting()) is not None
+
+
+@virtual_time
+async def test_a_list_that_comes_late_serves_those_that_give_up_after_it() -> None:
+    cluster, clock = a_cluster(), Clock()
+    cluster.list_seconds = PATIENCE_SECONDS + 1
     nodes = clock.nodes(cluster)
     assert await nodes.of(waiting()) is None
     cluster.list_seconds = 0
-    assert await nodes.of(waiting()) is None, "the next one is not to wait as well"
-    clock.seconds = KEPT_SECONDS
+    await asyncio.sleep(2)
     assert await nodes.of(waiting()) is not None
+    assert cluster.count("list", NODES) == 1
 
 
 @virtual_time

@@ -1,4 +1,7 @@
-"""Reads jobs and their runs from the database, synchronously, as values for pages; the cost depends on the rows shown only."""
+"""Reads jobs and their runs from the database, synchronously, as values for pages.
+
+The cost depends on the rows shown, and on how many runs the sweeps among them have, at most 1,000 each.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,10 +61,11 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     runs = {run.job_id: run for run in latest} if shown else {}
     by_job = _lines(runs.values(), now)
     coming = next_runs(job.pk for job in shown)
+    sweeps = _sweeps((run.job_id, run.sweep) for run in runs.values() if run.sweep)
     cards = []
     for job in shown:
         run = runs.get(job.pk)
-        sweep = _sweeps(job.pk, [run.sweep])[run.sweep] if run and run.sweep else None
+        sweep = sweeps.get((job.pk, run.sweep)) if run else None
         next_at, paused = coming.get(job.pk, (None, 0))
         cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
     return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
@@ -75,9 +79,9 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
     rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & _has_earlier_of_sweep())
     found = list(rows[: RUNS_PER_PAGE + 1])
     shown = found[:RUNS_PER_PAGE]
-    sweeps = {} if sweep else _sweeps(job_id, [run.sweep for run in shown if run.sweep])
-    runs = _lines((run for run in shown if run.sweep not in sweeps), now)
-    lines = [sweeps[run.sweep] if run.sweep in sweeps else runs[run.pk] for run in shown]
+    sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
+    runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now)
+    lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
     return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0)
 
 
@@ -95,7 +99,12 @@ def read_run(job_id: str, number: int, now: datetime) -> RunLine | None:
 
 
 def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
-    return _sweeps(job_id, [sweep]).get(sweep)
+    return _sweeps([(job_id, sweep)]).get((job_id, sweep))
+
+
+def waiting_runs() -> QuerySet[JobRun]:
+    """Return the open runs of all jobs that have no execution yet, or wait for their next attempt."""
+    return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
 
 
 def launched_with(run: RunLine) -> dict[str, str]:
@@ -135,18 +144,22 @@ def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
     )
 
 
-def _sweeps(job_id: str, ids: Iterable[str]) -> dict[str, SweepLine]:
-    rows = JobRun.objects.filter(job=job_id, sweep__in=set(ids)).order_by()
+def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
+    """Return sweeps by the ids of their job and their own; one whose runs were deleted is not among them."""
+    wanted = [Q(job=job_id, sweep=id) for job_id, id in sorted(set(of))]
+    if not wanted:
+        return {}
+    rows = JobRun.objects.filter(Q(*wanted, _connector=Q.OR)).order_by()
     failed = Q(outcome__in=(JobRun.Outcome.FAILED, JobRun.Outcome.NOT_STARTED))
-    counted = rows.values_list("sweep", "requested_at", "requested_by").annotate(
+    counted = rows.values_list("job_id", "sweep", "requested_at", "requested_by").annotate(
         total=Count("pk"),
         succeeded=Count("pk", filter=Q(outcome=JobRun.Outcome.SUCCEEDED)),
         ended=Count("pk", filter=~Q(outcome="")),
         failed=Count("pk", filter=failed),
     )
     return {
-        id: SweepLine(id, total, succeeded, ended, failures, at, by)
-        for id, at, by, total, succeeded, ended, failures in counted
+        (job_id, id): SweepLine(id, total, succeeded, ended, failures, at, by)
+        for job_id, id, at, by, total, succeeded, ended, failures in counted
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import timedelta
 
+from dashboard.job_records import waiting_runs
 from dashboard.viewmodels.memberships import ProjectWork, work_sentences
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.launch.departures import LIVES
@@ -15,7 +16,8 @@ def work_in(project: Project, user: User) -> ProjectWork:
     states = list(active.order_by().values_list("state", flat=True))
     queued = states.count(State.QUEUED)
     schedules = Schedule.objects.filter(next_at__isnull=False, job__owner=user, job__project=project)
-    return ProjectWork(queued, len(states) - queued, schedules.count())
+    waiting = waiting_runs().filter(job__owner=user, job__project=project)
+    return ProjectWork(queued, len(states) - queued, schedules.count(), waiting.count())
 
 
 def losses(project: Project, contributing: Collection[User]) -> list[str]:

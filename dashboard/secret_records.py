@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from dashboard.job_records import waiting_runs
 from dashboard.viewmodels.secret_uses import SecretUses
+from grid.launch.progress import CREATED
 from grid.models import Execution, Schedule, State, StoredSecret
 from grid.models.execution import object_name_of
 
 
 def uses_of(secret: StoredSecret) -> SecretUses:
-    """Return the uses of a secret: executions name those that they were launched with, schedules get what applies at each run."""
+    """Return the uses of a secret: executions name those they were launched with, runs and schedules get what applies to each launch."""
     scope: dict[str, Any] = {}
     if secret.owner_id is not None:
         scope["owner"] = secret.owner_id
@@ -17,8 +19,12 @@ def uses_of(secret: StoredSecret) -> SecretUses:
     active = Execution.objects.unsettled().filter(ended_at__isnull=True, **scope).order_by("requested_at", "pk")
     queued: list[str] = []
     running: list[str] = []
-    for id, kind, title, state, secrets in active.values_list("pk", "kind", "title", "state", "spec__secrets"):
+    columns = ("pk", "kind", "title", "state", "reason", "spec__secrets")
+    for id, kind, title, state, reason, secrets in active.values_list(*columns):
         if any(one["id"] == secret.pk for one in secrets or ()):
-            (queued if state == State.QUEUED else running).append(title or object_name_of(kind, id))
-    schedules = Schedule.objects.filter(next_at__isnull=False, **{f"job__{name}": of for name, of in scope.items()})
-    return SecretUses(queued, running, schedules.filter(job__deleted_at__isnull=True).count())
+            # The values are read when its objects are created.
+            needs_it = state == State.QUEUED or (state == State.DEPLOYING and reason != CREATED)
+            (queued if needs_it else running).append(title or object_name_of(kind, id))
+    of_jobs = {f"job__{name}": of for name, of in scope.items()}
+    schedules = Schedule.objects.filter(next_at__isnull=False, job__deleted_at__isnull=True, **of_jobs)
+    return SecretUses(queued, running, schedules.count(), waiting_runs().filter(**of_jobs).count())

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from grid.wording import duration, listed, plural
 
-CONTRIBUTOR, VIEWER = "contributor", "viewer"
+OWNER, CONTRIBUTOR, VIEWER = "owner", "contributor", "viewer"
 # What each permission of `dashboard.access` lets a person do.
 PERMISSION_WORDS = {
     "observe": "see the infrastructure and everybody's executions, logs and usage",
@@ -17,21 +17,22 @@ PERMISSION_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectWork:
-    """What a person has in a project: executions in the queue, other active executions, and active schedules."""
+    """What a person has in a project: executions in the queue, other active executions, active schedules, and runs that wait for one."""
 
     queued: int = 0
     running: int = 0
     schedules: int = 0
+    waiting: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.queued or self.running or self.schedules)
+        return bool(self.queued or self.running or self.schedules or self.waiting)
 
 
 def member_sentences(
     name: str, *, before: str, after: str, work: ProjectWork, grace: timedelta, sees_all: bool
 ) -> list[str]:
-    """Return what the change of a role in a project does; `after` is "" for a removal, and `sees_all` means that the role on the
-    platform lets the person see every project."""
+    """Return what the change of a role in a project does; `before` is "" for who is no member, `after` for a removal, and `sees_all` means
+    that the role on the platform lets the person see every project."""
     if after == CONTRIBUTOR:
         return [
             f"{name} can launch in the project, open what is shared in it, and read and change its files.",
@@ -42,7 +43,7 @@ def member_sentences(
         sentences.append(f"{name} sees the project's executions and logs.")
     elif not sees_all:
         sentences.append(f"{name} no longer sees the project, its executions or their logs.")
-    if before != VIEWER:
+    if before in (OWNER, CONTRIBUTOR):
         sentences.append(f"{name} can no longer launch in the project, open its programs or use its files.")
         sentences += work_sentences(work, grace)
         sentences.append("Their workspaces, jobs and files in the project are kept.")
@@ -61,6 +62,9 @@ def work_sentences(work: ProjectWork, grace: timedelta) -> list[str]:
     if work.queued:
         verb = "is" if work.queued == 1 else "are"
         sentences.append(f"{plural(work.queued, 'execution')} in the queue {verb} cancelled now.")
+    if work.waiting:
+        verb = "is" if work.waiting == 1 else "are"
+        sentences.append(f"{plural(work.waiting, 'waiting run')} of their jobs {verb} not launched.")
     if work.schedules:
         verb = "is" if work.schedules == 1 else "are"
         sentences.append(f"{plural(work.schedules, 'schedule')} of their jobs {verb} paused now.")

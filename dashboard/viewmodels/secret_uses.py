@@ -10,11 +10,13 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class SecretUses:
-    """The names of the queued and of the other active executions that were launched with a secret, and how many active schedules get it."""
+    """The names of the executions that were launched with a secret and have yet to get it, and of those that have it; how many active
+    schedules and waiting runs would get it."""
 
     queued: Sequence[str] = ()
     running: Sequence[str] = ()
     schedules: int = 0
+    waiting: int = 0
 
 
 def deletion_sentences(uses: SecretUses) -> list[str]:
@@ -26,7 +28,10 @@ def deletion_sentences(uses: SecretUses) -> list[str]:
     if uses.queued:
         fail = "needs it and fails when it starts" if len(uses.queued) == 1 else "need it and fail when they start"
         sentences.append(f"{plural(len(uses.queued), 'queued execution')} {fail}: {_names(uses.queued)}.")
-    if not uses.running and not uses.queued:
+    if uses.waiting:
+        start = "starts" if uses.waiting == 1 else "start"
+        sentences.append(f"{plural(uses.waiting, 'waiting run')} of jobs {start} without it.")
+    if not uses.running and not uses.queued and not uses.waiting:
         sentences.append("No active or queued execution uses it.")
     if uses.schedules:
         run = "starts its runs" if uses.schedules == 1 else "start their runs"

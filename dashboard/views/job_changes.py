@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -31,6 +31,7 @@ from grid.runtime import get_runtime
 from grid.wording import plural
 
 _FORM_METHODS = ["GET", "HEAD", "POST"]
+_TWICE = timedelta(seconds=10)  # a double click is faster; who goes back to the page is slower
 
 
 @require_http_methods(_FORM_METHODS)
@@ -104,7 +105,7 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
         facts = asked_facts(run) if run else {}
         context = {"record": record, "number": number, "run": run, "facts": facts, "token": new_token()}
         return render(request, "dashboard/job_again.html", context)
-    key = _request_key(request, number)
+    key = _again_key(request, id, number, now)
     try:
         if earlier is not None:
             started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
@@ -253,6 +254,14 @@ def _request_key(request: HttpRequest, *choices: object) -> str:
     form without a token."""
     token = request.POST.get("token", "")
     return hashlib.sha256(msgspec.json.encode([token, *choices])).hexdigest()[:32] if token else ""
+
+
+def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) -> str:
+    """Return the key of "Run again", which is another one after a while: its page is live, so it stays open and keeps its token."""
+    key, runs = _request_key(request, number), JobRun.objects.filter(job=job_id, requested_at__lt=now - _TWICE)
+    while key and (known := runs.filter(request_key=key).first()):
+        key = _request_key(request, number, known.number)
+    return key
 
 
 def _sent_twice(run: JobRun, now: datetime) -> str:

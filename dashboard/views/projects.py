@@ -53,7 +53,7 @@ async def project(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpR
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_member(request: HttpRequest, id: str) -> HttpResponse:
-    """Give one person another role in the project, or none, after a question that says what that does. The owner stays."""
+    """Give one person a role in the project; a member another one, or none, after a question that says what that does. The owner stays."""
     form = MemberForm(request.POST if request.method == "POST" else request.GET)
     with transaction.atomic():
         project = _managed(request, id)
@@ -66,7 +66,8 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         if member is not None and member.role == Membership.Role.OWNER:
             messages.error(request, "Only an admin changes the owner.")
             return redirect("project", id)
-        if request.method != "POST":
+        is_change = member is not None and member.role != role
+        if request.method != "POST" or (is_change and "confirmed" not in request.POST):
             return render(request, "dashboard/question.html", {"question": _question(project, user, member, role)})
         said = _said(user, member, role)
         _set_role(project, user, member, role)
@@ -131,7 +132,7 @@ def _question(project: Project, user: User, member: Membership | None, role: str
         answer=f"Make {role}" if role else "Remove",
         keep="Change nothing",
         keep_url=reverse("project", args=[project.pk]),
-        fields=(("username", username), ("role", role or "remove")),
+        fields=(("username", username), ("role", role or "remove"), ("confirmed", "on")),
         is_danger=role != Membership.Role.CONTRIBUTOR,
     )
 

@@ -198,7 +198,7 @@ class _Decision:
 
     def _note_missed(self, first: datetime, last: datetime) -> None:
         times = self._shown(first) if first == last else f"{self._shown(first)} to {self._shown(last)}"
-        self._note(f"{times} missed: the controller was not running.")
+        self._note(f"{times} missed: it was not looked at in time.")
 
     def _note(self, sentence: str) -> None:
         note(self._schedule, self._now, sentence)

@@ -47,6 +47,9 @@ def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedul
     """Store a schedule; it is due for the first time after now. Raise Rejected with all problems."""
     with transaction.atomic():
         job = locked(job_id)
+        if Schedule.objects.filter(job=job, cron=settings.cron.strip(), time_zone=settings.time_zone).exists():
+            # Also what a form that is sent twice asks for.
+            raise Rejected([Problem("cron", "The job has a schedule with these times already.", "exists")])
         if Schedule.objects.filter(job=job).count() >= MAXIMUM_SCHEDULES:
             sentence = f"A job has at most {MAXIMUM_SCHEDULES} schedules. Edit or delete one of them."
             raise Rejected([Problem("", sentence, "too_many")])

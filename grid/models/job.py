@@ -8,8 +8,6 @@ from grid.models.environment import Environment
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 
-LONGEST_WAIT_SECONDS = 3600  # between two attempts of a run
-
 
 class Job(models.Model):
     """A job definition: a command with all that it runs with. Each time that it is asked for is a run, and each try of a run an execution.

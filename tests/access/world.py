@@ -138,7 +138,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "view-save": {"table": "executions", "name": "Jobs", "query": "?kind=job"},
     "secrets": {"name": "KEY", "value": "v"},
     "project-secrets": {"name": "KEY", "value": "v"},
-    "project-member": {"username": "viewer", "role": "contributor"},
+    "project-member": {"username": "viewer", "role": "contributor", "confirmed": "on"},
     "person-role": {"role": "auditor"},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
 }

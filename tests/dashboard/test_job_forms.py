@@ -2,14 +2,19 @@
 
 import re
 import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from dashboard import job_records
 from dashboard.forms.fields import PairsField
 from dashboard.forms.jobs import MOST_OFFERED, DurationField, JobPart, SweepForm
-from dashboard.job_records import read_sweep, runs_of
+from dashboard.job_records import jobs_of, read_sweep, runs_of
 from grid.launch import jobs
 from grid.launch.jobsettings import JobSettings
 from grid.launch.request import LaunchRequest, submit
@@ -129,6 +134,45 @@ def test_a_sweep_whose_first_runs_are_gone_is_still_listed_once(job: Job) -> Non
     assert [run.number for run in runs_of(job.pk, sweep="2", before=0, now=timezone.now()).lines] == [5, 3]  # type: ignore[union-attr]
 
 
+@pytest.mark.django_db
+def test_sweeps_of_a_list_of_jobs_are_counted_in_one_query(people: People, job: Job) -> None:
+    sweep(job, 3)
+    with CaptureQueriesContext(connection) as of_one:
+        jobs_of(people.owner.pk, "", timezone.now())
+    for title, count in (("Score", 2), ("Sum", 4)):
+        request = LaunchRequest(
+            owner=people.owner,
+            project=job.project,
+            environment=job.environment,
+            tier=job.tier,
+            kind="job",
+            title=title,
+            job=JobSettings(command="python train.py"),
+        )
+        submit(request, now=timezone.now())
+        sweep(Job.objects.get(title=title), count)
+    with CaptureQueriesContext(connection) as of_three:
+        cards = jobs_of(people.owner.pk, "", timezone.now()).cards
+    # All are called "2", as each job's second run is the first of its sweep.
+    assert {card.job.name: card.sweep and card.sweep.total for card in cards} == {"Train": 3, "Score": 2, "Sum": 4}
+    assert len(of_three) == len(of_one)
+
+
+@pytest.mark.django_db
+def test_a_list_of_jobs_is_shown_while_a_sweep_is_deleted(
+    people: People, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep(job, 2)
+
+    def delete_and_read(jobs: Iterable[str]) -> dict[str, tuple[datetime | None, int]]:
+        JobRun.objects.exclude(sweep="").delete()
+        return {}
+
+    monkeypatch.setattr(job_records, "next_runs", delete_and_read)
+    (card,) = jobs_of(people.owner.pk, "", timezone.now()).cards
+    assert card.sweep is None and card.run is not None
+
+
 def token_on(user: User, path: str) -> str:
     found = re.search(r'name="token" value="([^"]+)"', client_of(user).get(path).content.decode())
     assert found is not None, path
@@ -159,6 +203,20 @@ def test_a_form_that_is_sent_twice_asks_once(
     fields["token"] = token_on(people.owner, f"/jobs/{job.pk}/{shown}")
     client_of(people.owner).post(f"/jobs/{job.pk}/{sent}", fields)
     assert job.runs.count() == 1 + 2 * count, "a new showing of the form asks anew"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("number", [0, 1])
+def test_run_again_on_a_page_that_stays_open_runs_again_later_and_a_double_click_once(
+    people: People, job: Job, number: int
+) -> None:
+    token = token_on(people.owner, f"/jobs/{job.pk}/")
+    for asked in range(1, 4):
+        for _ in range(2):
+            client_of(people.owner).post(f"/jobs/{job.pk}/again/{number}/", {"token": token})
+        assert job.runs.count() == 1 + asked
+        JobRun.objects.update(requested_at=timezone.now() - timedelta(seconds=11))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -43,9 +43,9 @@ def test_a_wrong_name_is_refused_at_its_field(owner: Client, project: Project, n
 def test_an_owner_adds_changes_and_removes_members(owner: Client, people: People, project: Project) -> None:
     owner.post(MEMBERS, {"username": "charlie", "role": "viewer"})
     assert project.people()["viewers"] == ["charlie"]
-    owner.post(MEMBERS, {"username": "charlie", "role": "contributor"})
+    owner.post(MEMBERS, {"username": "charlie", "role": "contributor", "confirmed": "on"})
     assert project.people()["contributors"] == ["bob", "charlie"]
-    answer = owner.post(MEMBERS, {"username": "charlie", "role": "remove"}, follow=True)
+    answer = owner.post(MEMBERS, {"username": "charlie", "role": "remove", "confirmed": "on"}, follow=True)
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
     assert "Their active executions in it are stopped after" in answer.content.decode()
     assert AuditEntry.objects.filter(object_type="project", actor=people.owner).count() == 3
@@ -76,9 +76,23 @@ def test_what_an_owner_cannot_do_changes_nothing(
     assert not AuditEntry.objects.exists()
 
 
+@pytest.mark.parametrize("role", ["viewer", "remove"])
+def test_a_member_is_not_given_another_role_without_a_question(owner: Client, project: Project, role: str) -> None:
+    answer = owner.post(MEMBERS, {"username": "bob", "role": role})
+    assert "bob can no longer launch in the project" in answer.content.decode()
+    assert project.people()["contributors"] == ["bob"] and not AuditEntry.objects.exists()
+    assert owner.post(MEMBERS, dict(answer.context["question"].fields)).status_code == 302
+    assert project.people()["contributors"] == []
+
+
+def test_a_member_who_is_added_with_the_same_role_needs_no_question(owner: Client, project: Project) -> None:
+    assert owner.post(MEMBERS, {"username": "bob", "role": "contributor"}).status_code == 302
+    assert project.people()["contributors"] == ["bob"]
+
+
 def test_a_deactivated_member_can_be_removed(owner: Client, people: People, project: Project) -> None:
     User.objects.filter(pk=people.teammate.pk).update(is_active=False)
-    owner.post(MEMBERS, {"username": "bob", "role": "remove"})
+    owner.post(MEMBERS, {"username": "bob", "role": "remove", "confirmed": "on"})
     assert project.people()["contributors"] == []
 
 

@@ -10,7 +10,19 @@ from django.utils import timezone
 from dashboard.access import PERMISSIONS, Role
 from dashboard.viewmodels.memberships import PERMISSION_WORDS, ProjectWork, member_sentences, role_sentences
 from dashboard.viewmodels.secret_uses import SecretUses, deletion_sentences
-from grid.models import Job, Membership, Project, Schedule, State, StoredSecret, User
+from grid.models import (
+    Environment,
+    HardwareTier,
+    Job,
+    JobRun,
+    Membership,
+    Project,
+    RunSettings,
+    Schedule,
+    State,
+    StoredSecret,
+    User,
+)
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier
@@ -43,6 +55,43 @@ def test_deleting_a_secret_names_what_uses_it(people: People, project: Project) 
     assert StoredSecret.objects.exists(), "a question deletes nothing"
 
 
+def test_what_has_not_got_the_secret_yet_is_told(people: People, project: Project) -> None:
+    secret = StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
+    spec = {"secrets": [{"id": secret.pk, "name": "TEAM_KEY"}]}
+    make_execution(people.owner, project, title="Admitted", state=State.DEPLOYING, spec=spec)
+    make_execution(people.owner, project, title="Created", state=State.DEPLOYING, reason="created", spec=spec)
+    waiting_sweep(people.teammate, project)
+    waiting_sweep(people.stranger, Project.objects.start(id="other", name="Other", owner=people.stranger))
+    page = asked(client_of(people.owner), reverse("project-secret-delete", args=["churn", secret.pk]))
+    assert "1 active execution has it and keeps it until it ends: Created." in page
+    assert "1 queued execution needs it and fails when it starts: Admitted." in page
+    assert "2 waiting runs of jobs start without it." in page
+
+
+def test_runs_that_wait_are_uses_of_a_secret(people: People, project: Project) -> None:
+    secret = StoredSecret.objects.create(name="KEY", owner=people.teammate, ciphertext="x")
+    waiting_sweep(people.teammate, project)
+    page = asked(client_of(people.teammate), reverse("secret-delete", args=[secret.pk]))
+    assert "2 waiting runs of jobs start without it." in page
+    assert "No active or queued execution uses it." not in page
+    assert "1 waiting run of jobs starts without it." in deletion_sentences(SecretUses(waiting=1))
+
+
+def waiting_sweep(owner: User, project: Project) -> Job:
+    """Return a job with four runs: one has an execution, one has ended, and two wait, one of them for its next attempt."""
+    environment = Environment.objects.filter(pk="jupyterlab").first() or make_environment()
+    tier = HardwareTier.objects.filter(pk="small").first() or make_tier()
+    job = Job.objects.create(
+        id=f"job-{owner.pk}", owner=owner, project=project, environment=environment, tier=tier, at_once=1
+    )
+    settings = RunSettings.objects.create(job=job, record={})
+    first, _, third, last = (JobRun.objects.create(job=job, number=one, settings=settings) for one in range(1, 5))
+    JobRun.objects.filter(pk=last.pk).update(outcome="stopped", ended_at=timezone.now())
+    make_execution(owner, project, state=State.RUNNING, kind="job", run=first, attempt=1)
+    make_execution(owner, project, state=State.FAILED, kind="job", run=third, attempt=1, settled_at=timezone.now())
+    return job
+
+
 def test_deletion_of_an_unused_secret_says_so() -> None:
     assert "No active or queued execution uses it." in deletion_sentences(SecretUses())
     many = deletion_sentences(SecretUses(running=("a", "b", "c", "d", "e"), schedules=2))
@@ -60,8 +109,17 @@ def test_removing_a_member_says_what_stops(people: People, project: Project) -> 
     assert "1 active execution of theirs is stopped after" in page
     assert "1 execution in the queue is cancelled now." in page
     assert Membership.objects.filter(user=people.teammate).exists()
-    client.post(reverse("project-member", args=["churn"]), {"username": "bob", "role": "remove"})
+    client.post(reverse("project-member", args=["churn"]), {"username": "bob", "role": "remove", "confirmed": "on"})
     assert not Membership.objects.filter(user=people.teammate).exists()
+
+
+def test_runs_of_a_member_that_wait_count(people: People, project: Project) -> None:
+    waiting_sweep(people.teammate, project)
+    query = {"username": "bob", "role": "viewer"}
+    page = asked(client_of(people.owner), reverse("project-member", args=["churn"]), **query)
+    assert "1 active execution of theirs is stopped after" in page
+    assert "2 waiting runs of their jobs are not launched." in page
+    assert ProjectWork(waiting=1), "it is a loss to be asked about"
 
 
 def test_schedules_of_a_member_count(people: People, project: Project) -> None:
@@ -117,12 +175,11 @@ def test_a_change_of_role_is_asked_with_what_it_takes(people: People) -> None:
         ("viewer", "", False, ["no longer sees"]),
         ("viewer", "contributor", False, ["can launch", "secrets"]),
         ("", "viewer", False, ["sees the project's"]),
+        ("owner", "viewer", False, ["sees the project's", "can no longer launch", "no active", "are kept"]),
     ],
 )
 def test_sentences_of_a_membership(before: str, after: str, sees_all: bool, said: list[str]) -> None:
-    sentences = member_sentences(
-        "bob", before=before or "viewer", after=after, work=ProjectWork(), grace=GRACE, sees_all=sees_all
-    )
+    sentences = member_sentences("bob", before=before, after=after, work=ProjectWork(), grace=GRACE, sees_all=sees_all)
     assert len(sentences) == len(said)
     assert all(part in sentence for part, sentence in zip(said, sentences, strict=True)), sentences
 

@@ -70,6 +70,14 @@ def test_a_schedule_is_saved_and_shown_with_its_words_and_next_five_times(people
     assert "schedules" in page(people, "/jobs/") and "data-until" in page(people, "/jobs/")
 
 
+def test_a_new_schedule_that_is_sent_twice_is_saved_once(people: People, job: Job) -> None:
+    path = f"/jobs/{job.pk}/schedules/new/"
+    assert post(people, path, TYPED)[0] == 302
+    status, shown = post(people, path, TYPED)
+    assert (status, "The job has a schedule with these times already." in shown) == (422, True)
+    assert Schedule.objects.count() == 1
+
+
 def test_team_mates_see_schedules_without_buttons(people: People, job: Job) -> None:
     saved(job)
     shown = page(people, f"/jobs/{job.pk}/", user="teammate")

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from grid.encryption import decrypt
 from grid.models import AuditEntry, Project, StoredSecret, User
+from grid.models.variables import is_obeyed
 from tests.conftest import People
 from tests.dashboard.launching import offer_clusters, page
 
@@ -108,6 +109,17 @@ def test_a_loaders_variable_is_refused_for_a_project_with_the_reason_at_its_fiel
     shown = sent(client, reverse("project-secrets", args=["churn"]), values)
     assert shown.startswith("422") and "PYTHONPATH decides what programs of other members load" in shown
     assert "PYTHONPATH is stored." in sent(client, reverse("secrets"), values)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HTTP_PROXY", "https_proxy", "ALL_PROXY"),
+        *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY", "NODE_TLS_REJECT_UNAUTHORIZED"),
+    ],
+)
+def test_whom_other_members_programs_trust_is_not_set_for_a_project(name: str) -> None:
+    assert is_obeyed(name)
 
 
 def test_deletion_of_a_secret_says_that_active_executions_keep_it(client: Client, project: Project) -> None:

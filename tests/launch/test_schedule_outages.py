@@ -58,7 +58,7 @@ def test_a_pod_that_does_not_go_is_not_waited_for_without_end(job: Job) -> None:
 
 def test_a_schedule_that_is_due_for_a_time_already_run_moves_on_and_keeps_no_other_waiting(job: Job) -> None:
     """A controller whose clock was ahead has run it; the clock of whoever edited it then was behind."""
-    first, second = scheduled(job), scheduled(job)
+    first, second = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
     look(1)
     Schedule.objects.update(next_at=NOW + HOUR)
     JobRun.objects.filter(schedule=second).update(schedule=None, outcome="succeeded", ended_at=NOW)

@@ -159,8 +159,8 @@ def test_a_queued_execution_and_a_waiting_run_are_replaced_at_once(job: Job) -> 
 @pytest.mark.parametrize(
     ("missed", "made", "history"),
     [
-        ("once", ["13:00"], ["4 Mar 10:00 to 4 Mar 12:00 missed: the controller was not running."]),
-        ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: the controller was not running."]),
+        ("once", ["13:00"], ["4 Mar 10:00 to 4 Mar 12:00 missed: it was not looked at in time."]),
+        ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: it was not looked at in time."]),
     ],
 )
 def test_after_an_outage_a_schedule_runs_once_or_not_at_all(
@@ -250,11 +250,20 @@ def test_all_problems_of_a_schedule_are_told_at_their_fields(job: Job) -> None:
 
 
 def test_a_job_has_a_limited_number_of_schedules(job: Job) -> None:
-    for _ in range(MAXIMUM_SCHEDULES):
-        scheduled(job)
+    for minute in range(MAXIMUM_SCHEDULES):
+        scheduled(job, f"{minute} * * * *")
     with pytest.raises(Rejected) as refused:
-        scheduled(job)
+        scheduled(job, "59 * * * *")
     assert refused.value.problems[0].code == "too_many"
+
+
+def test_a_schedule_that_is_sent_twice_is_stored_once(job: Job) -> None:
+    scheduled(job)
+    with pytest.raises(Rejected) as refused:
+        scheduled(job, " 0 * * * * ", overlap="queue")
+    assert [(one.path, one.code) for one in refused.value.problems] == [("cron", "exists")]
+    scheduled(job, time_zone="Asia/Kathmandu")
+    assert Schedule.objects.count() == 2
 
 
 def test_an_edited_schedule_is_due_at_its_new_times_and_a_paused_one_stays_paused(job: Job) -> None:
@@ -284,7 +293,7 @@ def test_deleting_a_job_deletes_its_schedules(job: Job) -> None:
 
 
 def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong, right = scheduled(job), scheduled(job)
+    wrong, right = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
 
     def fails(pk: int) -> Any:
         if pk == wrong.pk:

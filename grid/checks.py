@@ -1,7 +1,7 @@
 """System checks: errors in an installation's settings, with a hint that says what to change."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from grid.edge.addresses import matcher
 from grid.egress import read_blocks, read_egress
 from grid.encryption import is_encrypted_with
-from grid.models import StoredSecret
+from grid.models import StoredSecret, WebhookTarget
 
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
@@ -168,28 +168,37 @@ def stored_secrets(
 ) -> list[CheckMessage]:
     """Report that a stored secret cannot be read with the keys of the settings, and which key is missing. `migrate` runs this check.
 
-    It is the one whose value is oldest that is tried: a key that was left out is an old one.
+    It is the one whose value is oldest that is tried, and one of a webhook: a key that was left out is an old one.
     """
-    table = StoredSecret._meta.db_table
-    present = [alias for alias in databases or () if table in connections[alias].introspection.table_names()]
-    oldest = [StoredSecret.objects.using(alias).order_by("changed_at").first() for alias in present]
-    return [_unreadable(secret) for secret in oldest if secret is not None and not _is_readable(secret)]
+    tried = [one for alias in databases or () for one in _oldest(alias)]
+    return [_unreadable(name, ciphertext) for name, ciphertext in tried if not _is_readable(ciphertext)]
 
 
-def _is_readable(secret: StoredSecret) -> bool:
-    return any(is_encrypted_with(key, secret.ciphertext) for key in settings.ENCRYPTION_KEYS)
+def _oldest(alias: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and ciphertexts of what is tried of a database."""
+    present = connections[alias].introspection.table_names()
+    if StoredSecret._meta.db_table in present:
+        for secret in StoredSecret.objects.using(alias).order_by("changed_at")[:1]:
+            yield str(secret), secret.ciphertext
+    if WebhookTarget._meta.db_table in present:
+        for target in WebhookTarget.objects.using(alias).order_by("pk")[:1]:
+            yield f"of the {target}", target.secret
 
 
-def _unreadable(secret: StoredSecret) -> CheckMessage:
+def _is_readable(ciphertext: str) -> bool:
+    return any(is_encrypted_with(key, ciphertext) for key in settings.ENCRYPTION_KEYS)
+
+
+def _unreadable(name: str, ciphertext: str) -> CheckMessage:
     """Return a warning and no error: the database is to be migrated all the same."""
-    if is_encrypted_with(settings.SECRET_KEY, secret.ciphertext):
+    if is_encrypted_with(settings.SECRET_KEY, ciphertext):
         return Warning(
-            f"The stored secret {secret} cannot be read: it was encrypted with GRID_SECRET_KEY, which is not among GRID_ENCRYPTION_KEYS.",
+            f"The stored secret {name} cannot be read: it was encrypted with GRID_SECRET_KEY, which is not among GRID_ENCRYPTION_KEYS.",
             hint="Append the value of GRID_SECRET_KEY to GRID_ENCRYPTION_KEYS, restart, and run manage.py encrypt_again.",
             id="grid.W032",
         )
     return Warning(
-        f"The stored secret {secret} cannot be read: neither GRID_ENCRYPTION_KEYS nor GRID_SECRET_KEY has its key, which is an earlier "
+        f"The stored secret {name} cannot be read: neither GRID_ENCRYPTION_KEYS nor GRID_SECRET_KEY has its key, which is an earlier "
         "value of one of the two.",
         hint="Append that value to GRID_ENCRYPTION_KEYS, restart, and run manage.py encrypt_again.",
         id="grid.W033",

@@ -31,7 +31,8 @@ _MAPPED = ip_network("::ffff:0:0/96")
 _TRANSLATED = int(ip_network("64:ff9b::/96").network_address)
 PRIVATE = (
     *_PRIVATE_4,
-    *_blocks("::/128", "::1/128", "64:ff9b:1::/48", "fc00::/7", "fe80::/10", "ff00::/8"),
+    # ::/96 and ::ffff:0:0:0/96 are further ways to write IPv4 addresses, fec0::/10 is what fc00::/7 was once.
+    *_blocks("::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
     *(IPv6Network((_TRANSLATED + int(block.network_address), 96 + block.prefixlen)) for block in _PRIVATE_4),
 )
 
@@ -102,10 +103,10 @@ def read_blocks(setting: str, texts: Sequence[str]) -> tuple[tuple[Block, ...], 
     return tuple(blocks), mistakes
 
 
-def may_be_called(address: str, allowed: Iterable[Block]) -> bool:
+def may_be_called(address: str, allowed: Iterable[Block], denied: Iterable[Block] = ()) -> bool:
     """Return True when our own processes may call an address that a person has named: it is public, or an admin allows it.
 
-    What hands out a machine's credentials is never called, and neither is a text that is no address.
+    What is denied, or hands out a machine's credentials, is never called, and neither is a text that is no address.
     """
     try:
         found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
@@ -113,7 +114,7 @@ def may_be_called(address: str, allowed: Iterable[Block]) -> bool:
         return False
     if isinstance(found, IPv6Address):  # two ways to write an IPv4 address
         found = found.ipv4_mapped or found.sixtofour or found
-    if any(found in block for block in METADATA):
+    if any(found in block for block in (*METADATA, *denied)):
         return False
     if any(found in block for block in allowed):
         return True

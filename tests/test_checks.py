@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from grid.checks import demand_service, egress, notifications, origins, stored_secrets, trusted_proxies
 from grid.encryption import encrypt
-from grid.models import StoredSecret, User
+from grid.models import StoredSecret, User, WebhookTarget
 from tests.test_deploy import DEPLOY
 
 
@@ -117,3 +117,16 @@ def test_a_stored_secret_that_cannot_be_read_is_told_with_the_key_that_is_missin
         assert [message.id for message in found] == expected
         assert all("The stored secret A cannot be read" in message.msg for message in found)
     assert stored_secrets(None, None) == [], "without a database to ask"
+
+
+@pytest.mark.django_db
+def test_the_secret_of_a_webhook_that_cannot_be_read_is_told_too(settings: Settings) -> None:
+    first, new = "first" * 8, "new" * 11
+    settings.SECRET_KEY, settings.ENCRYPTION_KEYS = first, [first]
+    owner = User.objects.create_user(username="alice")
+    WebhookTarget.objects.create(user=owner, url="https://example.com/", secret=encrypt("value"))
+    assert stored_secrets(None, ["default"]) == []
+    settings.ENCRYPTION_KEYS = [new]
+    (message,) = stored_secrets(None, ["default"])
+    assert message.id == "grid.W032"
+    assert f"The stored secret of the webhook of {owner.pk} cannot be read" in message.msg

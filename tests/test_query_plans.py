@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import Settings
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
@@ -16,6 +17,8 @@ from dashboard.job_records import jobs_of, read_job, read_run, runs_of
 from dashboard.last_launches import last_launches
 from dashboard.launch_facts import running_by_tier, slots_of
 from dashboard.membership_records import work_in
+from dashboard.notification_channels import outward_channels_view
+from dashboard.notification_records import latest_unread, mark_read, notifications, unread_count
 from dashboard.overview_records import admin_facts, database_problems, environments_never_started
 from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
@@ -39,10 +42,14 @@ from grid.launch import (
 )
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
+from grid.launch.notifications import channels
+from grid.launch.notifications.deliveries import record_result, take_due
+from grid.launch.notifications.results import SENT, SendResult
 from grid.launch.request import submit
 from grid.models import (
     ClusterSample,
     ConfigRecord,
+    Delivery,
     Execution,
     ExecutionLog,
     LifecycleEntry,
@@ -58,7 +65,10 @@ from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
 # Of the tables that grow with history.
-_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
+_TABLES = (
+    "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
+    "|notification|delivery|stopwarning|startup"
+)
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
 
@@ -146,6 +156,29 @@ def a_job(shop: Shop) -> str:
     return id
 
 
+def asks_for_tests(shop: Shop) -> User:
+    """Return somebody who can be told by each channel, and has asked for a test of each."""
+    owner = shop.people.owner
+    owner.email = "alice@example.com"
+    owner.save()
+    channels.set_target(owner, "https://example.com/")
+    for channel in channels.outward_channels(owner):
+        channels.ask_for_test(owner, channel, now=NOW)
+    return owner
+
+
+def send_all(shop: Shop, result: SendResult) -> None:
+    """Send tests, and what else is due: a mail that tells of two, and a post."""
+    owner = asks_for_tests(shop)
+    for event, channel in (("failed", "email"), ("started", "email"), ("failed", "webhook")):
+        Delivery.objects.create(user=owner, channel=channel, payload={"event": event}, at=NOW, next_try_at=NOW)
+    for minutes in (0, 2, 4, 8):
+        now = NOW + timedelta(minutes=minutes)
+        for channel in Delivery.Channel:
+            for parcel in take_due(channel, busy=[0], at_most=9, now=now):
+                record_result(parcel, result, now=now)
+
+
 def run_a_schedule(shop: Shop) -> None:
     """Run a schedule twice, the second time while the first run has not ended."""
     settings = schedules.ScheduleSettings(cron="* * * * *", overlap="replace")
@@ -217,12 +250,25 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
     "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
     "the executions in a sample of the pools": lambda shop: poolsamples.store(1, {"default": poolsamples.PoolTally()}),
+    "a channel out of the page, and a test of it": asks_for_tests,
+    "what is due is sent": lambda shop: send_all(shop, SENT),
+    "what is due is not sent": lambda shop: send_all(shop, SendResult("It hangs.")),
+    "what became of a person's latest": lambda shop: outward_channels_view(asks_for_tests(shop), NOW),
+    "a person's notifications": lambda shop: notifications(shop.people.owner.pk, start=50, at_most=50),
+    "what a person has not read": lambda shop: (
+        latest_unread(shop.people.owner.pk),
+        unread_count(shop.people.owner.pk),
+    ),
+    "all is read": lambda shop: (mark_read(shop.people.owner.pk), mark_read(shop.people.owner.pk, [1, 2])),
+    "old notifications": lambda shop: retention.drop_notifications(LATER, 200),
+    "old deliveries": lambda shop: retention.drop_deliveries(LATER, 200),
     "old executions": lambda shop: [retention.drop_executions(LATER, 200) for _ in range(5)],
 }
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_history_is_not_scanned(history: Shop, work: str) -> None:
+def test_history_is_not_scanned(history: Shop, settings: Settings, work: str) -> None:
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
     with CaptureQueriesContext(connection) as queries:
         WORK[work](history)
     assert len(queries) > 0

@@ -66,6 +66,11 @@ def test_words(record: DeliveryRecord | None, *, channel: str, seconds: float) -
         return True, f"The test was sent. {taken}."
     if record is None or record.next_try_at is None:
         return False, f"The test was not sent. {record.error if record else 'It was deleted.'}"
+    why = (
+        "no controller runs, or it is busy, or the mail server is slow"
+        if channel == "email"
+        else "no controller runs, or it is busy"
+    )
     return False, (
-        f"The test was not sent within {seconds:.0f} seconds. Either no controller runs, or it is busy; below stands what becomes of it."
+        f"The test was not sent within {seconds:.0f} seconds. Either {why}; below stands what becomes of it."
     )

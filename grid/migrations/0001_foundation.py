@@ -668,7 +668,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'deliveries',
-                'indexes': [models.Index(condition=models.Q(('next_try_at__isnull', False)), fields=['next_try_at'], name='deliveries_due'), models.Index(fields=['user', 'channel', 'sent_at'], name='deliveries_sent'), models.Index(fields=['at'], name='deliveries_by_age')],
+                'indexes': [models.Index(condition=models.Q(('next_try_at__isnull', False)), fields=['channel', 'user', 'next_try_at'], name='deliveries_due'), models.Index(fields=['user', 'channel', 'sent_at'], name='deliveries_sent'), models.Index(fields=['at'], name='deliveries_by_age')],
             },
         ),
         migrations.CreateModel(

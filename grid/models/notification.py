@@ -114,7 +114,9 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(fields=["next_try_at"], condition=Q(next_try_at__isnull=False), name="deliveries_due"),
+            models.Index(
+                fields=["channel", "user", "next_try_at"], condition=Q(next_try_at__isnull=False), name="deliveries_due"
+            ),
             models.Index(fields=["user", "channel", "sent_at"], name="deliveries_sent"),
             models.Index(fields=["at"], name="deliveries_by_age"),
         ]

@@ -170,4 +170,11 @@ def test_of_a_channel_that_is_not_set_up_no_latest_message_is_told() -> None:
         (NO_ADDRESS, False, ""),
         (NO_WEBHOOK, False, ""),
     ]
+
+
+def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
+    record = DeliveryRecord(MOMENT, 1, MOMENT)
+    said = {channel: test_words(record, channel=channel, seconds=15)[1] for channel in ("email", "webhook")}
+    assert "Either no controller runs, or it is busy, or the mail server is slow;" in said["email"]
+    assert "Either no controller runs, or it is busy;" in said["webhook"]
     assert test_words(None, channel="email", seconds=1) == (False, "The test was not sent. It was deleted.")

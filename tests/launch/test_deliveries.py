@@ -95,7 +95,7 @@ def test_a_failure_waits_to_be_sent_by_the_channels_that_are_chosen_and_set_up(s
 def test_what_is_taken_is_given_to_nobody_else_until_its_taker_must_be_dead(ada: User) -> None:
     waiting(ada)
     [parcel] = take()
-    assert (parcel.address, parcel.secret, parcel.problem) == ("https://example.com/hook", "secret", "")
+    assert (parcel.address, parcel.secret, parcel.problem) == ("https://example.com/hook", "secret", None)
     assert take(now=NOW + LEASE - SECOND) == []
     [again] = take(now=NOW + LEASE)
     assert again.message == parcel.message, "so that its receiver can tell"
@@ -164,11 +164,63 @@ def test_a_persons_posts_go_one_after_the_other_and_a_failure_makes_all_of_them_
     assert first.payloads[0]["title"] == "First"
 
 
+@pytest.mark.parametrize("channel", [WEBHOOK, EMAIL])
+def test_what_is_written_after_a_failure_waits_too(ada: User, eve: User, channel: str) -> None:
+    waiting(ada, channel, title="First")
+    record_result(take(channel)[0], BAD, now=NOW)
+    waiting(ada, channel, title="Second", at=NOW + SECOND)
+    waiting(eve, channel, at=NOW + SECOND)
+    id = ask_for_test(ada, channel, now=NOW + SECOND)
+    test, other = sorted(take(channel, now=NOW + SECOND), key=lambda parcel: parcel.user_id)
+    assert (list(test.ids), other.user_id) == ([id], eve.pk), "a test is tried all the same, and others are"
+    assert take(channel, now=NOW + timedelta(seconds=59)) == [], "neither a test under way nor the failure lets it pass"
+    [first] = take(channel, now=NOW + timedelta(minutes=1))
+    assert [one["title"] for one in first.payloads] == ["First"]
+    assert take(channel, now=NOW + timedelta(minutes=1)) == [], "while the first is under way"
+    record_result(first, SENT, now=NOW + timedelta(minutes=1))
+    [second] = take(channel, now=NOW + timedelta(minutes=2))
+    assert [one["title"] for one in second.payloads] == ["Second"]
+
+
+def test_a_failure_in_one_channel_does_not_delay_the_other(ada: User) -> None:
+    waiting(ada)
+    record_result(take()[0], BAD, now=NOW)
+    waiting(ada, EMAIL)
+    assert len(take(EMAIL)) == 1
+
+
+def test_a_repeated_mail_is_the_same_mail_and_what_came_later_is_another(ada: User) -> None:
+    for title in ("First", "Second"):
+        waiting(ada, EMAIL, title=title)
+    [once] = take(EMAIL)
+    record_result(once, BAD, now=NOW)
+    waiting(ada, EMAIL, title="Third")
+    again = NOW + timedelta(minutes=1)
+    [twice] = take(EMAIL, now=again)
+    assert (twice.message, twice.payloads) == (once.message, once.payloads)
+    record_result(twice, SENT, now=again)
+    [other] = take(EMAIL, now=again + MAIL_GAP)
+    assert [one["title"] for one in other.payloads] == ["Third"]
+    assert other.message != once.message
+
+
+def test_a_mail_that_was_tried_is_not_added_to_an_older_one_that_was_not(ada: User) -> None:
+    """A transaction that began earlier may end later."""
+    older = waiting(ada, EMAIL, title="Older", at=NOW + timedelta(minutes=1))
+    waiting(ada, EMAIL, title="Tried")
+    [tried] = take(EMAIL)
+    record_result(tried, BAD, now=NOW)
+    [parcel] = take(EMAIL, now=NOW + timedelta(minutes=1))
+    assert list(parcel.ids) == [older.pk]
+
+
 def test_whoever_has_thousands_waiting_delays_nobody_else(ada: User, eve: User) -> None:
     for number in range(100):
         waiting(eve, at=NOW - timedelta(seconds=100 - number))
     waiting(ada)
-    assert {parcel.user_id for parcel in take(at_most=2)} == {ada.pk, eve.pk}
+    parcels = {parcel.user_id: parcel for parcel in take(at_most=2)}
+    assert set(parcels) == {ada.pk, eve.pk}
+    record_result(parcels[ada.pk], SENT, now=NOW)
     waiting(ada)
     assert [parcel.user_id for parcel in take(busy=(eve.pk,))] == [ada.pk]
 
@@ -204,9 +256,20 @@ def test_what_can_no_longer_be_sent_is_given_up_with_the_reason(
     waiting(ada, channel)
     change(ada)
     [parcel] = take(channel)
-    assert parcel.problem == why
-    record_result(parcel, SendResult(parcel.problem, True), now=NOW)
+    assert parcel.problem == SendResult(why, True)
+    record_result(parcel, parcel.problem, now=NOW)
     assert Delivery.objects.get().next_try_at is None
+
+
+def test_mail_of_a_controller_without_a_mail_server_waits_for_one(ada: User, settings: Settings) -> None:
+    waiting(ada, EMAIL)
+    settings.EMAIL_HOST = ""
+    [parcel] = take(EMAIL)
+    assert parcel.problem == SendResult("The controller knows no mail server. Tell an admin.")
+    record_result(parcel, parcel.problem, now=NOW)
+    settings.EMAIL_HOST = "mail.example.com"
+    [again] = take(EMAIL, now=NOW + timedelta(minutes=1))
+    assert (again.address, again.problem) == ("ada@example.com", None)
 
 
 def test_a_test_goes_alone_at_once_and_only_once(ada: User) -> None:
@@ -245,6 +308,7 @@ def test_tests_are_few_and_only_of_what_is_set_up(ada: User, settings: Settings)
         ("https://user:password@example.com/", "name and password"),
         ("https://10.0.0.1/", "private"),
         ("https://[::1]/", "private"),
+        ("https://8.8.8.8/", "excepted"),
         ("https://127.1/", "private|no address"),
         ("https://example.com/a b", "no blanks"),
         ("https://example.com/\r\nX: y", "no blanks"),
@@ -252,7 +316,8 @@ def test_tests_are_few_and_only_of_what_is_set_up(ada: User, settings: Settings)
         (f"https://example.com/{'x' * 500}", "at most 500"),
     ],
 )
-def test_an_address_that_cannot_be_meant_is_refused(ada: User, url: str, why: str) -> None:
+def test_an_address_that_cannot_be_meant_is_refused(ada: User, settings: Settings, url: str, why: str) -> None:
+    settings.EGRESS_EXCEPT = ["8.8.8.0/24"]
     before = WebhookTarget.objects.get()
     with pytest.raises(Rejected, match=why):
         set_target(ada, url)

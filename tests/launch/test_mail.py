@@ -5,17 +5,19 @@ import socket
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from pytest_django.fixtures import Settings
 
 from grid.launch.notifications.mail import Mailer, send
-from grid.launch.notifications.results import SENT
+from grid.launch.notifications.results import SENT, SendResult
 from tests.launch.test_letters import payload
+from tests.support.certificates import certificate
 from tests.support.ports import free_ports
 
 MESSAGE = UUID(int=7)
@@ -49,7 +51,8 @@ class Inbox:
 @pytest.fixture
 def inbox(settings: Settings) -> Iterator[Inbox]:
     inbox = Inbox()
-    server = Controller(inbox, hostname="127.0.0.1", port=free_ports())
+    login: Any = {"authenticator": lambda *_: AuthResult(success=True), "auth_require_tls": False}
+    server = Controller(inbox, hostname="127.0.0.1", port=free_ports(), **login)
     server.start()
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
@@ -110,6 +113,38 @@ def test_a_server_that_takes_nothing_for_now_is_asked_again(inbox: Inbox, settin
 def test_a_server_without_tls_gets_nothing_when_tls_is_asked_for(inbox: Inbox, settings: Settings) -> None:
     settings.EMAIL_USE_TLS = True
     assert not send("ada@example.com", [payload()], MESSAGE).is_sent
+    assert not inbox.mails
+
+
+def test_a_certificate_that_nobody_vouches_for_is_no_fault_of_the_address(
+    inbox: Inbox, settings: Settings, tmp_path: Path
+) -> None:
+    server = Controller(inbox, hostname="127.0.0.1", port=free_ports(), ssl_context=certificate(tmp_path).server)
+    server.start()
+    settings.EMAIL_PORT, settings.EMAIL_USE_SSL = server.port, True
+    found = send("ada@example.com", [payload()], MESSAGE)
+    server.stop()
+    assert found == SendResult("The certificate of the mail server is not valid. Tell an admin.")
+    assert not inbox.mails
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"EMAIL_HOST_USER": "grid", "EMAIL_HOST_PASSWORD": "Schlüssel"},
+        {"DEFAULT_FROM_EMAIL": "Compute Grid <grid@"},
+        {"DEFAULT_FROM_EMAIL": "grid@example.com\nBcc: victim@example.com"},
+    ],
+)
+def test_settings_that_cannot_be_used_are_no_fault_of_the_address(
+    inbox: Inbox, settings: Settings, wrong: dict[str, str]
+) -> None:
+    for name, value in wrong.items():
+        setattr(settings, name, value)
+    found = send("ada@example.com", [payload()], MESSAGE)
+    assert not found.is_final
+    assert "settings for e-mail cannot be used" in found.error
+    assert found.error.endswith("Tell an admin.")
     assert not inbox.mails
 
 

@@ -18,7 +18,7 @@ from grid.launch.notifications.deliveries import LEASE, record_result
 from grid.launch.notifications.letters import Payload
 from grid.launch.notifications.results import SENT, SendResult
 from grid.launch.notifications.sender import Sender
-from grid.models import Delivery, User
+from grid.models import Delivery, User, WebhookTarget
 from tests.launch.conftest import NOW
 from tests.launch.test_deliveries import EMAIL, ada, eve, mail_server, waiting
 from tests.launch.test_running import running
@@ -117,6 +117,18 @@ async def test_what_nobody_thought_of_is_a_failure_like_any_other(ada: User) -> 
     await one.settle()
     assert Delivery.objects.get().error == "It could not be sent (ZeroDivisionError)."
     await one.close()
+
+
+@in_world
+async def test_a_webhook_is_not_called_where_an_admin_lets_nothing_through(ada: User, settings: Settings) -> None:
+    settings.EGRESS_EXCEPT = ["93.184.216.0/24"]
+    WebhookTarget.objects.update(url="https://93.184.216.34/")
+    waiting(ada)
+    one = Sender(at_once, clock, TroubleLog(loop_time), random.Random(1))
+    await one.look()
+    await one.settle()
+    await one.close()
+    assert "93.184.216.34 leads to a private or excepted address" in Delivery.objects.get().error
 
 
 @in_world

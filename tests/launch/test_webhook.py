@@ -138,7 +138,9 @@ async def test_however_a_private_address_is_written_nobody_is_called(
         assert not server.seen
     assert not found.is_sent
     # The library refuses numbers that it takes for neither a name nor an address.
-    assert ("private address" if host[0] in "l[" or host.count(".") == 3 else "cannot be reached") in found.error
+    assert (
+        "private or excepted address" if host[0] in "l[" or host.count(".") == 3 else "cannot be reached"
+    ) in found.error
 
 
 async def test_a_name_that_leads_elsewhere_a_moment_later_is_looked_at_where_it_is_called(
@@ -155,8 +157,23 @@ async def test_a_name_that_leads_elsewhere_a_moment_later_is_looked_at_where_it_
         monkeypatch.setattr(socket, "getaddrinfo", rebinding)
         found = await post(poster(allowed=False), server.url.replace("127.0.0.1", "rebind.example.com"))
         assert not server.seen
-    assert "leads to a private address" in found.error
+    assert "leads to a private or excepted address" in found.error
     assert looked_up == ["rebind.example.com"], "and it is not asked again"
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
+async def test_a_name_with_one_private_address_is_tried_again_when_the_other_fails(
+    poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    """A local name server may add an address of its own."""
+
+    def both(host: str, port: int, *args: object, **kwargs: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    found = await post(poster(), "https://both.example.com:9/")
+    assert "cannot be reached" in found.error
+    assert not found.is_final
 
 
 async def test_a_name_without_an_address_and_a_closed_port_are_told_apart(poster: Callable[..., Poster]) -> None:
@@ -169,6 +186,7 @@ async def test_a_name_without_an_address_and_a_closed_port_are_told_apart(poster
     [
         *("10.0.0.1", "172.16.3.4", "192.168.1.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
         *("255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"),
+        *("::7f00:1", "::a9fe:a9fe", "::ffff:0:7f00:1", "fec0::1"),
         *("169.254.169.254", "fd00:ec2::254", "168.63.129.16", "ff02::1", "2002:7f00:1::", "localhost", ""),
     ],
 )
@@ -182,5 +200,9 @@ def test_an_admin_allows_private_addresses_and_never_a_machines_credentials() ->
     assert not may_be_called("10.2.2.3", allowed)
     assert not may_be_called("169.254.169.254", allowed)
     assert mistakes == ["GRID_WEBHOOK_PRIVATE names “x”, but that is no block of addresses such as 203.0.113.0/24."]
+    denied, _ = read_blocks("GRID_EGRESS_EXCEPT", ["93.184.0.0/16", "10.1.9.0/24"])
+    assert not may_be_called("93.184.216.34", allowed, denied)
+    assert not may_be_called("::ffff:93.184.216.34", allowed, denied)
+    assert not may_be_called("10.1.9.3", allowed, denied)
     assert may_be_called("93.184.216.34", ())
     assert may_be_called("2606:2800:220:1::1", ())

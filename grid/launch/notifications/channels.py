@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from yarl import URL
 
-from grid.egress import may_be_called, read_blocks
+from grid.egress import Block, may_be_called, read_blocks
 from grid.encryption import Undecryptable, encrypt, encrypt_again
 from grid.errors import Problem, Rejected
 from grid.launch.notifications.letters import TEST
@@ -19,6 +19,11 @@ from grid.models import Delivery, User, WebhookTarget
 MOST_TESTS = 5  # of a channel within TESTS_WITHIN: whoever changes his address could write to anybody
 TESTS_WITHIN = timedelta(minutes=10)
 _URL_LENGTH = 500
+
+
+def callable_blocks() -> tuple[Collection[Block], Collection[Block]]:
+    """Return the private addresses that webhooks may lead to, and the public ones that they may not, as the settings say."""
+    return read_blocks("", settings.WEBHOOK_PRIVATE)[0], read_blocks("", settings.EGRESS_EXCEPT)[0]
 
 
 def sends_mail() -> bool:
@@ -114,11 +119,11 @@ def _problem(text: str) -> str:
             "Leave out the name and password: whoever reads the address would have them. A secret signs what is posted."
         )
     if _is_refused_literal(host):
-        return "This address is private. An admin can allow such addresses."
+        return "This address is private or excepted. An admin can allow such addresses."
     return ""
 
 
 def _is_refused_literal(host: str) -> bool:
     """Return True for a number that may not be called; what a name leads to is looked at when it is called."""
     is_literal = ":" in host or host.replace(".", "").isdigit()
-    return is_literal and not may_be_called(host, read_blocks("", settings.WEBHOOK_PRIVATE)[0])
+    return is_literal and not may_be_called(host, *callable_blocks())

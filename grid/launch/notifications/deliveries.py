@@ -4,8 +4,9 @@ Whoever takes a delivery moves its next try beyond the time that sending may tak
 senders one gets it. A sender that dies meanwhile leaves it to the next one. So everything is sent at least once, and twice only when a
 sender dies, or is too slow, between sending and recording.
 
-A person's deliveries through one channel go out one after the other, mails that wait together as one. A failure makes all of them wait, so
-that a server that hangs costs one try at a time, and nobody else anything.
+A person's deliveries through one channel go out one after the other, mails that wait together as one. A failure makes all of them wait,
+also those that are written later, so that a server that hangs costs one try at a time, and nobody else anything. What is repeated is the
+same message: whoever drops a second one of the same id would lose what was added to it.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,7 +43,7 @@ class Parcel:
     taken_until: datetime
     address: str = ""
     secret: str = ""
-    problem: str = ""
+    problem: SendResult | None = None
 
 
 def wait_after(tries: int) -> timedelta:
@@ -53,6 +54,8 @@ def wait_after(tries: int) -> timedelta:
 def take_due(channel: str, *, busy: Collection[int], at_most: int, now: datetime) -> list[Parcel]:
     """Take what is due, for as many people as `at_most`, whoever has waited longest first; `busy` people are left out."""
     due = Delivery.objects.filter(channel=channel, next_try_at__lte=now).exclude(user__in=busy)
+    tried = Delivery.objects.filter(channel=channel, next_try_at__gt=now, tries__gt=0).exclude(payload__event=TEST)
+    due = due.filter(Q(payload__event=TEST) | ~Q(user__in=tried.values("user")))
     if channel == Delivery.Channel.EMAIL:
         recent = Delivery.objects.filter(user=OuterRef("user"), channel=channel, sent_at__gt=now - MAIL_GAP)
         due = due.filter(Q(payload__event=TEST) | ~Exists(recent))
@@ -64,11 +67,19 @@ def take_due(channel: str, *, busy: Collection[int], at_most: int, now: datetime
 def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None:
     """Take a person's next message; None when another sender was faster."""
     test = due.filter(payload__event=TEST).order_by("pk").first()
-    rows = [test] if test else list(due.order_by("pk")[: MERGED if channel == Delivery.Channel.EMAIL else 1])
-    until, taken = now + LEASE, []
+    first = test or due.order_by("pk").first()
+    if first is None:
+        return None
+    rows = [first]
+    if channel == Delivery.Channel.EMAIL and test is None:
+        together = due.filter(message=first.message) if first.tries else due.filter(tries=0)
+        rows = list(together.order_by("pk")[:MERGED])
+    until = now + LEASE
+    taken: list[Delivery] = []
     for row in rows:
+        message = (taken or [row])[0].message
         as_read = Delivery.objects.filter(pk=row.pk, next_try_at=row.next_try_at, tries=row.tries)
-        if as_read.update(next_try_at=until, tries=F("tries") + 1):
+        if as_read.update(next_try_at=until, tries=F("tries") + 1, message=message):
             taken.append(row)
     if not taken:
         return None
@@ -86,22 +97,24 @@ def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None
     )
 
 
-def _where(user_id: int, channel: str) -> tuple[str, str, str]:
+def _where(user_id: int, channel: str) -> tuple[str, str, SendResult | None]:
     """Return the address, the secret, and why it cannot be sent there, as it is now."""
     user = User.objects.only("email", "is_active").get(pk=user_id)
     if not user.is_active:
-        return "", "", "The account was closed."
+        return "", "", SendResult("The account was closed.", True)
     if channel == Delivery.Channel.EMAIL:
         if not sends_mail():
-            return "", "", "This installation no longer sends e-mail."
-        return user.email, "", "" if user.email else "Your account no longer has an e-mail address."
+            return "", "", SendResult("The controller knows no mail server. Tell an admin.")
+        gone = SendResult("Your account no longer has an e-mail address.", True)
+        return user.email, "", None if user.email else gone
     target = WebhookTarget.objects.filter(user=user_id).first()
     if target is None:
-        return "", "", "You have removed the webhook."
+        return "", "", SendResult("You have removed the webhook.", True)
     try:
-        return target.url, decrypt(target.secret), ""
+        return target.url, decrypt(target.secret), None
     except Undecryptable:
-        return "", "", "The secret of your webhook can no longer be read. Set the webhook again."
+        unreadable = "The secret of your webhook can no longer be read. Set the webhook again."
+        return "", "", SendResult(unreadable, True)
 
 
 def record_result(parcel: Parcel, result: SendResult, *, now: datetime) -> None:
@@ -113,11 +126,8 @@ def record_result(parcel: Parcel, result: SendResult, *, now: datetime) -> None:
     error = result.error[:_ERROR_LENGTH]
     mine = rows.filter(next_try_at=parcel.taken_until)  # unless another sender has it by now
     over = Q(tries__gte=MOST_TRIES) | Q(at__lte=now - MOST_AGE) | Q(payload__event=TEST)
-    mine.filter(Q() if result.is_final or parcel.problem else over).update(next_try_at=None, error=error)
+    mine.filter(Q() if result.is_final else over).update(next_try_at=None, error=error)
     tries = mine.order_by("tries").values_list("tries", flat=True).last()
     if tries is None:
         return
-    again = now + wait_after(tries)
-    mine.update(next_try_at=again, error=error)
-    others = Delivery.objects.filter(user=parcel.user_id, channel=parcel.channel, next_try_at__lt=again)
-    others.exclude(payload__event=TEST).filter(next_try_at__lte=now).update(next_try_at=again)
+    mine.update(next_try_at=now + wait_after(tries), error=error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import smtplib
+import ssl
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -9,7 +10,6 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage, get_connection
-from django.core.mail.message import BadHeaderError
 from django.core.validators import validate_email
 
 from grid.launch.notifications.letters import Payload, mail_text, subject
@@ -42,6 +42,10 @@ class Mailer:
 
 def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult:
     """Send one mail; the id of a repeated one is the same, so that readers of mail can tell."""
+    try:
+        validate_email(address)
+    except ValidationError:
+        return _UNUSABLE
     host = settings.DASHBOARD_ORIGIN.partition("://")[2].partition(":")[0]
     connection = get_connection()
     mail = EmailMessage(
@@ -52,10 +56,7 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
         headers={"Message-ID": f"<{message}@{host}>", "Auto-Submitted": "auto-generated"},
     )
     try:
-        validate_email(address)
         mail.send()
-    except (ValidationError, BadHeaderError, ValueError):
-        return _UNUSABLE
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         return _UNUSABLE if all(code >= 500 for code in codes) else SendResult("The mail server refused it for now.")
@@ -65,8 +66,14 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
         return SendResult(f"The mail server refused it ({error.smtp_code}). Tell an admin.")
     except smtplib.SMTPNotSupportedError:
         return SendResult("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
+    except ssl.SSLCertVerificationError:
+        return SendResult("The certificate of the mail server is not valid. Tell an admin.")
     except (smtplib.SMTPException, OSError) as error:
         return SendResult(f"The mail server cannot be reached ({type(error).__name__}). Tell an admin.")
+    except ValueError as error:  # of a sender that is no address, or a password that SMTP cannot carry
+        return SendResult(
+            f"This installation's settings for e-mail cannot be used ({type(error).__name__}). Tell an admin."
+        )
     finally:
         connection.close()
     return SENT

@@ -15,8 +15,8 @@ from django.conf import settings
 
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
-from grid.egress import read_blocks
 from grid.launch.context import Database
+from grid.launch.notifications.channels import callable_blocks
 from grid.launch.notifications.deliveries import Parcel, record_result, take_due
 from grid.launch.notifications.letters import Payload, webhook_body
 from grid.launch.notifications.mail import Mailer
@@ -59,7 +59,7 @@ class Sender:
         rng: random.Random,
         *,
         mailer: Callable[[], MailsOut] = Mailer,
-        poster: Callable[[], PostsOut] = lambda: Poster(read_blocks("", settings.WEBHOOK_PRIVATE)[0]),
+        poster: Callable[[], PostsOut] = lambda: Poster(*callable_blocks()),
     ) -> None:
         self._database = database
         self._clock = clock
@@ -128,8 +128,8 @@ class Sender:
             self._has_ended.set()
 
     async def _send(self, parcel: Parcel) -> SendResult:
-        if parcel.problem:
-            return SendResult(parcel.problem, True)
+        if parcel.problem is not None:
+            return parcel.problem
         try:
             if parcel.channel == Delivery.Channel.EMAIL:
                 return await self._mailer.send(parcel.address, parcel.payloads, parcel.message)

@@ -32,12 +32,19 @@ def signature(secret: str, body: bytes) -> str:
 
 
 class Poster:
-    """Posts; `close` it. `allowed` are private addresses that an admin allows, `tls` is for tests with an authority of their own."""
+    """Posts; `close` it. `allowed` are private addresses that an admin allows, `denied` public ones that are never called; `tls` is for
+    tests with an authority of their own.
+    """
 
     def __init__(
-        self, allowed: Iterable[Block], *, tls: ssl.SSLContext | None = None, seconds: float = SECONDS
+        self,
+        allowed: Iterable[Block],
+        denied: Iterable[Block] = (),
+        *,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = SECONDS,
     ) -> None:
-        self._allowed = tuple(allowed)
+        self._allowed, self._denied = tuple(allowed), tuple(denied)
         self._tls = tls
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(_RESOLVING, thread_name_prefix="webhook names")
@@ -47,13 +54,13 @@ class Poster:
 
     async def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> SendResult:
         """Post the body and return what became of it."""
-        refused: list[str] = []
+        permitted: list[bool] = []  # of the addresses that the name leads to
 
         def connect(info: Any) -> socket.socket:
             family, kind, protocol, _, address = info
-            if not may_be_called(str(address[0]), self._allowed):
-                refused.append(str(address[0]))
-                raise OSError("a private address")
+            permitted.append(may_be_called(str(address[0]), self._allowed, self._denied))
+            if not permitted[-1]:
+                raise OSError("an address that may not be called")
             return socket.socket(family, kind, protocol)
 
         host = URL(url).host or ""
@@ -77,8 +84,8 @@ class Poster:
         except aiohttp.ClientConnectorDNSError:
             return SendResult(f"The name {host} leads to no address.")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            if refused:
-                return SendResult(f"{host} leads to a private address, which an admin has to allow first.", True)
+            if permitted and not any(permitted):
+                return SendResult(f"{host} leads to a private or excepted address: ask an admin to allow it.", True)
             return SendResult(f"{host} cannot be reached ({type(error).__name__}).")
         return _result(host, status)
 

@@ -11,19 +11,17 @@ from datetime import datetime, timedelta
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 from grid.quantity import millicores
-from grid.wording import plural
+from grid.wording import listed, plural
 
 _TOLERANCE = 1.1  # Kubernetes does not scale within 10 percent of the target
 _FIRST_MEASUREMENT = timedelta(minutes=2)
 _NAMES = {"cpu": "CPU", "memory": "memory"}
 # The metrics API answers, but has no metrics of these pods.
 _NOTHING_YET = ("did not receive metrics for targeted pods", "no metrics returned")
-_NO_ANSWER = (
-    "unable to fetch metrics",
-    "unable to get external metric",
-    "the server could not find",
-)
-
+_NO_ANSWER = ("unable to fetch metrics", "unable to get external metric")
+_NO_SERVER = "the server could not find"  # nobody serves metrics.k8s.io
+_BY_HAND = "until then set the number of workers by hand."
+_NOT_REQUESTED = re.compile(r"missing request for (\S+)(?: in container (\S+))?")
 _SAME_PODS = re.compile(r"controlled by multiple HPAs: \[([^\]]+)\]")
 
 
@@ -107,28 +105,70 @@ def explain_autoscaler(autoscaler: Autoscaler, *, ready_since: datetime | None, 
     found = conditions(autoscaler)
     able, active = found.get("AbleToScale"), found.get("ScalingActive")
     if able is not None and able.status == "False":
+        return _cannot_scale(able)
+    if active is None or active.reason == "ScalingDisabled":
+        return None
+    missing = _missing_metrics(autoscaler)
+    if active.status != "False":
+        return _partly_measured(missing, ()) if missing else None
+    if missing and _is_nothing_yet(active):
+        return _partly_measured(missing, _evidence(active))
+    return _no_metrics(active, ready_since, now)
+
+
+def _cannot_scale(able: Condition) -> Diagnosis:
+    if able.reason == "FailedGetScale" and able.message.endswith("not found"):
+        sentence = "The workers' Deployment does not exist, so the autoscaler has nothing to scale."
+        step = "Compute Grid creates a deleted Deployment again by itself; if this stays, ask an operator."
+    else:
         sentence = "The autoscaler cannot change the number of workers, so it stays as it is."
         step = "Ask an operator to look at the autoscaler's messages below."
-        return Diagnosis("cannot_scale", sentence, "problem", "operator", step, _evidence(able))
-    if active is None or active.status != "False" or active.reason == "ScalingDisabled":
-        return None
-    return _no_metrics(active, ready_since, now)
+    return Diagnosis("cannot_scale", sentence, "problem", "operator", step, _evidence(able))
+
+
+def _missing_metrics(autoscaler: Autoscaler) -> Sequence[Load]:
+    """Return the metrics that are not known while others are; () when all or none are known."""
+    found = loads(autoscaler, maximum=autoscaler.spec.max_replicas)
+    missing = [load for load in found if load.current is None]
+    return missing if len(missing) < len(found) else ()
+
+
+def _partly_measured(missing: Sequence[Load], evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain an autoscaler that knows some of its metrics only: Kubernetes scales up by those, but never down."""
+    names = listed(
+        "the framework's waiting work" if load.is_demand else f"the workers' {load.name} use" for load in missing
+    )
+    is_known = "is not known" if len(missing) == 1 else "are not known"
+    sentence = f"{names[0].upper()}{names[1:]} {is_known} now, so the cluster may grow but does not shrink."
+    step = "It recovers with the next measurement; if this stays, ask an operator to look at the metrics."
+    return Diagnosis("partly_measured", sentence, "wait", "operator", step, evidence)
+
+
+def _is_nothing_yet(active: Condition) -> bool:
+    return any(part in active.message for part in _NOTHING_YET)
 
 
 def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) -> Diagnosis:
     evidence, message = _evidence(active), active.message
-    if any(part in message for part in _NOTHING_YET):
+    if _is_nothing_yet(active):
         moments = [at for at in (active.last_transition_time, ready_since) if at is not None]
         waited = since(max(moments, default=None), now)
-        sentence = "The workers have not been measured yet, so their number does not follow the load."
         if waited < _FIRST_MEASUREMENT:
-            step = "Nothing to do: the first measurement takes up to a minute."
+            sentence = "There are no measurements of the workers now, so their number does not follow the load."
+            step = "Nothing to do: new workers are measured within a minute or two."
             return Diagnosis("not_measured_yet", sentence, "wait", "", step, evidence)
-        step = "Ask an operator to look at the metrics server."
+        sentence = "The metrics server has no measurements of the workers, so their number does not follow the load."
+        step = f"Ask an operator to look at the metrics server (metrics.k8s.io); {_BY_HAND}"
         return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
-    if "missing request for" in message:
-        sentence = "The workers' tier asks for no CPU or memory, so there is nothing to measure their load against."
-        step = "Ask your admin to give the tier requests; then launch again."
+    if unrequested := _NOT_REQUESTED.search(message):
+        resource = _NAMES.get(unrequested[1], unrequested[1])
+        container = f"container {unrequested[2]}" if unrequested[2] else "pods"
+        verb = "requests" if unrequested[2] else "request"
+        sentence = (
+            f"The workers' {container} {verb} no {resource}, so there is nothing to compare their {resource} use with, "
+            "and their number does not follow the load."
+        )
+        step = "Ask your admin to add the request; then launch again."
         return Diagnosis("requests_missing", sentence, "problem", "admin", step, evidence)
     if active.reason == "AmbiguousSelector":
         named = _SAME_PODS.search(message)
@@ -142,9 +182,12 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         sentence = "The framework's waiting work cannot be read, so the number of workers does not follow it."
         step = "It recovers by itself when the head answers; if it does not, ask an operator."
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
-    if active.reason == "FailedGetResourceMetric" and any(part in message for part in _NO_ANSWER):
-        sentence = "There is no metrics server that answers, so the number of workers does not follow the load."
-        step = "Ask an operator to start the metrics server (metrics.k8s.io); until then set the workers by hand."
+    if active.reason == "FailedGetResourceMetric" and any(part in message for part in (_NO_SERVER, *_NO_ANSWER)):
+        is_missing = _NO_SERVER in message
+        says = "There is no metrics server" if is_missing else "The metrics server does not answer"
+        sentence = f"{says}, so the number of workers does not follow the load."
+        does = "install" if is_missing else "look at"
+        step = f"Ask an operator to {does} the metrics server (metrics.k8s.io); {_BY_HAND}"
         return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
     sentence = "The autoscaler cannot work out how many workers are needed, so their number stays as it is."
     step = "Ask an operator to look at the messages below."

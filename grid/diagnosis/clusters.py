@@ -100,7 +100,7 @@ def summary(cluster: ClusterSnapshot) -> str:
     head = _head_words(cluster)
     if head and not cluster.workers:
         return f"{head}; workers wait for it."
-    words = f"{cluster.ready} of {plural(cluster.wanted, 'worker')}"
+    words = f"{min(cluster.ready, cluster.wanted)} of {plural(cluster.wanted, 'worker')}"
     rest = ", ".join(_groups(cluster))
     return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
 
@@ -193,6 +193,8 @@ def _groups(cluster: ClusterSnapshot) -> list[str]:
         found.append(f"{count} {'starts' if count == 1 else 'start'}")
     if missing := max(0, cluster.wanted - len(cluster.staying)):
         found.append(f"{missing} {_be(missing)} being created")
+    if surplus := max(0, len(cluster.staying) - cluster.wanted):
+        found.append(f"{surplus} more {_be(surplus)} to be removed")
     if count := counts["trouble"]:
         found.append(f"{count} {_be(count)} in trouble")
     if count := counts["ending"]:
@@ -340,8 +342,8 @@ def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosi
     over = [load for load in loads(cluster.autoscaler, maximum=cluster.maximum) if load.is_over]
     if not over:
         return ()
-    who = "The only worker works and has" if cluster.maximum == 1 else f"All {cluster.maximum:,} workers work and have"
-    sentence = f"{who} more to do than the target: {', '.join(load.words for load in over)}."
+    measured = ", ".join(load.words for load in over)
+    sentence = f"The cluster is at its maximum of {plural(cluster.maximum, 'worker')}, and that is too few: {measured}."
     step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
 

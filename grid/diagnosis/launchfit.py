@@ -369,9 +369,7 @@ def _too_large(pool: LaunchPool, plan: PodPlan) -> Fit:
     short = [name for name in plan.requests if plan.requests[name] > most[name]]
     if short:
         has, asked = compared({name: most[name] for name in short}, plan.requests)
-        sentence = (
-            f"{plan.tier} asks for {asked}; the largest node of the pool {pool.name} offers {has} after overhead{_as_seen(pool)}."
-        )
+        sentence = f"{plan.tier} asks for {asked}; the largest node of the pool {pool.name} offers {has} after overhead{_as_seen(pool)}."
     else:
         asked = listed(amount_words(name, amount) for name, amount in plan.requests.items() if name != PODS)
         sentence = (

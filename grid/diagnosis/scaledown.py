@@ -2,8 +2,8 @@
 
 A node is removable when its pods request less than the threshold of its allocatable, all its pods can be moved, nothing forbids it, and all
 this has been true for the unneeded time. The autoscaler taints a node when it first finds it unneeded; the taint's value is that moment in
-Unix time. Only the autoscaler knows whether the pods fit on other nodes, and volumes that it cannot move are not read here, so a node that
-looks removable may be kept; only a taint gives a time.
+Unix time. Only the autoscaler knows whether the pods fit on other nodes, and neither disruption budgets nor volumes that it cannot move are
+read here, so a node that looks removable may be kept; only a taint gives a time.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from grid.kube.objects import Node, Pod, Taint, is_ready
 from grid.labels import DELETION_CANDIDATE_TAINT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, TO_BE_DELETED_TAINT
 from grid.watch.pools import NodeGroup
 
+_NOT_READY = "node.kubernetes.io/not-ready"  # a new node has it for some seconds after it is ready
 _MOVABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 
 
@@ -57,8 +58,8 @@ def scale_down(
 def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules) -> str:
     """Return a sentence with the first reason why the node is kept; "" when there is none."""
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
-        return "Kept: an annotation on the node forbids its removal."
-    if not is_ready(node):
+        return "Kept: its annotation scale-down-disabled forbids its removal."
+    if not is_ready(node) or any(taint.key == _NOT_READY for taint in node.spec.taints):
         return "Kept for now: it is not ready, so the autoscaler waits before it decides."
     if group_size <= group.minimum:
         return f"Kept: the pool is at its minimum of {group.minimum}."
@@ -68,7 +69,7 @@ def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_siz
         return f"Kept: {int(share)} % of {what} requested; removable below {rules.threshold_percent} %."
     for pod in running:
         if reason := _unmovable_because(pod):
-            return f"Kept: pod {pod.metadata.name} cannot be moved, {reason}."
+            return f"Kept: pod {pod.metadata.name} cannot be moved: {reason}."
     return ""
 
 
@@ -87,11 +88,11 @@ def _unmovable_because(pod: Pod) -> str:
     if is_own(pod) or safe == "true":
         return ""
     if safe == "false":
-        return "an annotation forbids it"
+        return "its annotation safe-to-evict is false"
     if owner is None or owner.kind not in _MOVABLE_OWNERS:
-        return "nothing would start it again elsewhere"
+        return "no controller would create it again elsewhere"
     if pod.metadata.namespace == "kube-system":
-        return "it belongs to the system"
+        return "it is a pod of kube-system"
     return ""
 
 

@@ -17,16 +17,22 @@ NO_SERVER = (
     "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "
     "unable to fetch metrics from resource metrics API: the server could not find the requested resource"
 )
+DOWN = (
+    "failed to get cpu utilization: unable to get metrics for resource cpu: "
+    "unable to fetch metrics from resource metrics API: metrics are down"
+)
 
 
 BROKEN = [
     ("ScalingActive", "FailedGetResourceMetric", NO_SERVER, "metrics_missing", "operator"),
+    ("ScalingActive", "FailedGetResourceMetric", DOWN, "metrics_missing", "operator"),
     ("ScalingActive", "FailedGetResourceMetric", NO_ANSWER, "metrics_missing", "operator"),
     (
         "ScalingActive", "FailedGetResourceMetric", "did not receive metrics for targeted pods (pods might be unready)",
         "metrics_missing", "operator",
     ),
     ("ScalingActive", "FailedGetResourceMetric", "missing request for cpu in container run of Pod w", "requests_missing", "admin"),
+    ("ScalingActive", "FailedGetResourceMetric", "missing request for memory", "requests_missing", "admin"),
     ("ScalingActive", "FailedGetResourceMetric", "what nobody foresaw", "scaling_inactive", "operator"),
     ("ScalingActive", "FailedGetExternalMetric", "unable to get external metric", "demand_missing", "operator"),
     ("ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs", "ambiguous_selector", "operator"),
@@ -35,6 +41,8 @@ BROKEN = [
         "ambiguous_selector", "operator",
     ),
     ("AbleToScale", "FailedGetScale", 'deployments.apps "absent" not found', "cannot_scale", "operator"),
+    ("AbleToScale", "FailedGetScale", "the server is busy", "cannot_scale", "operator"),
+    ("AbleToScale", "FailedUpdateScale", 'deployments.apps "web" not found', "cannot_scale", "operator"),
 ]  # fmt: skip
 
 
@@ -129,9 +137,9 @@ def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
     assert load.current is None
 
 
-def measures(*named: tuple[str, int | None, int | None]) -> Autoscaler:
+def measures(*named: tuple[str, int | None, int | None], conditions: list[RawObject] | None = None) -> Autoscaler:
     """Each with its name, its target in percent, and what was measured."""
-    raw = autoscaler("c")
+    raw = autoscaler("c", conditions=conditions)
     raw["spec"]["metrics"] = [
         {"type": "Resource", "resource": {"name": name, "target": {"averageUtilization": target, "averageValue": "1"}}}
         for name, target, _ in named
@@ -150,6 +158,51 @@ def test_loads_name_what_is_measured_with_its_target() -> None:
     assert [load.words for load in loads(several, maximum=5)] == [
         "CPU 45 %, target 80 %", "memory 90 %, target 70 %", "hugepages not known, target 50 %",
     ]  # fmt: skip
+
+
+ACTIVE = condition("ScalingActive", "True", "ValidMetricFound")
+NOT_ACTIVE = condition("ScalingActive", "False", "FailedGetResourceMetric", NO_ANSWER)
+NOT_REQUESTED = condition("ScalingActive", "False", "FailedGetResourceMetric", "missing request for memory")
+
+
+@pytest.mark.parametrize(
+    ("memory", "cpu", "active", "code", "evidence"),
+    [
+        (None, 90, ACTIVE, "partly_measured", 0),
+        (None, 24, NOT_ACTIVE, "partly_measured", 1),
+        (None, 24, NOT_REQUESTED, "requests_missing", 1),
+        (None, None, NOT_ACTIVE, "metrics_missing", 1),
+        (None, None, ACTIVE, "", 0),
+        (70, 90, ACTIVE, "", 0),
+    ],
+)
+def test_a_cluster_of_which_one_metric_is_missing_is_told_that_it_does_not_shrink(
+    memory: int | None, cpu: int | None, active: RawObject, code: str, evidence: int
+) -> None:
+    """Kubernetes scales up by the metrics that it knows, and never down without all of them."""
+    known = measures(("cpu", 60, cpu), ("memory", 70, memory), conditions=[active])
+    found = explain_autoscaler(known, ready_since=None, now=NOW)
+    assert ((found.code, len(found.evidence)) if found else ("", 0)) == (code, evidence)
+    if found and code == "partly_measured":
+        assert found.severity == "wait"
+        assert (
+            found.sentence == "The workers' memory use is not known now, so the cluster may grow but does not shrink."
+        )
+
+
+def test_all_metrics_that_are_missing_are_named() -> None:
+    raw = autoscaler("c", conditions=[ACTIVE])
+    names = ("cpu", "memory")
+    target = {"type": "AverageValue", "averageValue": "1"}
+    raw["spec"]["metrics"] = [
+        *({"type": "Resource", "resource": {"name": one, "target": {"averageUtilization": 70}}} for one in names),
+        {"type": "External", "external": {"metric": {"name": "wanted"}, "target": target}},
+    ]
+    found = explain_autoscaler(decode(raw, Autoscaler), ready_since=None, now=NOW)
+    assert found is not None
+    assert found.sentence == (
+        "The workers' memory use and the framework's waiting work are not known now, so the cluster may grow but does not shrink."
+    )
 
 
 @pytest.mark.parametrize(("current", "over"), [(None, False), (80, False), (88, False), (89, True)])

@@ -95,7 +95,7 @@ def test_the_most_requested_resource_is_told_with_its_share_of_what_the_node_has
 
 def test_the_annotation_keeps_a_node() -> None:
     kept = node(annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
-    assert answer(kept).sentence == "Kept: an annotation on the node forbids its removal."
+    assert answer(kept).sentence == "Kept: its annotation scale-down-disabled forbids its removal."
 
 
 def test_a_pool_at_its_minimum_keeps_its_nodes_even_when_they_are_marked() -> None:
@@ -106,23 +106,29 @@ def test_a_node_that_is_not_ready_is_not_judged() -> None:
     assert answer(node(ready=False)).sentence.startswith("Kept for now: it is not ready")
 
 
+def test_a_new_node_is_not_called_lightly_used_while_it_still_has_the_taint_of_a_node_that_is_not_ready() -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    assert answer(node(taints=[taint])).sentence.startswith("Kept for now: it is not ready")
+    assert answer(node(taints=[{**taint, "key": "nvidia.com/gpu"}])).verdict == "unneeded"
+
+
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        ({"owner": None}, "nothing would start it again elsewhere"),
+        ({"owner": None}, "no controller would create it again elsewhere"),
         (
             {"owner": {"kind": "ConfigMap", "metadata": {"name": "c", "uid": "1"}}},
-            "nothing would start it again elsewhere",
+            "no controller would create it again elsewhere",
         ),
-        ({"annotations": {SAFE: "false"}}, "an annotation forbids it"),
-        ({"namespace": "kube-system"}, "it belongs to the system"),
+        ({"annotations": {SAFE: "false"}}, "its annotation safe-to-evict is false"),
+        ({"namespace": "kube-system"}, "it is a pod of kube-system"),
     ],
 )
 def test_a_pod_that_cannot_be_moved_keeps_its_node(case: dict[str, Any], reason: str) -> None:
-    assert answer(node(), pod("stuck", **case)).sentence == f"Kept: pod stuck cannot be moved, {reason}."
+    assert answer(node(), pod("stuck", **case)).sentence == f"Kept: pod stuck cannot be moved: {reason}."
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 
@@ -19,6 +19,17 @@ from tests.support.ports import free_ports
 ROOT = Path(__file__).parents[2]
 # Pulling JupyterLab takes a minute and is the same for every test; the first one does it, for real.
 IMAGES = Path(os.environ.get("GRID_TEST_IMAGES") or ROOT / "var" / "test-images")
+
+
+NAMESPACE = "compute-grid"
+
+
+def claim_of(name: str) -> dict[str, Any]:
+    """Return a claim as a launch makes it (`grid.launch.storage`)."""
+    size = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteMany"], "resources": size}
+    meta = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -34,9 +45,8 @@ class Place(Protocol):
     @property
     def url(self) -> str: ...
 
-    @property
-    def volumes(self) -> Path:
-        """Where this machine keeps the volumes of the executions' namespace."""
+    def folder_of(self, claim: str) -> Path:
+        """Return the directory of a volume claim of the executions' namespace on this machine; it is made when it is not there."""
         ...
 
     def password(self, username: str) -> str: ...
@@ -60,9 +70,16 @@ class Grid:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    @property
-    def volumes(self) -> Path:
-        return self.var / "cluster" / "machine" / "volumes" / "compute-grid"
+    def folder_of(self, claim: str) -> Path:
+        file = self.var.with_suffix(f".{claim}.json")
+        file.write_text(json.dumps(claim_of(claim)))
+        with contextlib.suppress(AssertionError):  # a launch has made it
+            self.kubectl("create", "-f", str(file))
+        find = ("get", "pvc", claim, "-n", NAMESPACE, "-o", "jsonpath={.spec.volumeName}")
+        wait_until(lambda: bool(self.kubectl(*find)), 30, f"a volume of {claim}")
+        folder = self.var / "cluster" / "machine" / "volumes" / self.kubectl(*find)
+        wait_until(folder.is_dir, 30, f"the directory of {claim}")
+        return folder
 
     @property
     def terminal(self) -> Path:

@@ -56,9 +56,10 @@ class RealGrid:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    @property
-    def volumes(self) -> Path:
-        return self.folder / "machine" / "machine" / "volumes" / NAMESPACE
+    def folder_of(self, claim: str) -> Path:
+        folder = self.folder / "machine" / "machine" / "volumes" / NAMESPACE / claim
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     @property
     def demand_port(self) -> int:

@@ -151,6 +151,4 @@ def with_dask(title: str, *, least: int, most: int) -> dict[str, str]:
 
 def put_into_project(grid: Place, name: str, text: str) -> None:
     """As if somebody had written the file in a workspace before: into the directory that is the project's volume."""
-    folder = grid.volumes / "project-churn"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
+    (grid.folder_of("project-churn") / name).write_text(text)

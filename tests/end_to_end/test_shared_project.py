@@ -44,7 +44,7 @@ def test_a_member_takes_nothing_over_and_is_cut_off_when_he_is_removed(grid: Gri
 
 def project(grid: Grid) -> Path:
     """What its members share."""
-    return grid.volumes / "project-churn"
+    return grid.folder_of("project-churn")
 
 
 def launch_and_open(person: BrowserContext, title: str) -> Page:

@@ -89,4 +89,6 @@ def remove_colleague(admin: Page) -> None:
     contributors = admin.get_by_role("group", name="Contributors")
     contributors.get_by_role("checkbox", name="colleague").uncheck()
     admin.get_by_role("button", name="Save", exact=True).click()
+    expect(admin.get_by_role("heading", name="Save changes to")).to_be_visible()  # it says what stops
+    admin.get_by_role("button", name="Save", exact=True).last.click()
     expect(admin.locator("body")).to_contain_text("saved")

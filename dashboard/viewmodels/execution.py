@@ -356,7 +356,9 @@ def facts(
             tier=record.tier_name,
             size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
             head_tier=cluster.head_tier_name if cluster else "",
-            head_size=size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus) if cluster else "",
+            head_size=size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)
+            if cluster
+            else "",
             price=price,
             price_bounds=price_bounds,
             cost=_cost(record, now),

@@ -187,7 +187,10 @@
     const summary = document.getElementById("fit-summary");
     if (summary) setText(summary, "The server does not answer; what follows is from before.");
   };
-  document.addEventListener("htmx:error", sayOld);
+  // A question that a newer one replaced is no failure of the server.
+  document.addEventListener("htmx:error", (event) => {
+    if (event.detail?.error?.name !== "AbortError") sayOld();
+  });
   document.addEventListener("htmx:before:response", (event) => {
     if (!event.target.closest("#launch-form") || event.detail.ctx.response.status < 400) return;
     event.preventDefault();

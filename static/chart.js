@@ -68,7 +68,6 @@
       if (!this.data) return;
       this.plot?.destroy();
       this.plot = null;
-      this.box.classList.add("chart-live");
       if (!this.data.times.length) {
         this.event.textContent = this.box.dataset.empty;
         this.box.replaceChildren(this.event);

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from tests.contract.client import Object
 from tests.contract.manifests import pod
-from tests.contract.space import Space
+from tests.contract.space import Space, eventually
 
 
 def priority_class(name: str, **fields: object) -> Object:
@@ -15,10 +15,16 @@ def priority_class(name: str, **fields: object) -> Object:
 
 
 @pytest_asyncio.fixture
-async def high(cluster: Space) -> AsyncIterator[str]:
-    """The name of a class with the value 1000."""
+async def high(cluster: Space, space: Space) -> AsyncIterator[str]:
+    """The name of a class with the value 1000. Admission reads classes from a cache that hears of a new one a moment later."""
     name = f"contract-{secrets.token_hex(4)}"
     (await cluster.create("priorityclasses", priority_class(name, value=1000))).ok(201)
+
+    async def is_known() -> bool | None:
+        answer = await space.create("pods", pod("probe", spec={"priorityClassName": name}), dryRun="All")
+        return answer.status == 201 or None
+
+    await eventually(is_known, f"pods of the class {name} should be admitted")
     yield name
     await cluster.delete("priorityclasses", name)
 

@@ -77,6 +77,7 @@ def launch_workspace(studio: Studio) -> Page:
     page = studio.page("scientist", "/")
     fill_launch_form(page, tier="GPU", title="Churn model", environment="Dask notebook")
     expect(page.locator("#fit-summary")).to_contain_text("new node")
+    studio.take(page, "fit")
     press_launch(page)
     expect(page.locator(".execution-head")).to_contain_text("A new node is being started")
     studio.take(page, "waiting")
@@ -86,6 +87,7 @@ def launch_workspace(studio: Studio) -> Page:
 def see_how_it_started(studio: Studio, workspace: Page) -> None:
     expect(workspace.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
     expect(workspace.locator(".startup-table tr").first).to_be_visible()
+    studio.take(workspace, "started")
 
 
 def wait_in_line(studio: Studio) -> None:
@@ -101,6 +103,7 @@ def wait_in_line(studio: Studio) -> None:
     decide(page, "Data cleaning", "To the front")
     expect(page.locator("#queue tr")).to_have_count(3)
     expect(page.locator("#queue tr").first).to_contain_text("Data cleaning")
+    studio.take(page, "queue")
 
 
 def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:
@@ -157,6 +160,7 @@ def administer(studio: Studio) -> None:
     page.get_by_label("The end of a log").fill(LOG)
     page.get_by_role("button", name="Search it").click()
     expect(page.locator(".findings li")).to_have_count(2)
+    studio.take(page, "knowledge")
     page.goto("/configuration/")
     for setting, value in {
         "Maximum executions per user": "10",

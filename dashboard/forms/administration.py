@@ -8,7 +8,7 @@ from django import forms
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 
-from dashboard.forms.fields import FrameworksField, LinesField, PairsField, TolerationsField
+from dashboard.forms.fields import FrameworksField, LinesField, PairsField, RowsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Membership, Project, User
@@ -83,11 +83,8 @@ class TierForm(CatalogueForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="Kinds that may run on it; choose none to allow all. Cluster covers every framework.",
     )
-    groups = forms.ModelMultipleChoiceField(
-        queryset=Group.objects.order_by("name"),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="Groups that may use it; choose none to allow everybody.",
+    groups = RowsField(
+        Group.objects.order_by("name"), help_text="Groups that may use it; choose none to allow everybody."
     )
     tolerations = TolerationsField(
         required=False, help_text="One per line, as kubectl writes taints: nvidia.com/gpu=present:NoSchedule"
@@ -244,11 +241,6 @@ def _account_name(user: User) -> str:
     return user.get_username() if user.is_active else f"{user.get_username()} (account closed)"
 
 
-def _people(**fields: Any) -> Any:
-    none = User.objects.none()
-    return forms.ModelMultipleChoiceField(none, required=False, widget=forms.CheckboxSelectMultiple, **fields)
-
-
 class ProjectForm(CatalogueForm):
     layout = (
         Section("What it is", "Shown to people when they choose.", ("id", "name", "description")),
@@ -260,8 +252,8 @@ class ProjectForm(CatalogueForm):
         Section("Files", "One volume, mounted at /mnt/project in every execution of the project.", ("volume_size",)),
     )
     owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes other members' executions.")
-    contributors = _people()
-    viewers = _people(help_text="See everything, change nothing.")
+    contributors = RowsField(User.objects.none())
+    viewers = RowsField(User.objects.none(), help_text="See everything, change nothing.")
 
     class Meta:
         model = Project

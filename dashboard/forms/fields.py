@@ -1,4 +1,4 @@
-"""Form fields for structured values that people type as lines: arguments, key=value pairs, tolerations."""
+"""Form fields for structured values that people type as lines (arguments, key=value pairs, tolerations), and for rows to choose from."""
 
 import re
 from collections.abc import Iterator
@@ -153,3 +153,16 @@ def _toleration_line(toleration: dict[str, str]) -> str:
     value = f"={toleration.get('value', '')}" if toleration.get("operator", "Equal") == "Equal" else ""
     effect = f":{toleration['effect']}" if toleration.get("effect") else ""
     return f"{toleration.get('key', '')}{value}{effect}"
+
+
+class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    """Any number of a table's rows. Django hands the ids that it was sent to SQLite, which takes none beyond 64 bits."""
+
+    def __init__(self, queryset: Any, **kwargs: Any) -> None:
+        super().__init__(queryset, required=False, widget=forms.CheckboxSelectMultiple, **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return super().clean(value)
+        except OverflowError:
+            raise ValidationError("Choose from those that are listed.", code="invalid_choice") from None

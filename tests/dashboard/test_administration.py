@@ -105,6 +105,19 @@ def test_a_project_has_members(admin: Client, people: People) -> None:
     assert "<script>alert" not in page
 
 
+def test_a_member_of_no_possible_number_is_refused(admin: Client, people: People) -> None:
+    entries = {
+        "id": "churn",
+        "name": "Churn",
+        "owner": people.owner.pk,
+        "contributors": ["9" * 400],
+        "volume_size": "10Gi",
+    }
+    answer = admin.post("/projects/new/", entries)
+    assert answer.status_code == 400
+    assert answer.context["form"].errors["contributors"] == ["Choose from those that are listed."]
+
+
 def test_projects_with_more_members_than_a_statement_has_conditions_are_listed(admin: Client, people: People) -> None:
     members = User.objects.bulk_create(User(username=f"user-{number}") for number in range(1001))
     make_project(people.owner, *members)

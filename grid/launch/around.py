@@ -1,18 +1,20 @@
 """What is around the pods that have no node, for the message of an execution that gives up.
 
 It is needed so seldom that nothing is watched for it: it is listed when the first one gives up, and kept for those that do so within the
-next seconds. Without the rights, or an answer in time, nothing is known of the nodes, and the message has the scheduler's words instead. Of
-very many pods only the sums by node are kept, so a pod that has rules about other pods is explained by the scheduler's words there, too.
+next seconds. What a new node of a pool looks like is read from the database, which remembers it. Without the rights, or an answer in time,
+nothing is known of the nodes, and the message has the scheduler's words instead. Of very many pods only the sums by node are kept, so a pod
+that has rules about other pods is explained by the scheduler's words there, too.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
@@ -42,13 +44,20 @@ class _Listed:
 
 
 class NodesAround:
-    """The last list. Whoever asks meanwhile waits for the same one."""
+    """The last list. Whoever asks meanwhile waits for the same one. `templates` reads what is remembered of the pools' nodes."""
 
     def __init__(
-        self, api: KubeApi, namespace: str, *, clock: Callable[[], datetime], monotonic: Callable[[], float]
+        self,
+        api: KubeApi,
+        namespace: str,
+        *,
+        templates: Callable[[], Awaitable[Mapping[str, NodeTemplate]]],
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float],
     ) -> None:
         self._api = api
         self._namespace = namespace
+        self._templates = templates
         self._clock = clock
         self._monotonic = monotonic
         self._last: _Listed | None = None
@@ -96,7 +105,8 @@ class NodesAround:
                 room, pods = await self._pods()
                 self._keeps_pods = pods is not None
                 claims, volumes = await self._volumes()
-                return _around(nodes, room, pods or (), claims, volumes, await self._groups())
+                groups, templates = await self._groups(), await self._templates()
+                return _around(nodes, room, pods or (), claims, volumes, groups, templates)
         except (GridError, TimeoutError, msgspec.MsgspecError) as error:
             logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
             return None
@@ -149,6 +159,7 @@ def _around(
     claims: Mapping[str, VolumeClaim] | None,
     volumes: Mapping[str, Volume] | None,
     groups: Mapping[str, NodeGroup] | None,
+    templates: Mapping[str, NodeTemplate],
 ) -> Surroundings:
     by_node = dict[str, list[Pod]]()
     for pod in pods:
@@ -159,6 +170,8 @@ def _around(
         pods_on=lambda name: by_node.get(name, ()),
         room=room,
         groups=groups,
+        templates={pool: one.node for pool, one in templates.items()},
+        templates_own={pool: one.own for pool, one in templates.items()},
         holder=_anonymous,
         claims=claims,
         volumes=volumes,

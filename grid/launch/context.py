@@ -8,12 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from grid.errors import ClusterUnavailable, GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
-from grid.launch import apply, storedsecrets
+from grid.launch import apply, pooltemplates, storedsecrets
 from grid.launch.around import NodesAround
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.manifests import CONTAINER
@@ -71,7 +72,13 @@ class Context:
     nodes: NodesAround = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = NodesAround(self.api, self.namespace, clock=self.clock, monotonic=self.monotonic)
+        self.nodes = NodesAround(
+            self.api,
+            self.namespace,
+            templates=partial(self.database, pooltemplates.remembered),
+            clock=self.clock,
+            monotonic=self.monotonic,
+        )
 
     @property
     def namespace(self) -> str:

@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, PREPARING_TIMEOUT
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.errors import ClusterUnavailable, NotAllowed
-from grid.kube.objects import Pod
+from grid.kube.objects import Node, Pod
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.launch import around as module
+from grid.launch import pooltemplates
 from grid.launch.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
+from grid.launch.controller import Controller
 from grid.models import Execution
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_controller import Configure
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, config_map, decode, node, pod, stamp
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
 from tests.support.virtual import virtual_time
 
 SAID = "0/1 nodes are available: 1 Insufficient cpu."
@@ -32,12 +36,17 @@ def unscheduled(world: World, obj: Any) -> None:
     world.cluster.put(PODS, obj)
 
 
-async def given_up(shop: Shop, configure: Configure, world: World) -> Execution:
-    """Return an execution that got no node in time, in the cluster of `world`."""
+async def waits_for_a_node(shop: Shop, configure: Configure, world: World) -> tuple[Execution, Controller]:
     configure(DEPLOYING_TIMEOUT, 90)
     execution, controller = shop.launch(), world.controller()
     await world.step(controller)
     unscheduled(world, world.pod_of(execution))
+    return execution, controller
+
+
+async def given_up(shop: Shop, configure: Configure, world: World) -> Execution:
+    """Return an execution that got no node in time, in the cluster of `world`."""
+    execution, controller = await waits_for_a_node(shop, configure, world)
     world.passes(91)
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "deploying_timeout")
@@ -123,6 +132,35 @@ async def test_a_cluster_whose_head_or_first_worker_got_no_node_says_so(shop: Sh
         )
 
 
+def small_node_of(pool: str) -> NodeTemplate:
+    """A remembered node of half a core."""
+    tally = TemplateTally()
+    tally.count(decode(node("seen-before", pool=pool, cpu="500m"), Node), {"cpu": 100})
+    found = tally.template(NOW)
+    assert found is not None
+    return found
+
+
+@in_world
+async def test_a_pool_at_zero_is_told_by_its_remembered_nodes_with_the_words_of_the_pages(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    empty = STATUS.replace("cloudProviderTarget: 1", "cloudProviderTarget: 0")
+    world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": empty}, namespace="kube-system"))
+    templates = {"default": small_node_of("default")}
+    pooltemplates.remember(templates, NOW)
+    execution, controller = await waits_for_a_node(shop, configure, world)
+    runtime = runtime_of(world.cluster)
+    runtime.templates.take(templates)
+    (waits,) = runtime.pods.values()
+    world.passes(91)
+    page = runtime.explainer.explain(waits, names_others=False, now=world.now)
+    await world.step(controller)
+    assert page.sentence == "There is no node of the pool default, and a new one would be too small."
+    assert f"Last known: {page.sentence} {page.next_step}" in fresh(execution).message
+
+
 # --- The list
 
 
@@ -132,8 +170,16 @@ class Clock:
 
     def nodes(self, cluster: FakeCluster) -> NodesAround:
         return NodesAround(
-            cluster, NAMESPACE, clock=lambda: NOW + timedelta(seconds=self.seconds), monotonic=lambda: self.seconds
+            cluster,
+            NAMESPACE,
+            templates=nothing_remembered,
+            clock=lambda: NOW + timedelta(seconds=self.seconds),
+            monotonic=lambda: self.seconds,
         )
+
+
+async def nothing_remembered() -> dict[str, NodeTemplate]:
+    return {}
 
 
 def waiting(*, created: float = -60) -> Pod:

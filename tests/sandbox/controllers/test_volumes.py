@@ -32,6 +32,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
+from tests.launch.test_around import nothing_remembered
 from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 
@@ -97,7 +98,13 @@ class Storage:
         """What the pages say about a pod, from what they read of this cluster."""
         reader = HttpKubeApi(self.client._source)
         try:
-            around = NodesAround(reader, "default", clock=lambda: datetime.now(UTC), monotonic=time.monotonic)
+            around = NodesAround(
+                reader,
+                "default",
+                templates=nothing_remembered,
+                clock=lambda: datetime.now(UTC),
+                monotonic=time.monotonic,
+            )
             asked = msgspec.convert(pod, Pod)
             told = explain_placement(asked, [], await around.of(asked), now=datetime.now(UTC))
         finally:

@@ -109,7 +109,7 @@ _KINDS = (
     ),
     PullFailure(r"invalid reference|parse image name", "its name is not valid", "admin", _CHECK_IMAGE),
     PullFailure(
-        r"not found|does not exist|manifest unknown|name unknown|\b404\b",
+        r"not found|does not exist|manifest unknown|name unknown|is not in the catalogue|\b404\b",
         "there is no such image", "admin", _CHECK_IMAGE,
     ),
     PullFailure(r"pull qps exceeded", "the node limits its pulls", "operator", "It is tried again by itself."),

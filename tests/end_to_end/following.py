@@ -68,6 +68,11 @@ def has_ended(one: Any) -> bool:
     return any("terminated" in state for status in _containers(one) for state in _states(status))
 
 
+def has_failed(reason: str) -> Knows:
+    """The pod as a whole has failed for this reason."""
+    return lambda one: one["kind"] == "Pod" and one.get("status", {}).get("reason") == reason
+
+
 def is_unscheduled(one: Any) -> bool:
     conditions = one.get("status", {}).get("conditions", ()) if one["kind"] == "Pod" else ()
     return any((each["type"], each["status"]) == ("PodScheduled", "False") for each in conditions)

@@ -16,6 +16,7 @@ from grid.kube.resources import (
     NODES,
     PODS,
     RESOURCE_QUOTAS,
+    STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
 )
@@ -120,7 +121,7 @@ def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
 
 
 def test_the_controller_may_list_what_the_message_of_an_execution_without_a_node_tells() -> None:
-    for resource in (NODES, PODS, VOLUMES):
+    for resource in (NODES, PODS, VOLUMES, STORAGE_CLASSES):
         assert may("controller", "list", resource.group, resource.plural, namespace=""), resource.plural
     assert may("controller", "list", "", VOLUME_CLAIMS.plural)
     assert may("controller", "get", "", CONFIG_MAPS.plural, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
@@ -179,6 +180,7 @@ def test_the_web_process_may_see_what_limits_the_namespace_and_change_none_of_it
 def test_the_web_process_may_list_what_volumes_lists_and_look_into_no_other_namespace() -> None:
     assert may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural)
     assert may("web", "list", VOLUMES.group, VOLUMES.plural, namespace="")
+    assert may("web", "list", STORAGE_CLASSES.group, STORAGE_CLASSES.plural, namespace="")
     assert not may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural, namespace="")
 
 

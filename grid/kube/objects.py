@@ -321,6 +321,15 @@ class Volume(Slim, frozen=True, kw_only=True):
     spec: VolumeSpec = VolumeSpec()
 
 
+class StorageClass(Slim, frozen=True, kw_only=True):
+    metadata: Metadata
+
+    @property
+    def is_default(self) -> bool:
+        """Return whether claims that name no class are given this one."""
+        return self.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+
+
 class ConfigMap(Slim, frozen=True, kw_only=True):
     metadata: Metadata
     data: dict[str, str] = {}

@@ -20,10 +20,10 @@ from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.errors import GridError
 from grid.kube.api import KubeApi
-from grid.kube.objects import ConfigMap, Node, Pod, Volume, VolumeClaim
+from grid.kube.objects import ConfigMap, Node, Pod, StorageClass, Volume, VolumeClaim
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
-from grid.watch.wholelist import read_all, read_chunks, read_claims, read_volumes
+from grid.watch.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
 
 logger = logging.getLogger(__name__)
 
@@ -105,8 +105,12 @@ class NodesAround:
                 room, pods = await self._pods()
                 self._keeps_pods = pods is not None
                 claims, volumes = await self._volumes()
-                groups, templates = await self._groups(), await self._templates()
-                return _around(nodes, room, pods or (), claims, volumes, groups, templates)
+                classes, groups, templates = (
+                    await read_classes(self._api),
+                    await self._groups(),
+                    await self._templates(),
+                )
+                return _around(nodes, room, pods or (), claims, volumes, classes, groups, templates)
         except (GridError, TimeoutError, msgspec.MsgspecError) as error:
             logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
             return None
@@ -158,6 +162,7 @@ def _around(
     pods: Sequence[Pod],
     claims: Mapping[str, VolumeClaim] | None,
     volumes: Mapping[str, Volume] | None,
+    classes: Mapping[str, StorageClass] | None,
     groups: Mapping[str, NodeGroup] | None,
     templates: Mapping[str, NodeTemplate],
 ) -> Surroundings:
@@ -175,4 +180,5 @@ def _around(
         holder=_anonymous,
         claims=claims,
         volumes=volumes,
+        classes=classes,
     )

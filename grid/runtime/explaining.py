@@ -17,7 +17,8 @@ from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
-from grid.kube.objects import Event, Pod
+from grid.kube.objects import Event, Pod, VolumeClaim
+from grid.kube.resources import VOLUME_CLAIMS
 from grid.labels import APP_COMPONENT, Keys
 from grid.runtime.caches import DataPlaneCaches
 from grid.runtime.executions import ActiveExecutions
@@ -137,10 +138,17 @@ class PodExplainer:
             groups=caches.groups.by_name() or None,
             templates=caches.templates.nodes,
             templates_own=caches.templates.own,
-            claims=known[0] if known is not None else None,
-            volumes=known[1] if known is not None else None,
+            claims=known.claims if known is not None else None,
+            volumes=known.volumes if known is not None else None,
+            classes=known.classes if known is not None else None,
+            claim_events=self._claim_events,
             holder=self._holder if names_others else self._anonymous,
         )
+
+    def _claim_events(self, claim: VolumeClaim) -> Sequence[Event]:
+        meta = claim.metadata
+        kind = VOLUME_CLAIMS.kind
+        return self._caches.events.about(kind=kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def _holder(self, pod: Pod) -> str:
         row = self._executions.get(self._id(pod))

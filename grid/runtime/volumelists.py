@@ -1,20 +1,22 @@
-"""The claims and volumes of pods that wait for a node.
+"""The claims, volumes and storage classes of pods that wait for a node.
 
 Where a volume lies matters only while a pod that uses it waits, which is seldom; so they are not watched but listed, while there is such a
 pod. The volumes, of which a cluster has thousands, are listed only when such a pod has a claim that is bound to one that was not listed
-yet. Without the right to list them, or without an answer, they are not known.
+yet; the storage classes, of which it has a few, whenever such a claim is not bound. Without the right to list them, or without an answer,
+they are not known.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from grid.diagnosis.held import is_unplaced
 from grid.errors import GridError
 from grid.kube.api import KubeApi
-from grid.kube.objects import Pod, Volume, VolumeClaim
+from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
 from grid.watch.hub import Hub, Topic
-from grid.watch.wholelist import read_claims, read_volumes
+from grid.watch.wholelist import read_claims, read_classes, read_volumes
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +26,15 @@ AGAIN_SECONDS = 10.0
 
 Claims = Mapping[str, VolumeClaim]
 Volumes = Mapping[str, Volume]
+Classes = Mapping[str, StorageClass]
+
+
+class KnownVolumes(NamedTuple):
+    """The claims by `namespace/name`, the volumes by name, and the storage classes by name, None when they are not known."""
+
+    claims: Claims
+    volumes: Volumes
+    classes: Classes | None
 
 
 class VolumeLists:
@@ -34,16 +45,15 @@ class VolumeLists:
         self._api = api
         self._namespace = namespace
         self._hub = hub
-        self._known: tuple[Claims, Volumes] | None = None
+        self._known: KnownVolumes | None = None
         self._waiting: dict[str, Pod] = {}  # by uid
         self._sought: frozenset[str] = frozenset()  # the names of the volumes that were asked for, found or not
         self._listed_for: frozenset[str] = frozenset()
         self._come = asyncio.Event()
         self._is_refused = False
 
-    def known_for(self, pod: Pod) -> tuple[Claims, Volumes] | None:
-        """Return the claims by `namespace/name` and the volumes by name; None when they were not listed since the pod came: a claim that
-        is not in an older list may exist."""
+    def known_for(self, pod: Pod) -> KnownVolumes | None:
+        """Return what is known; None when it was not listed since the pod came: a claim that is not in an older list may exist."""
         return self._known if pod.metadata.uid in self._listed_for else None
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -70,11 +80,15 @@ class VolumeLists:
         before, waiting = (self._known, self._listed_for), frozenset(self._waiting)
         try:
             claims = await read_claims(self._api, self._namespace)
-            sought = _bound_to(self._waiting.values(), claims)
-            volumes = self._known[1] if self._known is not None else {}
+            used = list(_used(self._waiting.values(), claims))
+            sought = frozenset(claim.spec.volume_name for claim in used if claim.spec.volume_name)
+            known = self._known or KnownVolumes({}, {}, None)
+            volumes, classes = known.volumes, known.classes
             if not sought <= self._sought:
                 volumes = await read_volumes(self._api)
-            self._known, self._sought = (claims, volumes), sought
+            if any(not claim.spec.volume_name for claim in used):
+                classes = await read_classes(self._api)
+            self._known, self._sought = KnownVolumes(claims, volumes, classes), sought
             self._listed_for, self._is_refused = waiting, False
         except GridError as error:
             self._known, self._listed_for, self._sought = None, frozenset(), frozenset()
@@ -89,11 +103,10 @@ class VolumeLists:
         return is_unplaced(pod) and bool(pod.spec.volumes) and pod.metadata.namespace == self._namespace
 
 
-def _bound_to(pods: Iterable[Pod], claims: Claims) -> frozenset[str]:
-    """Return the names of the volumes that the pods' claims are bound to."""
-    used = (
-        claims.get(f"{pod.metadata.namespace}/{volume.claim_of(pod.metadata.name)}")
-        for pod in pods
-        for volume in pod.spec.volumes
-    )
-    return frozenset(claim.spec.volume_name for claim in used if claim is not None and claim.spec.volume_name)
+def _used(pods: Iterable[Pod], claims: Claims) -> Iterator[VolumeClaim]:
+    """Yield the claims that the pods use and that exist."""
+    for pod in pods:
+        for volume in pod.spec.volumes:
+            claim = claims.get(f"{pod.metadata.namespace}/{volume.claim_of(pod.metadata.name)}")
+            if claim is not None:
+                yield claim

@@ -1,14 +1,18 @@
 """Reads all objects of one kind once, in pages, for whoever needs them so seldom that a watch would cost more."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
+from grid.errors import GridError
 from grid.kube.api import Followable
-from grid.kube.objects import Volume, VolumeClaim
-from grid.kube.resources import VOLUME_CLAIMS, VOLUMES, Resource
+from grid.kube.objects import StorageClass, Volume, VolumeClaim
+from grid.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from grid.watch.decoding import Codec
 from grid.watch.store import HasMetadata
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -46,3 +50,12 @@ async def read_claims(api: Followable, namespace: str) -> dict[str, VolumeClaim]
 async def read_volumes(api: Followable) -> dict[str, Volume]:
     """Return all volumes by name. Raise errors of `grid.errors`."""
     return {one.metadata.key: one for one in await read_all(api, VOLUMES, Volume)}
+
+
+async def read_classes(api: Followable) -> dict[str, StorageClass] | None:
+    """Return all storage classes by name; None without the right to list them, or without an answer."""
+    try:
+        return {one.metadata.key: one for one in await read_all(api, STORAGE_CLASSES, StorageClass)}
+    except GridError as error:
+        logger.debug("storage classes not listed reason=%s", error)
+        return None

@@ -5,11 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import Surroundings
 from grid.kube.objects import Event, Pod
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS
 from grid.labels import NODE_POOL
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, explaining, new_runtime
@@ -63,6 +64,22 @@ def waiting(name: str = "waits", *, pool: str = "fast", cpu: str = "2", **spec: 
 def ask(runtime: Runtime, pod: Pod, *, names_others: bool = False, seconds: int = 0) -> str:
     now = LATER + timedelta(seconds=seconds)
     return runtime.explainer.explain(pod, names_others=names_others, now=now).sentence
+
+
+def test_a_missing_storage_class_is_told_by_the_events_of_the_claim_alone(cluster: FakeCluster) -> None:
+    """Where the classes may not be listed."""
+    claim = {"metadata": builders.metadata("c", namespace=builders.NAMESPACE), "spec": {"storageClassName": "fast"}}
+    cluster.put(VOLUME_CLAIMS, claim)
+    cluster.forbidden[STORAGE_CLASSES] = "storageclasses is forbidden"
+    message = 'storageclass.storage.k8s.io "fast" not found'
+    about = {"kind": "PersistentVolumeClaim", "name": "c", "namespace": builders.NAMESPACE, "uid": "uid-of-c"}
+    cluster.put(EVENTS, {**builders.event("e", reason="ProvisioningFailed", message=message), "involvedObject": about})
+    pod = waiting(volumes=[{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}])
+    runtime = runtime_of(cluster)
+    volumes = runtime.data_planes[LOCAL].volumes
+    volumes.pod_changed(None, pod)
+    async_to_sync(volumes.list_once)()
+    assert ask(runtime, pod) == "The project's files have no volume: there is no storage class fast."
 
 
 def test_pods_that_are_alike_share_an_answer_and_others_do_not(explained: Explained, cluster: FakeCluster) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from grid.kube.objects import Pod
-from grid.kube.resources import VOLUME_CLAIMS, VOLUMES
+from grid.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from grid.runtime.volumelists import TOPIC, VolumeLists
 from grid.watch.hub import Hub
 from tests.support.builders import NAMESPACE, decode, metadata, pod
@@ -115,6 +115,38 @@ async def test_volumes_are_listed_again_only_for_a_claim_that_is_bound_to_anothe
         known = lists.known_for(other)
         assert known is not None
         assert (volumes_asked(), set(known[1])) == (2, {"disk-1", "disk-2"})
+
+
+@virtual_time
+async def test_storage_classes_are_listed_while_a_waiting_pod_has_a_claim_without_a_volume() -> None:
+    cluster = a_cluster()
+    cluster.put(STORAGE_CLASSES, {"metadata": metadata("slow")})
+    async with listing(cluster) as (lists, hub):
+        bound = a_pod()
+        lists.pod_changed(None, bound)
+        await passes(30)
+        assert not any(request.resource == STORAGE_CLASSES for request in cluster.requests)
+        cluster.put(
+            VOLUME_CLAIMS,
+            {"metadata": metadata("project-2", namespace=NAMESPACE), "spec": {"storageClassName": "fast"}},
+        )
+        volume = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-2"}}]
+        waits = decode(pod("unbound", spec={"volumes": volume}), Pod)
+        lists.pod_changed(None, waits)
+        cluster.forbidden[STORAGE_CLASSES] = "storageclasses is forbidden"
+        await passes(20)
+        known = lists.known_for(waits)
+        assert known is not None
+        assert (known.classes, f"{NAMESPACE}/project-2" in known.claims) == (None, True), "the claims are known still"
+        del cluster.forbidden[STORAGE_CLASSES]
+        for name in ("slow", "fast"):
+            cluster.put(STORAGE_CLASSES, {"metadata": metadata(name)})
+            with hub.subscribe({TOPIC}) as told:
+                await passes(20)
+                assert told.taken() == {TOPIC}
+        known = lists.known_for(waits)
+        assert known is not None
+        assert set(known.classes or ()) == {"slow", "fast"}, "one may be made meanwhile"
 
 
 @virtual_time

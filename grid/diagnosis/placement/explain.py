@@ -37,7 +37,7 @@ def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | 
     if about_claims is None and around.claims is None:
         about_claims = explain_volume_message(pod, said, settled=is_settled(pod, now))
     if about_claims is not None:
-        return replace(about_claims, evidence=evidence)
+        return replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
     situations = placement.situations()
     rows = table(placement, situations)

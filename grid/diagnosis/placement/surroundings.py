@@ -6,13 +6,17 @@ from dataclasses import dataclass, field
 from grid.diagnosis.placement.alike import NodeKinds, NodeQuestion
 from grid.diagnosis.resources import ResourceAmounts
 from grid.diagnosis.room import NodeRoom
-from grid.kube.objects import Node, Pod, Volume, VolumeClaim
+from grid.kube.objects import Event, Node, Pod, StorageClass, Volume, VolumeClaim
 from grid.labels import NODE_POOL
 from grid.watch.pools import NodeGroup
 
 
 def _nobody(pod: Pod) -> str:
     return ""
+
+
+def _no_events(claim: VolumeClaim) -> Sequence[Event]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,8 @@ class Surroundings:
     those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
     groups by name, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
     the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes`
-    by name, None when they are not known. `holder` says who and what a pod is, "" when the reader may not know. `kinds` are of the same
+    by name, and `classes` are the storage classes by name, each None when they are not known; `claim_events` returns what is known of a
+    claim's events, oldest first. `holder` says who and what a pod is, "" when the reader may not know. `kinds` are of the same
     nodes, given by who explains several pods.
     """
 
@@ -37,6 +42,8 @@ class Surroundings:
     templates_own: Mapping[str, ResourceAmounts] = field(default_factory=dict)
     claims: Mapping[str, VolumeClaim] | None = None
     volumes: Mapping[str, Volume] | None = None
+    classes: Mapping[str, StorageClass] | None = None
+    claim_events: Callable[[VolumeClaim], Sequence[Event]] = _no_events
     holder: Callable[[Pod], str] = _nobody
     kinds: NodeKinds | None = None
 

@@ -1,6 +1,6 @@
 """The claims of a pod without a node: whether each has a volume, and from which nodes that can be reached."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,9 +9,12 @@ from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.kube.constraints import NodeTerms
-from grid.kube.objects import Pod, Volume, VolumeClaim
+from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
 from grid.quantity import format_bytes, whole
+from grid.wording import listed
 
+_UNBOUND = "unbound immediate PersistentVolumeClaims"
+_NO_CLASS = 'storageclass.storage.k8s.io "{}" not found'
 _NO_VOLUME = "didn't find available persistent volumes to bind"
 
 
@@ -41,8 +44,10 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
 
     A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
     """
-    unbound = "unbound immediate PersistentVolumeClaims" in said or _NO_VOLUME in said
+    unbound = _UNBOUND in said or _NO_VOLUME in said
     for used in _used(pod, around):
+        if (classless := _without_class(used, around, said)) is not None:
+            return classless
         sentence = _problem(used, around, unbound=unbound, none_available=_NO_VOLUME in said)
         if not sentence:
             continue
@@ -55,25 +60,58 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
     return None
 
 
+def _without_class(used: UsedClaim, around: Surroundings, said: str) -> Diagnosis | None:
+    """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
+
+    What exists decides; where that may not be listed, Kubernetes' last word on the claim does.
+    """
+    claim, classes = used.claim, around.classes
+    if claim is None or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
+        return None
+    name, events = claim.spec.storage_class_name, around.claim_events(claim)
+    last = events[-1].message if events else ""
+    if name:
+        is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes
+        why, make = f"there is no storage class {name}", "create the class"
+    else:
+        is_missing = name is None and _UNBOUND in said and classes is not None and not _has_default(classes)
+        why = "it names no storage class, and the cluster has no default one"
+        make = "make a class the default" if classes else "create a default class"
+    if not is_missing:
+        return None
+    again = f", or to make the claim again with one that exists: {listed(sorted(classes))}" if classes else ""
+    sentence, step = f"{_subject(used)} no volume: {why}.", f"Ask your admin to {make}{again}."
+    evidence = quoted(said, last)
+    return Diagnosis("storage_class", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
+
+
+def _has_default(classes: Mapping[str, StorageClass]) -> bool:
+    return any(one.is_default for one in classes.values())
+
+
+def _subject(used: UsedClaim) -> str:
+    return f"{used.words[0].upper()}{used.words[1:]} {'have' if used.words in OURS.values() else 'has'}"
+
+
 def _problem(used: UsedClaim, around: Surroundings, *, unbound: bool, none_available: bool) -> str:
     words = used.words[0].upper() + used.words[1:]
-    be = "have" if used.words in OURS.values() else "has"
+    subject = _subject(used)
     claim = used.claim
     if claim is None:
         if used.is_ephemeral:
             return f"{words} is not made yet: there is no claim {used.name}."
-        return f"{words} cannot be used: the volume claim {used.name} does not exist." if be == "have" else (
+        return f"{words} cannot be used: the volume claim {used.name} does not exist." if used.words in OURS.values() else (
             f"{words} does not exist."
         )  # fmt: skip
     if claim.metadata.deletion_timestamp is not None:
         return f"{words} cannot be used: the volume claim {used.name} is being deleted."
     if claim.status.phase == "Lost":
-        return f"{words} {be} lost the volume {claim.spec.volume_name}, which no longer exists."
+        return f"{subject} lost the volume {claim.spec.volume_name}, which no longer exists."
     if not claim.spec.volume_name and unbound:
         if none_available and around.volumes is not None:
-            return f"{words} {be} no volume: {_why_none(claim, around.volumes.values())}."
+            return f"{subject} no volume: {_why_none(claim, around.volumes.values())}."
         named = f" (storage class {claim.spec.storage_class_name})" if claim.spec.storage_class_name else ""
-        return f"{words} {be} no volume{' that a node could reach' if none_available else ' yet'}{named}."
+        return f"{subject} no volume{' that a node could reach' if none_available else ' yet'}{named}."
     return ""
 
 

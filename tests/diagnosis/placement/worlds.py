@@ -6,7 +6,7 @@ from typing import Any
 
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import Surroundings
-from grid.kube.objects import Node, Pod, Volume, VolumeClaim
+from grid.kube.objects import Node, Pod, StorageClass, Volume, VolumeClaim
 from tests.support.builders import decode
 from tests.support.rooms import room_of
 
@@ -19,11 +19,11 @@ def surroundings(
     namespace: str = "",
     **more: Any,
 ) -> Surroundings:
-    """`objects` are claims and volumes, all of the cluster's; a claim without a namespace is in `namespace`."""
+    """`objects` are claims, volumes and storage classes, all of the cluster's; a claim without a namespace is in `namespace`."""
     by_node: dict[str, list[Pod]] = {}
     for one in (decode(pod, Pod) for pod in pods):
         by_node.setdefault(one.spec.node_name, []).append(one)
-    claims, volumes = {}, {}
+    claims, volumes, classes = {}, {}, {}
     for each in objects:
         if each.get("kind") == "PersistentVolumeClaim":
             claim = decode(each, VolumeClaim)
@@ -31,6 +31,8 @@ def surroundings(
         elif each.get("kind") == "PersistentVolume":
             volume = decode(each, Volume)
             volumes[volume.metadata.name] = volume
+        elif each.get("kind") == "StorageClass":
+            classes[each["metadata"]["name"]] = decode(each, StorageClass)
     return Surroundings(
         nodes=[decode(node, Node) for node in nodes],
         **{
@@ -39,6 +41,7 @@ def surroundings(
             "room": room_of(one for here in by_node.values() for one in here),
             "claims": claims,
             "volumes": volumes,
+            "classes": classes,
             **more,
         },
     )

@@ -176,10 +176,20 @@ async def test_a_retained_volume_is_released_and_taken_by_nobody(tmp_path: Path)
 
 
 async def test_a_claim_of_an_unknown_class_waits_until_there_is_one(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
+    async with storage(tmp_path, make_node("n")) as found:
         await found.make(claim("files", storageClassName="fast"))
         assert await found.told("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
         assert (await found.claim("files"))["status"]["phase"] == "Pending"
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        pod = await until(
+            lambda: found.client.get(PODS.path("default", "p")), lambda one: condition_of(one, "PodScheduled")
+        )
+        said = (condition_of(pod, "PodScheduled") or {})["message"]
+        assert said.startswith("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
+        told = await found.explained(pod)
+        assert "there is no storage class fast. Ask your admin to create the class" in told
+        assert "one that exists: standard." in told
         await found.make(storage_class("fast"))
         await found.bound("files")
 

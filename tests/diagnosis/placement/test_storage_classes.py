@@ -1,0 +1,99 @@
+"""A claim for which no volume is made names its missing storage class, or that the cluster has no default one, and what exists."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Pod, StorageClass, VolumeClaim
+from tests.diagnosis.placement.worlds import surroundings
+from tests.diagnosis.situations import said
+from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod
+
+UNBOUND = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+NO_FAST = said("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')
+MISSING = "The project's files have no volume: there is no storage class fast."
+NO_DEFAULT = "The project's files have no volume: it names no storage class, and the cluster has no default one."
+UNTOLD = "The project's files have no volume yet (storage class fast)."
+
+
+def classes(*names: str, default: str = "") -> dict[str, StorageClass]:
+    marks = {default: {"storageclass.kubernetes.io/is-default-class": "true"}}
+    every = [
+        {"metadata": metadata(name, annotations=marks.get(name, {}))}
+        for name in (*names, *([default] if default else []))
+    ]
+    return {one["metadata"]["name"]: decode(one, StorageClass) for one in every}
+
+
+def explain(
+    around: dict[str, StorageClass] | None,
+    claim: dict[str, Any],
+    *events: Any,
+    minutes: int = 5,
+    message: str = UNBOUND,
+) -> Diagnosis:
+    volumes = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
+    unscheduled = condition("PodScheduled", "False", "Unschedulable", message)
+    waits = decode(pod("w", spec={"volumes": volumes}, conditions=[unscheduled]), Pod)
+    named = decode({"metadata": metadata("c", namespace=NAMESPACE), "spec": claim}, VolumeClaim)
+    told = [decode(one, Event) for one in events]
+    world = surroundings(
+        [node("n1")],
+        claims={f"{NAMESPACE}/c": named},
+        classes=around,
+        claim_events=lambda asked: told if asked is named else (),
+    )
+    return explain_pod(waits, [], now=MOMENT + timedelta(minutes=minutes), around=world)
+
+
+@pytest.mark.parametrize("minutes", [0, 5])
+@pytest.mark.parametrize(
+    ("around", "step"),
+    [
+        (
+            classes("slow", default="standard"),
+            "create the class, or to make the claim again with one that exists: slow and standard.",
+        ),
+        (classes(), "create the class."),
+    ],
+)
+def test_a_missing_class_is_named_at_once_with_those_that_exist(
+    around: dict[str, StorageClass], step: str, minutes: int
+) -> None:
+    found = explain(around, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
+    assert (found.code, found.severity, found.who) == ("storage_class", "problem", "admin")
+    assert (found.sentence, found.next_step) == (MISSING, f"Ask your admin to {step}")
+    assert found.evidence == (UNBOUND, NO_FAST["message"])
+
+
+@pytest.mark.parametrize(
+    ("around", "claim", "events", "sentence"),
+    [
+        (classes("fast"), {"storageClassName": "fast"}, [NO_FAST], UNTOLD),
+        (None, {"storageClassName": "fast"}, [NO_FAST], MISSING),
+        (None, {"storageClassName": "fast"}, [], UNTOLD),
+        (None, {"storageClassName": "fast"}, [NO_FAST, said("ExternalProvisioning", "Waiting for a volume")], UNTOLD),
+        (None, {"storageClassName": "faster"}, [NO_FAST], UNTOLD.replace("fast)", "faster)")),
+        (classes("slow"), {}, [], NO_DEFAULT),
+        (classes(), {}, [], NO_DEFAULT),
+        (classes(default="slow"), {}, [], "The project's files have no volume yet."),
+        (classes("slow"), {"storageClassName": ""}, [], "The project's files have no volume yet."),
+        (None, {}, [], "The project's files have no volume yet."),
+    ],
+)
+def test_only_what_is_known_to_be_missing_is_called_so(
+    around: dict[str, StorageClass] | None, claim: dict[str, Any], events: list[Any], sentence: str
+) -> None:
+    assert explain(around, claim, *events).sentence == sentence
+
+
+@pytest.mark.parametrize("claim", [{"storageClassName": "fast", "volumeName": "v"}, {"volumeName": "v"}])
+def test_a_claim_that_is_bound_needs_no_class(claim: dict[str, Any]) -> None:
+    assert explain(classes(), claim, message="0/1 nodes are available: 1 Insufficient cpu.").code != "storage_class"
+
+
+def test_a_claim_without_a_class_may_be_bound_late_as_long_as_nobody_misses_its_volume() -> None:
+    assert explain(classes(), {}, message="0/1 nodes are available: 1 Insufficient cpu.").code != "storage_class"

@@ -5,15 +5,16 @@ from typing import Any
 
 import msgspec
 
-from dashboard.viewmodels.tierchecks import TierCheck, tier_check
+from dashboard.viewmodels.tierchecks import Outgrown, TierCheck, tier_check
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.resources import resource_amount
 from grid.diagnosis.tierdoctor import TierRequest, examine
 from grid.diagnosis.tieroverlap import ComparedTier, overlap
 from grid.launch.preview import requests_of, tolerations_of
-from grid.launch.spec import tier_spec
-from grid.models import HardwareTier
+from grid.launch.spec import TierSpec, tier_spec
+from grid.models import Execution, HardwareTier, State
 from grid.models.dataplane import LOCAL
+from grid.models.execution import object_name_of
 from grid.runtime import Runtime
 from grid.runtime.poolshapes import pool_shapes
 
@@ -37,6 +38,47 @@ def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) 
     compared = {tier.pk: (tier, compared_tier(tier)) for tier in tiers if not tier.is_archived}
     rivals = [one for _, one in compared.values()]
     return {id: check(tier, one, rivals, pools) for id, (tier, one) in compared.items()}
+
+
+def outgrown(
+    tiers: Iterable[HardwareTier], checks: Mapping[str, TierCheck], pools: Mapping[str, PoolShapes]
+) -> list[Outgrown]:
+    """Return of each checked tier the running executions that would no longer fit: as they were launched, because their pool's nodes have
+    changed, or on the tier as it is now. One query of the unsettled executions."""
+    running = Execution.objects.unsettled().filter(state=State.RUNNING).order_by("requested_at")
+    columns = ("pk", "title", "kind", "tier_id", "spec__tier", "head_tier_id", "spec__cluster__head_tier")
+    fits = _Fits(pools)
+    found: dict[str, dict[str, str]] = {}
+    for id, title, kind, *parts in running.values_list(*columns):
+        for tier_id, launched in (parts[:2], parts[2:]):
+            known = checks.get(tier_id)
+            if known is not None and (known.severity == "problem" or not fits.as_launched(launched)):
+                found.setdefault(tier_id, {})[id] = title or object_name_of(kind, id)
+    return [Outgrown(one.pk, one.name, found[one.pk]) for one in tiers if one.pk in found]
+
+
+class _Fits:
+    """Whether some node of its pool takes what was launched, even if only when it is empty; what is equal is judged once."""
+
+    def __init__(self, pools: Mapping[str, PoolShapes]) -> None:
+        self._pools = pools
+        self._known: dict[bytes, bool] = {}
+
+    def as_launched(self, stored: object) -> bool:
+        """Return True also for a tier that cannot be read."""
+        key = msgspec.json.encode(stored)
+        if key not in self._known:
+            self._known[key] = self._fits(stored)
+        return self._known[key]
+
+    def _fits(self, stored: object) -> bool:
+        try:
+            spec = msgspec.convert(stored, TierSpec)
+        except msgspec.ValidationError:
+            return True
+        pool = self._pools.get(spec.node_pool, PoolShapes(spec.node_pool))
+        problem = examine(TierRequest(spec.node_pool, requests_of(spec), tolerations_of(spec)), pool).problem
+        return problem is None or problem.severity != "problem"
 
 
 def check(

@@ -24,6 +24,7 @@ from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
 from dashboard.secret_records import uses_of
 from dashboard.size_records import last_runs
+from dashboard.tier_records import outgrown
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT
@@ -52,6 +53,7 @@ from grid.models import (
     Delivery,
     Execution,
     ExecutionLog,
+    HardwareTier,
     LifecycleEntry,
     State,
     StoredSecret,
@@ -211,6 +213,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     ),
     "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
+    "who would no longer fit": lambda shop: outgrown(HardwareTier.objects.all(), {}, {}),
     "what the overview tells admins": lambda shop: admin_facts(None, environments_never_started(), None),
     "what the overview tells of the database": lambda shop: database_problems(),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),

@@ -15,6 +15,7 @@ from grid.wording import listed, plural
 
 _WIDTH = 1000  # of a bar's picture
 _GAP = 6
+_MOST_NAMED = 5  # executions of a tier that would no longer fit
 _SEPARATE = 24  # more places are drawn as one
 _SHOWN = (CPU, MEMORY)
 
@@ -75,6 +76,27 @@ class TierCheck:
             return None
         bars = self.shapes[0].bars
         return next((one for one in bars if one.is_binding), bars[0] if bars else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgrown:
+    """The running executions of one tier that no node would take again, not even an empty one, by id with their names."""
+
+    tier_id: str
+    tier_name: str
+    executions: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        return f"{plural(len(self.executions), 'running execution')} would no longer fit"
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        return list(self.executions.items())[:_MOST_NAMED]
+
+    @property
+    def more(self) -> int:
+        return max(0, len(self.executions) - _MOST_NAMED)
 
 
 _FITS = {

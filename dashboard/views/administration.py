@@ -22,7 +22,7 @@ from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
 from dashboard.forms.knowledge import KnowledgeForm
 from dashboard.membership_records import losses
-from dashboard.tier_records import known_shapes, tier_checks, tier_request
+from dashboard.tier_records import known_shapes, outgrown, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
     HistoryLine,
     PeopleWords,
@@ -190,6 +190,7 @@ def _list(request: HttpRequest, catalogue: EditedKind, pools: Pools | None) -> H
     checks = tier_checks(tiers, pools) if pools is not None else {}
     context = {
         "checks": [(one, checks[one.pk]) for one in tiers if one.pk in checks],
+        "outgrown": outgrown(tiers, checks, pools) if checks and pools is not None else [],
         "catalogue": catalogue,
         "rows": [row for row in rows if not row[0].is_archived],  # type: ignore[attr-defined]
         "archived": [row for row in rows if row[0].is_archived],  # type: ignore[attr-defined]

@@ -3,11 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 
 from grid import centralconfig
 from grid.kube.resources import CONFIG_MAPS, NODES
+from grid.launch.spec import tier_spec
 from grid.models import (
     AuditEntry,
     ConfigRecord,
@@ -85,14 +87,17 @@ def _fill() -> None:
     churn = Project.objects.start(id="churn", name="Customer churn", description="Who leaves, and why.", owner=alice)
     churn.members.add(bob, through_defaults={"role": "contributor"})
     Project.objects.start(id="vision", name="Product photos", owner=bob, volume_size="200Gi")
-    for _ in range(3):
+    small = HardwareTier.objects.get(pk="small")
+    for cores in ("1", "1", "16"):  # the last was launched when the tier and the nodes were larger
         Execution.objects.create(
             kind="workspace",
+            title=f"Churn on {cores} cores",
             owner=alice,
             project=churn,
             environment=lab,
             state="running",
-            **on_tier(HardwareTier.objects.get(pk="small")),
+            spec={"tier": {**msgspec.to_builtins(tier_spec(small)), "cores": cores}},
+            **on_tier(small),
         )
 
 

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project
+from grid.launch.spec import tier_spec
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
 from tests.conftest import People
@@ -218,6 +220,58 @@ def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) ->
     assert (found["whale"].fits, found["whale"].places) == ("too large for its nodes", "")
     assert (found["small"].fits, found["small"].places) == ("fits", "4")
     assert found["twin"].overlap == "Small gives at least as much, for free."
+
+
+def launched(tier: HardwareTier, *, head: HardwareTier | None = None, **then: Any) -> dict[str, Any]:
+    """What the launch of an execution on the tier has frozen, with other values that the tier had then."""
+    spec = {**msgspec.to_builtins(tier_spec(tier)), **then}
+    if head is None:
+        return {"tier": tier, "spec": {"tier": spec}}
+    return {
+        "tier": tier, "head_tier": head, "kind": "cluster", "framework": "dask", "workers_minimum": 1, "workers_maximum": 1,
+        "spec": {"tier": spec, "cluster": {"head_tier": {**msgspec.to_builtins(tier_spec(head)), **then}}},
+    }  # fmt: skip
+
+
+def test_the_list_names_the_running_executions_that_would_no_longer_fit(
+    admin: Client, tier: HardwareTier, people: People, django_assert_max_num_queries: Any
+) -> None:
+    project, gone, changed = make_project(people.owner), make_tier("gone", node_pool="gone"), make_tier("changed")
+    make_execution(people.owner, project, title="Fits", **launched(tier))
+    make_execution(people.owner, project, title="Unread", tier=tier, spec={"tier": {"id": 7}})
+    large = make_execution(people.owner, project, title="", **launched(tier, memory="64Gi"))
+    taint = [{"key": "a", "effect": "NoSchedule"}]
+    make_execution(people.owner, project, title="Tolerates more", **launched(tier, tolerations=taint))
+    make_execution(people.owner, project, title="Elsewhere", **launched(tier, node_pool="removed"))
+    for state in (State.QUEUED, State.SUCCEEDED):
+        make_execution(people.owner, project, title=f"Is {state}", state=state, **launched(tier, memory="64Gi"))
+    make_execution(people.owner, project, title="Heads", **launched(tier, head=changed, cores="32"))
+    make_execution(people.owner, project, title="Pool gone", **launched(gone, node_pool="default"))
+    with django_assert_max_num_queries(11):
+        answer = admin.get("/tiers/")
+    found = {one.tier_id: list(one.executions.values()) for one in answer.context["outgrown"]}
+    assert found == {
+        "small": [large.object_name, "Elsewhere", "Heads"],
+        "changed": ["Heads"],
+        "gone": ["Pool gone"],
+    }
+    page = " ".join(answer.text.split())
+    assert "3 running executions would no longer fit" in page
+    assert f'<a dir="auto" href="/executions/{large.pk}/">{large.object_name}</a>' in page
+
+
+def test_of_many_that_would_no_longer_fit_the_first_are_named_and_the_rest_linked(
+    admin: Client, tier: HardwareTier, people: People
+) -> None:
+    project = make_project(people.owner)
+    for number in range(7):
+        make_execution(people.owner, project, title=f"Run <{number}>", **launched(tier, cores="64"))
+    page = admin.get("/tiers/").text
+    assert "Run &lt;4&gt;</a>" in page
+    assert "Run &lt;5&gt;" not in page
+    assert '<a href="/executions/?tier=small&amp;status=running">and 2 more</a>' in page
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
+        assert "would no longer fit" not in admin.get("/tiers/").text, "the nodes are not known"
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import re
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated, true_condition
 from grid.quantity import format_bytes, format_cores, whole
 
 # By the condition's reason, as the end of "Kubernetes ended this because ...".
-_CAUSES = {
+CAUSES = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node has a taint that it does not tolerate",
     "EvictionByEvictionAPI": "it was evicted through the Eviction API, as when its node is drained",
@@ -24,13 +25,14 @@ _STEPS: dict[str, tuple[Who, str]] = {
     "DeletionByTaintManager": ("operator", "Launch it again; ask an operator about the node's taints."),
 }
 _CLOCKS_DIFFER = timedelta(seconds=5)
-# Parts of the kubelet's message when the pod exceeded its own limit on the node's disk, rather than the node being short.
-_DISK_LIMITS = ("ephemeral local storage", "local ephemeral storage")
-_VOLUME_LIMIT = re.compile(r'Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"')
+# Of the kubelet's own evictions, by the pod's reason and both messages.
+KUBELET_CAUSES = RuleTable(
+    ("shutdown", r"^Terminated |shutdown", "its node shuts down"),
+    ("critical-pod", r"critical pod", "its node makes room for a critical pod"),
+    ("low", r"low on resource: ([\w./-]*\w)", "its node is short of {}"),
+)
 _SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.launch.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
-_LOW_ON = re.compile(r"low on resource: ([\w./-]*\w)")
-_PRESSURE = re.compile(r"node had condition: \[(Memory|Disk|PID)Pressure")
 _USED = re.compile(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 _SHORTAGES = {
     "ephemeral-storage": "disk",
@@ -40,15 +42,14 @@ _SHORTAGES = {
     "Disk": "disk",
     "PID": "process ids",
 }
-_REJECTIONS = (
-    "OutOf",
-    "UnexpectedAdmissionError",
-    "NodeAffinity",
-    "Preempting",
-    "Shutdown",
-    "NodeShutdown",
-    "Terminated",
-)
+REJECTIONS = {
+    "NodeAffinity": "rejected this: its labels do not match what this asks for",
+    "Preempting": "ended this to make room for a critical pod",
+    "Shutdown": "shut down and ended this",
+    "Terminated": "shut down and ended this",
+    "NodeShutdown": "was shutting down and did not take this",
+}
+_REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
 _AMOUNTS = re.compile(r"requested: (\d+), used: (\d+), capacity: (\d+)")
 _REJECTED = "Pod was rejected: "
 _MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
@@ -62,14 +63,9 @@ def disruption_of(pod: Pod) -> Condition | None:
 def disruption_cause(pod: Pod, disruption: Condition) -> str:
     """Return why, for after "because"; "" when the reason is not known."""
     if disruption.reason != "TerminationByKubelet":
-        return _CAUSES.get(disruption.reason, "")
-    message = f"{pod.status.message} {disruption.message}"
-    if "shutdown" in message or pod.status.reason == "Terminated":
-        return "its node shuts down"
-    if "critical pod" in message:
-        return "its node makes room for a critical pod"
-    low = _LOW_ON.search(message)
-    return f"its node is short of {_SHORTAGES.get(low[1], low[1])}" if low else ""
+        return CAUSES.get(disruption.reason, "")
+    found = KUBELET_CAUSES.find(f"{pod.status.reason} {pod.status.message} {disruption.message}")
+    return found[1].format(*(_SHORTAGES.get(one, one) for one in found[2].groups())) if found else ""
 
 
 def end_requested_by(pod: Pod, ended: Terminated) -> str:
@@ -108,44 +104,24 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         sentence = f"Node {node} had {_no_room(reason.removeprefix('OutOf'), message)}."
         return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
     says = folded(message)
-    known = {
-        "NodeAffinity": "rejected this: its labels do not match what this asks for",
-        "Preempting": "ended this to make room for a critical pod",
-        "Shutdown": "shut down and ended this",
-        "Terminated": "shut down and ended this",
-        "NodeShutdown": "was shutting down and did not take this",
-    }
-    what = known.get(reason) or (f"rejected this: {says}" if says else f"rejected this ({reason})")
+    what = REJECTIONS.get(reason) or (f"rejected this: {says}" if says else f"rejected this ({reason})")
     return Diagnosis("refused_by_node", f"Node {node} {what}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
 def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an eviction by the kubelet: for the pod's own limit, or because the node was short of something."""
-    message = pod.status.message
-    if full := _VOLUME_LIMIT.search(message):
-        return _full_volume(full[1], _bytes(full[2]), evidence)
-    if any(words in message for words in _DISK_LIMITS):
-        sentence = "It wrote more to its node's disk than its tier allows, and was evicted."
-        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
-        return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
-    if pressure := _PRESSURE.search(message):
-        sentence = f"The node was short of {_SHORTAGES[pressure[1]]} and did not take this."
-        return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
-    low = _LOW_ON.search(message)
-    if low is None:
-        says = folded(message)
-        sentence = f"The node evicted this{f': {says}' if says else ', and does not say why'}."
-        return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
-    sentence = f"The node ran short of {_SHORTAGES.get(low[1], low[1])} and evicted this"
-    if used := _used(pod, low[1]):
-        step = "Launch it again on a tier that requests as much as it uses."
-        return Diagnosis("evicted", f"{sentence}: {used}.", "problem", "you", step, evidence)
-    return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+    found = EVICTIONS.find(pod.status.message)
+    if found is not None:
+        return found[1](pod, found[2], evidence)
+    says = folded(pod.status.message)
+    sentence = f"The node evicted this{f': {says}' if says else ', and does not say why'}."
+    return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
-def _full_volume(name: str, limit: str, evidence: tuple[str, ...]) -> Diagnosis:
+def _full_volume(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an emptyDir over its limit. The message does not say whether it is on the node's disk or in memory, so only our own are
     told apart."""
+    name, limit = match[1], _bytes(match[2])
     if name == _SHARED_MEMORY:
         sentence = f"It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted."
         step = "Use fewer worker processes or smaller batches, or choose a tier with more shared memory."
@@ -156,6 +132,34 @@ def _full_volume(name: str, limit: str, evidence: tuple[str, ...]) -> Diagnosis:
         sentence = f"It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted."
         step = "Write large files to another volume, or ask your admin to raise the limit."
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
+
+
+def _full_disk(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod that exceeded its own limit on the node's disk, rather than the node being short."""
+    sentence = "It wrote more to its node's disk than its tier allows, and was evicted."
+    step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+    return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
+
+
+def _under_pressure(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+    sentence = f"The node was short of {_SHORTAGES[match[1]]} and did not take this."
+    return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
+
+
+def _short_of(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+    sentence = f"The node ran short of {_SHORTAGES.get(match[1], match[1])} and evicted this"
+    if used := _used(pod, match[1]):
+        step = "Launch it again on a tier that requests as much as it uses."
+        return Diagnosis("evicted", f"{sentence}: {used}.", "problem", "you", step, evidence)
+    return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+
+
+EVICTIONS = RuleTable(
+    ("volume-limit", r'Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"', _full_volume),
+    ("disk-limit", r"ephemeral local storage|local ephemeral storage", _full_disk),
+    ("pressure", r"node had condition: \[(Memory|Disk|PID)Pressure", _under_pressure),
+    ("low", r"low on resource: ([\w./-]*\w)", _short_of),
+)
 
 
 def _used(pod: Pod, resource: str) -> str:

@@ -6,12 +6,13 @@ from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.parts import part_of, subject
+from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 from grid.labels import KEYS
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
-_MEANINGS = {
+MEANINGS = {
     126: "its command is not executable",
     127: "its command was not found",
     130: "something interrupted it (SIGINT)",
@@ -37,19 +38,16 @@ _FILES = {
 }
 _OTHER_FORMAT = (_WRONG_FORMAT, "Begin a script with a #! line, or build the file for the node's architecture")
 # What containerd (runc) and cri-o (crun) say of a command that they cannot start; {} is the command or directory.
-_CANNOT_START = (
-    (r'exec: "([^"]+)": executable file not found', "its command {} does not exist in the image"),
-    (r"executable file [`'\"]([^`'\"]+)[`'\"] not found", "its command {} does not exist in the image"),
-    (r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', "its command {} does not exist in the image"),
-    (r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', "its command {} is not executable"),
-    (r'exec: "([^"]+)": is a directory', "its command {} is a directory"),
-    (
-        r"exec(?: \"?([^\s\":]+)\"?)?: exec format error",
-        f"its command {{}} {_WRONG_FORMAT}",
-    ),
-    (r'chdir to cwd \("([^"]+)"\)', "its working directory {} cannot be entered"),
-    (r"no command specified", "neither its image nor its environment names a command"),
-)
+CANNOT_START = RuleTable(
+    ("runc-no-command", r'exec: "([^"]+)": executable file not found', "its command {} does not exist in the image"),
+    ("crun-no-command", r"executable file [`'\"]([^`'\"]+)[`'\"] not found", "its command {} does not exist in the image"),
+    ("no-file", r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', "its command {} does not exist in the image"),
+    ("not-executable", r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', "its command {} is not executable"),
+    ("directory", r'exec: "([^"]+)": is a directory', "its command {} is a directory"),
+    ("format", r"exec(?: \"?([^\s\":]+)\"?)?: exec format error", f"its command {{}} {_WRONG_FORMAT}"),
+    ("working-directory", r'chdir to cwd \("([^"]+)"\)', "its working directory {} cannot be entered"),
+    ("no-command", r"no command specified", "neither its image nor its environment names a command"),
+)  # fmt: skip
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 _COMMAND_ADVICE = "Ask your admin to correct the environment's command."
 
@@ -59,7 +57,7 @@ def exit_words(ended: Terminated, why: str = "") -> str:
     end, "" when that is not known."""
     if why and ended.exit_code in _REQUESTED:
         return f"exit code {ended.exit_code}, {_REQUESTED[ended.exit_code]} because {why}"
-    known = _command_words(ended) or _MEANINGS.get(ended.exit_code)
+    known = _command_words(ended) or MEANINGS.get(ended.exit_code)
     return f"exit code {ended.exit_code}" + (f", {known}" if known else "")
 
 
@@ -100,10 +98,9 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
     why = ""
-    for pattern, words in _CANNOT_START:
-        if found := re.search(pattern, message):
-            why = f": {words.format(next(iter(found.groups()), '') or '').replace('  ', ' ')}"
-            break
+    if found := CANNOT_START.find(message):
+        _, words, match = found
+        why = f": {words.format(next(iter(match.groups()), '') or '').replace('  ', ' ')}"
     code = "command" if why else "container"
     who: Who = "admin" if why else "operator"
     step = _COMMAND_ADVICE if why else "Show an operator the messages below."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
 from grid.diagnosis.parts import is_about
+from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
@@ -25,9 +26,8 @@ _DETAILS = ("Failed to pull image", "Failed to inspect image", "Failed to apply 
 
 @dataclass(frozen=True, slots=True)
 class PullFailure:
-    """A kind of failure: `pattern` is searched in the lower-case message."""
+    """A kind of failure: its cause in words, who can act, and how."""
 
-    pattern: str
     meaning: str
     who: Who
     next_step: str
@@ -35,87 +35,72 @@ class PullFailure:
 
 _CHECK_IMAGE = "Ask your admin to correct the environment's image."
 _REACH = "It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry."
-# The first that applies counts, so what names its cause exactly comes before what merely mentions it.
-_KINDS = (
-    PullFailure(
-        r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
-        "there is no build of it for the node's architecture", "admin",
-        "Ask your admin for an image that has one, or choose a tier with other nodes.",
-    ),
-    PullFailure(
-        r"toomanyrequests|\b429\b|too many requests|pull rate limit",
-        "the registry's rate limit is reached", "admin",
-        "It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror.",
-    ),
-    PullFailure(
-        r"no space left on device|disk quota exceeded",
-        "the node's disk is full", "operator", "Ask an operator to free disk space on the node.",
-    ),
-    PullFailure(
-        r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
-        "the node cannot resolve the registry's host name", "admin",
-        "Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS.",
-    ),
-    PullFailure(
-        r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
-        "the registry does not answer in time", "operator", _REACH,
-    ),
-    PullFailure(
-        r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
-        "the node cannot connect to the registry", "operator", _REACH,
-    ),
-    PullFailure(
-        r"server gave http response to https client",
-        "the registry speaks plain HTTP, which the node does not accept", "operator",
-        "Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes.",
-    ),
-    PullFailure(
-        r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
-        "the registry's TLS certificate is for another host name", "admin",
-        "Ask your admin to check the registry's name in the environment's image, or an operator for a certificate with that name.",
-    ),
-    PullFailure(
-        r"certificate has expired or is not yet valid: current time \S+ is before",
-        "the registry's TLS certificate is not valid yet by the node's clock", "operator",
-        "Ask an operator to check the node's clock and the registry's certificate.",
-    ),
-    PullFailure(
-        r"certificate has expired or is not yet valid: current time \S+ is after",
-        "the registry's TLS certificate has expired", "operator", "Ask an operator to renew the registry's certificate.",
-    ),
-    PullFailure(
-        r"certificate has expired",
-        "the registry's TLS certificate has expired or is not valid yet", "operator",
-        "Ask an operator to check the registry's certificate and the node's clock.",
-    ),
-    PullFailure(
-        r"x509:|tls:|certificate",
-        "the node does not trust the registry's TLS certificate", "operator",
-        "Ask an operator to install the registry's certificate authority on the nodes.",
-    ),
-    PullFailure(
-        r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
-        # Registries say the same of an image that does not exist: who may not read it is not told.
-        "the registry refuses access, or there is no such image", "admin",
-        "Ask your admin to check the environment's image pull secret and the image's name.",
-    ),
-    PullFailure(
-        r"not present with pull policy of never",
-        "it is not on the node, and its pull policy forbids to pull it", "admin", _CHECK_IMAGE,
-    ),
-    PullFailure(
-        r"signature validation failed|signaturevalidationfailed",
-        "its signature is not valid", "admin", _CHECK_IMAGE,
-    ),
-    PullFailure(r"invalid reference|parse image name", "its name is not valid", "admin", _CHECK_IMAGE),
-    PullFailure(
-        r"not found|does not exist|manifest unknown|name unknown|is not in the catalogue|\b404\b",
-        "there is no such image", "admin", _CHECK_IMAGE,
-    ),
-    PullFailure(r"pull qps exceeded", "the node limits its pulls", "operator", "It is tried again by itself."),
-    PullFailure(r"\b50[0-9]\b", "the registry answers with an error of its own", "operator", _REACH),
+# Of the message in lower case; what names its cause exactly comes before what merely mentions it.
+PULL_FAILURES = RuleTable(
+    ("platform",
+     r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
+     PullFailure("there is no build of it for the node's architecture", "admin",
+                 "Ask your admin for an image that has one, or choose a tier with other nodes.")),
+    ("rate-limit",
+     r"toomanyrequests|\b429\b|too many requests|pull rate limit",
+     PullFailure("the registry's rate limit is reached", "admin",
+                 "It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror.")),
+    ("disk-full",
+     r"no space left on device|disk quota exceeded",
+     PullFailure("the node's disk is full", "operator", "Ask an operator to free disk space on the node.")),
+    ("host-name",
+     r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
+     PullFailure("the node cannot resolve the registry's host name", "admin",
+                 "Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS.")),
+    ("timed-out",
+     r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
+     PullFailure("the registry does not answer in time", "operator", _REACH)),
+    ("connection",
+     r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
+     PullFailure("the node cannot connect to the registry", "operator", _REACH)),
+    ("plain-http",
+     r"server gave http response to https client",
+     PullFailure("the registry speaks plain HTTP, which the node does not accept", "operator",
+                 "Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes.")),
+    ("certificate-of-another-host",
+     r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
+     PullFailure("the registry's TLS certificate is for another host name", "admin",
+                 "Ask your admin to check the registry's name in the environment's image, or an operator for a certificate "
+                 "with that name.")),
+    ("certificate-too-early",
+     r"certificate has expired or is not yet valid: current time \S+ is before",
+     PullFailure("the registry's TLS certificate is not valid yet by the node's clock", "operator",
+                 "Ask an operator to check the node's clock and the registry's certificate.")),
+    ("certificate-expired",
+     r"certificate has expired or is not yet valid: current time \S+ is after",
+     PullFailure("the registry's TLS certificate has expired", "operator", "Ask an operator to renew the registry's certificate.")),
+    ("certificate-out-of-time",
+     r"certificate has expired",
+     PullFailure("the registry's TLS certificate has expired or is not valid yet", "operator",
+                 "Ask an operator to check the registry's certificate and the node's clock.")),
+    ("certificate-untrusted",
+     r"x509:|tls:|certificate",
+     PullFailure("the node does not trust the registry's TLS certificate", "operator",
+                 "Ask an operator to install the registry's certificate authority on the nodes.")),
+    ("access",
+     r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
+     # Registries say the same of an image that does not exist: who may not read it is not told.
+     PullFailure("the registry refuses access, or there is no such image", "admin",
+                 "Ask your admin to check the environment's image pull secret and the image's name.")),
+    ("never-pulled",
+     r"not present with pull policy of never",
+     PullFailure("it is not on the node, and its pull policy forbids to pull it", "admin", _CHECK_IMAGE)),
+    ("signature",
+     r"signature validation failed|signaturevalidationfailed",
+     PullFailure("its signature is not valid", "admin", _CHECK_IMAGE)),
+    ("invalid-name", r"invalid reference|parse image name", PullFailure("its name is not valid", "admin", _CHECK_IMAGE)),
+    ("no-such-image",
+     r"not found|does not exist|manifest unknown|name unknown|is not in the catalogue|\b404\b",
+     PullFailure("there is no such image", "admin", _CHECK_IMAGE)),
+    ("pull-qps", r"pull qps exceeded", PullFailure("the node limits its pulls", "operator", "It is tried again by itself.")),
+    ("registry-error", r"\b50[0-9]\b", PullFailure("the registry answers with an error of its own", "operator", _REACH)),
 )  # fmt: skip
-_OTHER = PullFailure("", "", "admin", "Ask your admin to check the environment's image and its registry.")
+_OTHER = PullFailure("", "admin", "Ask your admin to check the environment's image and its registry.")
 
 
 def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -> Diagnosis:
@@ -144,4 +129,4 @@ def _kind_of(message: str, image: str) -> PullFailure:
     """Classify the message without the image's own name, which may contain any word, and without digests and addresses."""
     text = message.replace(image, "") if image else message
     text = re.sub(r"https?://[^\s\"]+|sha256:[0-9a-f]+", "", text).lower()
-    return next((kind for kind in _KINDS if re.search(kind.pattern, text)), _OTHER)
+    return PULL_FAILURES.meaning(text) or _OTHER

@@ -1,26 +1,23 @@
 """Explains what keeps a pod from its volumes, ConfigMaps and Secrets, each by its name."""
 
 import re
+from collections.abc import Callable
 
 from grid.diagnosis.claims import OURS
-from grid.diagnosis.diagnosis import Diagnosis, quoted
+from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
+from grid.diagnosis.rules import RuleTable
 from grid.wording import listed, plural
 
 MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
-_MISSING = re.compile(r"\b(configmap|secret)s? \"([^\"]+)\" not found", re.IGNORECASE)
-_MISSING_KEY = re.compile(r"couldn't find key (\S+) in (ConfigMap|Secret) (?:[^\s/]+/)?(\S+)")
 _MISSING_FILE = re.compile(r"references non-existent (config|secret) key: (\S+)")
 _NOT_READ = re.compile(r"failed to sync (configmap|secret) cache: timed out", re.IGNORECASE)
 _VOLUME = re.compile(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\]]+)\]")
-# The attach-detach controller's words: it names the pods of the same namespace, and counts those of others.
-_USED_BY = re.compile(r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$")
-_USED_ELSEWHERE = re.compile(r"(\d+) pod\(s\) in different namespaces")
-_WHY = (
-    (r"mount\.nfs.*(timed out|refused|unreachable)", "the file server does not answer"),
-    (r"mount\.nfs.*access denied|access denied by server", "the file server refuses access"),
-    (r"driver name (\S+) not found", "the storage driver {} does not run on the node"),
-    (r"wrong fs type|bad superblock", "its file system cannot be read"),
+WHY_NOT_MOUNTED = RuleTable(
+    ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", "the file server does not answer"),
+    ("file-server-refuses", r"(?s)mount\.nfs.*access denied|access denied by server", "the file server refuses access"),
+    ("no-driver", r"driver name (\S+) not found", "the storage driver {} does not run on the node"),
+    ("file-system", r"wrong fs type|bad superblock", "its file system cannot be read"),
 )
 _CORRECT = "Ask your admin to create it, or to correct the environment."
 
@@ -57,34 +54,41 @@ def explain_mount(message: str) -> Diagnosis:
     ours = OURS.get(name, "")
     what = f"{ours[:1].upper()}{ours[1:]}" or (f"Volume {name}" if name else "A volume")
     be = "are" if ours else "is"
-    if "Multi-Attach" in message or "already exclusively attached" in message:
-        return _attached_elsewhere(f"{what} {be}", message)
-    causes = ((re.search(pattern, message, re.DOTALL), words) for pattern, words in _WHY)
-    why = next((f": {words.format(*found.groups())}" for found, words in causes if found), "")
+    if attached := ATTACHED.find(message):
+        where, who, step = attached[1](attached[2])
+        sentence = f"{what} {be} {where}, and such a volume can be attached to one node at a time."
+        return Diagnosis("volume_mount", sentence, "problem", who, step, evidence)
+    cause = WHY_NOT_MOUNTED.find(message)
+    why = f": {cause[1].format(*cause[2].groups())}" if cause else ""
     sentence = f"{what} cannot be attached to the node yet{why}."
     return Diagnosis("volume_mount", sentence, "problem", "operator", "If it lasts, ask an operator.", evidence)
 
 
-def _attached_elsewhere(what: str, message: str) -> Diagnosis:
-    """Explain a volume that another node has. A pod that uses it there can be stopped; without one, the other node has not let it go, and
-    a lost node never does."""
-    only_one = "such a volume can be attached to one node at a time"
-    used, elsewhere = _USED_BY.search(message), _USED_ELSEWHERE.search(message)
-    if used is not None:
-        pods = [name.strip() for name in used[1].split(",")]
-        they = f"pod {pods[0]}" if len(pods) == 1 else f"pods {listed(pods)}"
-        sentence = f"{what} in use on another node by {they}, and {only_one}."
-        step = f"Stop {they} first; if that node is lost, ask an operator to detach the volume."
-        return Diagnosis("volume_mount", sentence, "problem", "you", step, quoted(message))
-    if elsewhere is not None:
-        sentence = (
-            f"{what} in use on another node by {plural(int(elsewhere[1]), 'pod')} of another namespace, and {only_one}."
-        )
-        step = "Ask an operator what uses it there."
-    else:
-        sentence = f"{what} still attached to another node, and {only_one}."
-        step = "It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."
-    return Diagnosis("volume_mount", sentence, "problem", "operator", step, quoted(message))
+def _in_use(match: re.Match[str]) -> tuple[str, Who, str]:
+    """A pod that uses the volume on the other node can be stopped."""
+    pods = [name.strip() for name in match[1].split(",")]
+    they = f"pod {pods[0]}" if len(pods) == 1 else f"pods {listed(pods)}"
+    step = f"Stop {they} first; if that node is lost, ask an operator to detach the volume."
+    return f"in use on another node by {they}", "you", step
+
+
+def _in_use_elsewhere(match: re.Match[str]) -> tuple[str, Who, str]:
+    others = f"{plural(int(match[1]), 'pod')} of another namespace"
+    return f"in use on another node by {others}", "operator", "Ask an operator what uses it there."
+
+
+def _still_attached(match: re.Match[str]) -> tuple[str, Who, str]:
+    """Without a pod, the other node has not let the volume go, and a lost node never does."""
+    step = "It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."
+    return "still attached to another node", "operator", step
+
+
+# The attach-detach controller's words: it names the pods of the same namespace, and counts those of others.
+ATTACHED = RuleTable[Callable[[re.Match[str]], tuple[str, Who, str]]](
+    ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", _in_use),
+    ("in-use-elsewhere", r"(\d+) pod\(s\) in different namespaces", _in_use_elsewhere),
+    ("attached", r"Multi-Attach|already exclusively attached", _still_attached),
+)
 
 
 def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
@@ -99,13 +103,24 @@ def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     return Diagnosis("preparing", sentence, "wait", "", step, evidence)
 
 
+MISSING = RuleTable[Callable[[re.Match[str]], str]](
+    (
+        "key",
+        r"couldn't find key (\S+) in (ConfigMap|Secret) (?:[^\s/]+/)?(\S+)",
+        lambda match: f"{match[2]} {match[3].rstrip('.,')} has no key {match[1]}",
+    ),
+    (
+        "object",
+        r"(?i)\b(configmap|secret)s? \"([^\"]+)\" not found",
+        lambda match: f"{_KINDS[match[1].lower()]} {match[2].rpartition('/')[2]} does not exist",
+    ),
+)
+
+
 def _missing(message: str) -> str:
     """Return "ConfigMap settings does not exist", or which key it lacks; "" when nothing is missing."""
-    if key := _MISSING_KEY.search(message):
-        return f"{key[2]} {key[3].rstrip('.,')} has no key {key[1]}"
-    if found := _MISSING.search(message):
-        return f"{_KINDS[found[1].lower()]} {found[2].rpartition('/')[2]} does not exist"
-    return ""
+    found = MISSING.find(message)
+    return found[1](found[2]) if found else ""
 
 
 def _volumes(message: str) -> list[str]:

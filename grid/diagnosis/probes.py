@@ -1,12 +1,12 @@
 """Explains probes: a program that is not ready yet, and one that was restarted because it failed its liveness or startup probe."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject
+from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
 from grid.wording import duration
 
@@ -14,13 +14,15 @@ _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _KILLING_PROBES = ("liveness", "startup")
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
-# The kubelet's words for an answer that says "not ready": over HTTP and over gRPC.
-_HTTP_STATUS = re.compile(r"statuscode: (\d+)")
-_GRPC_STATUS = re.compile(r'responded with "(\w+)"')
+# The kubelet's words for an answer that says "not ready".
+ANSWERS = RuleTable(
+    ("http", r"statuscode: (\d+)", "HTTP {}"),
+    ("grpc", r'responded with "(\w+)"', "{}"),
+)
 # Why there was no answer, and what the log may show of it.
-_SILENCES = (
-    (r"timed out|timeout|deadline exceeded", "it hung, or was too busy to answer in time"),
-    (r"connection refused", "it accepted no connections on the probe's port"),
+SILENCES = RuleTable(
+    ("timed-out", r"timed out|timeout|deadline exceeded", "it hung, or was too busy to answer in time"),
+    ("refused", r"connection refused", "it accepted no connections on the probe's port"),
 )
 
 
@@ -42,7 +44,7 @@ class FailedProbe:
         log = "See the previous run's log"
         if answer := _answer(self.message):
             return f"{log} for why it answered with {answer}."
-        why = next((words for pattern, words in _SILENCES if re.search(pattern, self.message)), "")
+        why = SILENCES.meaning(self.message)
         return f"{log}: {why}." if why else f"{log}."
 
 
@@ -115,10 +117,8 @@ def _is_during(event: Event, ended: Terminated) -> bool:
 
 def _answer(message: str) -> str:
     """Return "HTTP 503" or "NOT_SERVING": what the program answered, "" when it did not."""
-    if found := _HTTP_STATUS.search(message):
-        return f"HTTP {found[1]}"
-    found = _GRPC_STATUS.search(message)
-    return found[1] if found else ""
+    found = ANSWERS.find(message)
+    return found[1].format(found[2][1]) if found else ""
 
 
 def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | None]:

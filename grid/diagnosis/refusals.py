@@ -4,19 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.shortages import is_more, spent
 
-_QUOTA = re.compile(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)")
-_MUST_SPECIFY = re.compile(r"failed quota: ([^:]+): must specify (.+)")
-_RANGE = re.compile(
-    r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)"
-)
-_RATIO = re.compile(
-    r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)"
-)
-_POD_SECURITY = re.compile(r'violates PodSecurity "([^"]+)": (.+)')
-_WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request:? ?(.*)', re.DOTALL)
-_RIGHTS = re.compile(r'User "[^"]*" cannot (\w+) resource "([^"]+)"')
 _LONGEST = 200
 
 
@@ -32,11 +22,8 @@ class RefusalReason:
 
 def explain_refusal(message: str) -> RefusalReason | None:
     """Explain the API server's message; None when it is of no known form."""
-    for pattern, explain in _KNOWN:
-        match = pattern.search(message)
-        if match is not None:
-            return explain(match)
-    return None
+    found = REFUSALS.find(message)
+    return found[1](found[2]) if found else None
 
 
 def _quota(match: re.Match[str]) -> RefusalReason:
@@ -96,15 +83,17 @@ def _rights(match: re.Match[str]) -> RefusalReason:
     return RefusalReason("rights", sentence, "Ask an admin of the cluster to apply deploy/access.yaml again.")
 
 
-_KNOWN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], RefusalReason]], ...] = (
-    (_QUOTA, _quota),
-    (_MUST_SPECIFY, _must_specify),
-    (_POD_SECURITY, _pod_security),
-    (_WEBHOOK, _webhook),
-    (_RANGE, _range),
-    (_RATIO, _ratio),
-    (_RIGHTS, _rights),
-)
+REFUSALS = RuleTable[Callable[[re.Match[str]], RefusalReason]](
+    ("quota", r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", _quota),
+    ("must-specify", r"failed quota: ([^:]+): must specify (.+)", _must_specify),
+    ("pod-security", r'violates PodSecurity "([^"]+)": (.+)', _pod_security),
+    ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook),
+    ("range",
+     r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)", _range),
+    ("ratio",
+     r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)", _ratio),
+    ("rights", r'User "[^"]*" cannot (\w+) resource "([^"]+)"', _rights),
+)  # fmt: skip
 
 
 def _pairs(text: str) -> dict[str, str]:

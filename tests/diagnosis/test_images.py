@@ -29,6 +29,7 @@ MESSAGES = [
     ("cri-o knows none", CRIO + "manifest unknown", NONE),
     ("no such repository", CRIO + "name unknown: no such repository", NONE),
     ("repository gone", "repository does not exist", NONE),
+    ("the embedded cluster has none", 'image "lab:4" is not in the catalogue of this cluster, which has: compute-grid/test:1', NONE),
     (
         "private or missing",
         CONTAINERD + "pull access denied, repository does not exist or may require authorization: server message: "

@@ -1,0 +1,256 @@
+"""Of each rule about messages: one to which it applies, and one that is merely like it, as (applies, is like).
+
+Both are what Kubernetes, the container runtimes, registries and programs write; of rules by an exact reason or code, its neighbour.
+"""
+
+_PULL = 'failed to pull and unpack image "r.example/lab:4": failed to resolve reference "r.example/lab:4": '
+_HEAD = 'failed to do request: Head "https://r.example/v2/lab/manifests/4": '
+_X509 = _HEAD + "tls: failed to verify certificate: x509: "
+_CREATE = (
+    "OCI runtime create failed: runc create failed: unable to start container process: error during container init: "
+)
+_MOUNT = 'MountVolume.SetUp failed for volume "data" : '
+_MULTI = 'Multi-Attach error for volume "pvc-1" Volume is already '
+
+EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
+    "images.PULL_FAILURES": {
+        "platform": (_PULL + "no match for platform in manifest: not found", _PULL + "r.example/lab:4: not found"),
+        "rate-limit": (_PULL + "unexpected status code 429 Too Many Requests", _PULL + "unexpected status code 403 Forbidden"),
+        "disk-full": ("failed to extract layer: write /var/lib/layer: no space left on device", "write /var/lib/layer: input/output error"),
+        "host-name": (_HEAD + "dial tcp: lookup r.example on 10.96.0.10:53: no such host", _HEAD + "dial tcp 10.0.0.9:443: i/o timeout"),
+        "timed-out": (
+            _HEAD + "net/http: TLS handshake timeout",
+            _HEAD + "dial tcp: lookup r.example on 10.96.0.10:53: read udp: i/o timeout",
+        ),
+        "connection": (_HEAD + "dial tcp 10.0.0.9:443: connect: connection refused", _HEAD + "dial tcp 10.0.0.9:443: i/o timeout"),
+        "plain-http": (_HEAD + "http: server gave HTTP response to HTTPS client", _HEAD + "tls: first record does not look like TLS"),
+        "certificate-of-another-host": (
+            _X509 + "certificate is valid for other.example, not r.example",
+            _X509 + "certificate signed by unknown authority",
+        ),
+        "certificate-too-early": (
+            _X509 + "certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is before 2026-03-05T00:00:00Z",
+            _X509 + "certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is after 2026-03-01T00:00:00Z",
+        ),
+        "certificate-expired": (
+            _X509 + "certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is after 2026-03-01T00:00:00Z",
+            _X509 + "certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is before 2026-03-05T00:00:00Z",
+        ),
+        "certificate-out-of-time": (
+            _X509 + "certificate has expired or is not yet valid",
+            _X509 + "certificate has expired or is not yet valid: current time 2026-03-04T09:00:00Z is after 2026-03-01T00:00:00Z",
+        ),
+        "certificate-untrusted": (
+            _X509 + "certificate signed by unknown authority",
+            _X509 + "certificate is valid for other.example, not r.example",
+        ),
+        "access": (
+            _PULL + "pull access denied, repository does not exist or may require authorization: insufficient_scope",
+            _PULL + "repository does not exist",
+        ),
+        "never-pulled": (
+            'Container image "lab:4" is not present with pull policy of Never',
+            'Container image "lab:4" already present on machine',
+        ),
+        "signature": ("SignatureValidationFailed: image pull failed for lab:4", "ErrImagePull: image pull failed for lab:4"),
+        "invalid-name": ('couldn\'t parse image name "lab:": invalid reference format', _PULL + "r.example/lab:4: not found"),
+        "no-such-image": (
+            "reading manifest 4 in r.example/lab: manifest unknown",
+            "reading manifest 4 in r.example/lab: requested access to the resource is denied",
+        ),
+        "pull-qps": ("ErrImagePull: pull QPS exceeded", "ErrImagePull: toomanyrequests: pull rate limit exceeded"),
+        "registry-error": (
+            _PULL + "unexpected status from HEAD request: 503 Service Unavailable",
+            "failed to copy: read 5030 of 9000 bytes",
+        ),
+    },
+    "exits.CANNOT_START": {
+        "runc-no-command": (
+            _CREATE + 'exec: "foo": executable file not found in $PATH: unknown',
+            _CREATE + 'exec: "/app/run": stat /app/run: no such file or directory: unknown',
+        ),
+        "crun-no-command": (
+            "container create failed: executable file `foo` not found in $PATH: No such file or directory",
+            "container create failed: cannot find image layer foo",
+        ),
+        "no-file": (
+            _CREATE + 'exec: "/app/run": stat /app/run: no such file or directory: unknown',
+            _CREATE + 'error mounting "/host/a" to rootfs at "/a": no such file or directory: unknown',
+        ),
+        "not-executable": (
+            _CREATE + 'exec: "/app/run": permission denied: unknown',
+            _CREATE + 'error mounting "/host/a" to rootfs at "/a": permission denied: unknown',
+        ),
+        "directory": (
+            _CREATE + 'exec: "/app": is a directory: unknown',
+            _CREATE + 'error mounting "/host/a" to rootfs at "/a": is a directory: unknown',
+        ),
+        "format": (_CREATE + "exec /app/run: exec format error", _CREATE + "exec /app/run: input/output error"),
+        "working-directory": (
+            _CREATE + 'chdir to cwd ("/mnt/project") set in config.json failed: permission denied: unknown',
+            _CREATE + 'exec: "/mnt/project": permission denied: unknown',
+        ),
+        "no-command": ("failed to generate spec: no command specified", "failed to generate spec: no container specified"),
+    },
+    "exits.MEANINGS": {
+        "126": ("126", "125"),
+        "127": ("127", "128"),
+        "130": ("130", "2"),
+        "134": ("134", "6"),
+        "137": ("137", "9"),
+        "139": ("139", "11"),
+        "143": ("143", "15"),
+    },
+    "mounts.MISSING": {
+        "key": ("couldn't find key user in Secret compute-grid/token", "couldn't find volume user in pod compute-grid/p"),
+        "object": (_MOUNT + 'configmap "settings" not found', _MOUNT + 'configmap "settings" is forbidden'),
+    },
+    "mounts.WHY_NOT_MOUNTED": {
+        "file-server-silent": (
+            _MOUNT + "mount failed: exit status 32\nmount.nfs: Connection timed out",
+            _MOUNT + "mount failed: exit status 32\nmount.ceph: Connection timed out",
+        ),
+        "file-server-refuses": (
+            _MOUNT + "mount.nfs: access denied by server while mounting",
+            _MOUNT + "mount.nfs: Connection timed out",
+        ),
+        "no-driver": (
+            _MOUNT + "driver name nfs.csi.k8s.io not found in the list of registered CSI drivers",
+            _MOUNT + "driver name nfs.csi.k8s.io registered twice",
+        ),
+        "file-system": (
+            _MOUNT + "mount: wrong fs type, bad option, bad superblock on /dev/sdb",
+            _MOUNT + "mount: /dev/sdb already mounted or mount point busy",
+        ),
+    },
+    "mounts.ATTACHED": {
+        "in-use": (_MULTI + "used by pod(s) a, b", _MULTI + "used by 2 pod(s) in different namespaces"),
+        "in-use-elsewhere": (
+            _MULTI + "used by 2 pod(s) in different namespaces",
+            _MULTI + "used by pod(s) a and 2 pod(s) in different namespaces",
+        ),
+        "attached": (
+            _MULTI + "exclusively attached to one node and can't be attached to another",
+            'AttachVolume.Attach succeeded for volume "pvc-1"',
+        ),
+    },
+    "probes.ANSWERS": {
+        "http": ("Readiness probe failed: HTTP probe failed with statuscode: 503", "Readiness probe failed: status 503 in the log"),
+        "grpc": (
+            'Startup probe failed: service unhealthy (responded with "NOT_SERVING")',
+            'Startup probe failed: timeout: failed to connect service "10.0.0.1:9000" within 1s',
+        ),
+    },
+    "probes.SILENCES": {
+        "timed-out": (
+            'Liveness probe failed: Get "http://10.0.0.1:80/": context deadline exceeded',
+            "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory",
+        ),
+        "refused": (
+            "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused",
+            "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection reset by peer",
+        ),
+    },
+    "disruptions.CAUSES": {
+        "PreemptionByScheduler": ("PreemptionByScheduler", "PreemptionByKubelet"),
+        "DeletionByTaintManager": ("DeletionByTaintManager", "DeletionByUser"),
+        "EvictionByEvictionAPI": ("EvictionByEvictionAPI", "Evicted"),
+        "DeletionByPodGC": ("DeletionByPodGC", "DeletionByUser"),
+    },
+    "disruptions.REJECTIONS": {
+        "NodeAffinity": ("NodeAffinity", "UnexpectedAdmissionError"),
+        "Preempting": ("Preempting", "Preemption"),
+        "Shutdown": ("Shutdown", "NodeShutdown"),
+        "Terminated": ("Terminated", "Terminating"),
+        "NodeShutdown": ("NodeShutdown", "Shutdown"),
+    },
+    "disruptions.KUBELET_CAUSES": {
+        "shutdown": ("Terminated Pod was terminated in response to imminent node shutdown.", "Failed Pod was terminated by its owner."),
+        "critical-pod": (
+            "Preempting Pod was preempted by Kubelet to accommodate a critical pod.",
+            "default-scheduler: preempting to accommodate a higher priority pod",
+        ),
+        "low": ("Evicted The node was low on resource: ephemeral-storage. ", "Evicted Pod was rejected: too low on quota"),
+    },
+    "disruptions.EVICTIONS": {
+        "volume-limit": ('Usage of EmptyDir volume "home" exceeds the limit "10Gi". ', 'Usage of volume "home" is near the limit "10Gi". '),
+        "disk-limit": (
+            "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. ",
+            "The node was low on resource: ephemeral-storage. Container run was using 5Gi, request is 1Gi. ",
+        ),
+        "pressure": ("The node had condition: [DiskPressure]. ", "The node had condition: [NetworkUnavailable]. "),
+        "low": ("The node was low on resource: memory. ", "The node had condition: [MemoryPressure]. "),
+    },
+    "refusals.REFUSALS": {
+        "quota": (
+            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
+            'pods "a" is forbidden: status unknown for quota: team, resources: pods',
+        ),
+        "must-specify": (
+            'pods "a" is forbidden: failed quota: team: must specify limits.memory for: run',
+            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
+        ),
+        "pod-security": (
+            'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
+            'Warning: would violate PodSecurity "restricted:latest": runAsNonRoot != true',
+        ),
+        "webhook": (
+            'admission webhook "images.example.com" denied the request: only images of our registry',
+            'failed calling webhook "images.example.com": connection refused',
+        ),
+        "range": (
+            'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
+            'claim "a" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 4Gi',
+        ),
+        "ratio": (
+            'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
+            'pods "a" is forbidden: cpu limit to request ratio is not checked here',
+        ),
+        "rights": (
+            'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""',
+            'pods is forbidden: User "system:serviceaccount:a:b" exceeded its rate of requests',
+        ),
+    },
+    "logpatterns.BUILT_IN": {
+        "grid.gpu-memory": ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.", "CUDA memory: 3 of 16 GiB"),
+        "grid.no-gpu": ("AssertionError: Torch not compiled with CUDA enabled", "found 2 NVIDIA GPUs, driver 550"),
+        "grid.shared-memory": (
+            "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",
+            "RuntimeError: DataLoader worker (pid 71) exited, its memory is shared no more",
+        ),
+        "grid.threads": ("RuntimeError: can't start new thread", "starting 4 new threads"),
+        "grid.memory": ("MemoryError", "except MemoryError: is handled by smaller chunks"),
+        "grid.killed": ("Killed", "Killed 3 workers, as asked"),
+        "grid.python-module": ("ModuleNotFoundError: No module named 'polars'", "No module named anything is not an error"),
+        "grid.library": ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "libGL.so.1 opened"),
+        "grid.pip-conflict": (
+            "ERROR: Cannot install a==1 and b==2 because these package versions have conflicting dependencies.",
+            "pip checked that no package versions have conflicting dependencies",
+        ),
+        "grid.pip-no-version": ("ERROR: No matching distribution found for torch==9.9", "matching distribution found for torch"),
+        "grid.disk-full": ("OSError: [Errno 28] No space left on device: '/mnt/project/a'", "space left on device: 3 GiB"),
+        "grid.read-only": ("OSError: [Errno 30] Read-only file system: '/etc/a'", "the file system is read-only after midnight"),
+        "grid.stale-file": ("OSError: [Errno 116] Stale file handle: '/mnt/project/a'", "opened a file handle that is not stale"),
+        "grid.permission": (
+            "PermissionError: [Errno 13] Permission denied: '/data/a'",
+            "the list of users whose permission denied them access",
+        ),
+        "grid.missing-file": (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
+            "no such file or directory is expected here: data/old.csv, skipped",
+        ),
+        "grid.storage-access": (
+            "ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied",
+            "AccessDenied is handled: falling back to the public bucket",
+        ),
+        "grid.certificate": ("curl: (60) SSL certificate problem: self-signed certificate", "the SSL certificate is valid until 2027"),
+        "grid.host-name": ("curl: (6) Could not resolve host: db.example", "resolved host db.example"),
+        "grid.refused": ("ConnectionRefusedError: [Errno 111] Connection refused", "connection accepted; nobody refused"),
+        "grid.timed-out": (
+            "psql: error: connection to server at 10.0.0.1, port 5432 failed: Connection timed out",
+            "read timed out after 3 s, trying again (1 of 5)",
+        ),
+        "grid.port-in-use": ("OSError: [Errno 98] Address already in use", "the address is in use by us"),
+        "grid.crashed": ("Fatal Python error: Segmentation fault", "segmentation of the images: faults 3 %"),
+    },
+}  # fmt: skip

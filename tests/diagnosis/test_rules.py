@@ -1,0 +1,80 @@
+"""Each rule about messages applies to what it is for, and not to what is merely like it. A rule without both examples fails here."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection
+
+import pytest
+
+import grid.diagnosis
+from grid.diagnosis import disruptions, exits, images, logpatterns
+from grid.diagnosis.logfindings import finding_of
+from grid.diagnosis.rules import RuleTable
+from grid.kube.objects import Condition, Pod, Terminated
+from tests.diagnosis.rule_examples import EXAMPLES
+from tests.support.builders import decode, pod
+
+Applying = Callable[[str], str | None]  # returns the key of the rule that applies to a message
+
+
+def tables() -> dict[str, tuple[Collection[str], Applying]]:
+    """All tables of the package with their keys, and the few that are no `RuleTable`."""
+    found: dict[str, tuple[Collection[str], Applying]] = {
+        "logpatterns.BUILT_IN": ([one.key for one in logpatterns.BUILT_IN], of_line),
+        "exits.MEANINGS": ([str(code) for code in exits.MEANINGS], of_exit),
+        "disruptions.CAUSES": (disruptions.CAUSES, of_cause),
+        "disruptions.REJECTIONS": (disruptions.REJECTIONS, of_rejection),
+    }
+    for module in pkgutil.iter_modules(grid.diagnosis.__path__):
+        for name, table in vars(importlib.import_module(f"grid.diagnosis.{module.name}")).items():
+            if isinstance(table, RuleTable):
+                found[f"{module.name}.{name}"] = table.keys, of_table(table, folded=table is images.PULL_FAILURES)
+    return found
+
+
+def of_table(table: RuleTable[object], *, folded: bool) -> Applying:
+    def key(message: str) -> str | None:
+        found = table.find(message.lower() if folded else message)
+        return found[0] if found else None
+
+    return key
+
+
+def of_line(line: str) -> str | None:
+    found = finding_of(line)
+    return found.key if found else None
+
+
+def of_exit(code: str) -> str | None:
+    said = exits.exit_words(Terminated(exit_code=int(code)))
+    return next((str(one) for one, words in exits.MEANINGS.items() if said == f"exit code {code}, {words}"), None)
+
+
+def of_cause(reason: str) -> str | None:
+    said = disruptions.disruption_cause(A_POD, Condition(type="DisruptionTarget", status="True", reason=reason))
+    return next((one for one, words in disruptions.CAUSES.items() if said == words), None)
+
+
+def of_rejection(reason: str) -> str | None:
+    rejected = decode(pod("p", node="n", phase="Failed", status={"reason": reason}), Pod)
+    said = disruptions.explain_rejected(rejected, ()).sentence
+    alike = [one for one, words in disruptions.REJECTIONS.items() if said == f"Node n {words}."]
+    return reason if reason in alike else next(iter(alike), None)
+
+
+A_POD = decode(pod("p", node="n"), Pod)
+TABLES = tables()
+RULES = [(table, key) for table, (keys, _) in TABLES.items() for key in keys]
+
+
+@pytest.mark.parametrize(("table", "key"), RULES)
+def test_each_rule_applies_to_its_example_and_not_to_what_is_like_it(table: str, key: str) -> None:
+    applies, is_like = EXAMPLES[table][key]
+    applying = TABLES[table][1]
+    assert applying(applies) == key
+    assert applying(is_like) != key
+
+
+def test_no_two_rules_of_a_table_have_one_key_and_no_example_is_left_over() -> None:
+    assert len(set(RULES)) == len(RULES)
+    assert {(table, key) for table, examples in EXAMPLES.items() for key in examples} == set(RULES)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from dashboard.access import Viewer, may_observe
 from dashboard.cluster_records import cluster_record, companion
 from dashboard.run_records import run_place
+from dashboard.shutdown_records import stop_outlook
 from dashboard.size_records import size_facts
 from dashboard.startup_records import start_of, usual_start
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
@@ -23,8 +24,8 @@ _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, and some for the size of
-    an execution that has ended and what was found in the log of one that failed."""
+    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, some for the limits of a
+    running workspace or app, the size of an execution that has ended, and what was found in the log of one that failed."""
     joined = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
@@ -77,6 +78,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         findings=_findings(execution),
         start=start_of(execution.pk),
         usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
+        stop_outlook=stop_outlook(execution, timezone.now()),
     )
 
 

@@ -134,4 +134,5 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.DELIVERY_RETENTION: partial(_retention, noun="message"),
     centralconfig.AUDIT_RETENTION: partial(_retention, noun="record"),
     centralconfig.GRANT_RETENTION: partial(_retention, noun="right"),
+    **dict.fromkeys(centralconfig.SHUTDOWN_SETTINGS, partial(_said, text=consequences.ANNOUNCED)),
 }

@@ -21,7 +21,7 @@ from django.conf import settings  # noqa: E402
 from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
-from grid import database, sessions  # noqa: E402
+from grid import database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
@@ -49,8 +49,8 @@ class StoredGrants:
     async def passages(self, keys: Collection[grants.Key]) -> Mapping[grants.Key, grants.Passage]:
         return await database.background.run(grants.passages, keys)
 
-    async def touch(self, session_keys: Collection[str]) -> None:
-        await database.background.run(sessions.touch, session_keys, datetime.now(UTC))
+    async def touch(self, used: Collection[grants.Use]) -> None:
+        await database.background.run(grants.touch, used, datetime.now(UTC))
 
 
 _EXECUTION = Keys.under(settings.LABEL_PREFIX).execution

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from dashboard.forms.fields import FrameworksField, LinesField, PairsField, RowsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
+from dashboard.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
 from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Membership, Project, User
 from grid.models.environment import Framework, Kind
@@ -70,13 +71,23 @@ class TierForm(CatalogueForm):
             ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
         ),
         Section(
+            "Shut-down",
+            "When workspaces and apps on it are stopped by themselves. Empty: as the central configuration says.",
+            ("idle_minutes", "lifetime_hours"),
+        ),
+        Section(
             "Kubernetes details",
             "Spot nodes, tolerations, labels and annotations of the pods.",
             ("spot_allowed", "tolerations", "extra_labels", "extra_annotations"),
             is_closed=True,
         ),
     )
-    units = {"cost_per_hour": "per hour", "cores": "cores", "cores_limit": "cores"}
+    units = {
+        "cost_per_hour": "per hour",
+        "cores": "cores",
+        "cores_limit": "cores",
+        **LIMIT_UNITS,
+    }
     kinds = forms.MultipleChoiceField(
         choices=[*Kind.choices, *((name.value, f"{name.label} clusters") for name in Framework)],
         required=False,
@@ -113,6 +124,8 @@ class TierForm(CatalogueForm):
             "maximum_simultaneous",
             "groups",
             "kinds",
+            "idle_minutes",
+            "lifetime_hours",
             "spot_allowed",
             "tolerations",
             "extra_labels",
@@ -128,6 +141,7 @@ class TierForm(CatalogueForm):
             "is_default": "Chosen by default",
             "is_visible": "Shown in the launch form",
             "maximum_simultaneous": "Executions at once",
+            **LIMIT_LABELS,
             "spot_allowed": "May run on spot nodes",
         }
         help_texts = {
@@ -146,6 +160,8 @@ class TierForm(CatalogueForm):
             "is_default": "Only one tier can be the default.",
             "is_visible": "When hidden, running executions keep it.",
             "maximum_simultaneous": "Of all people together; leave empty for no limit.",
+            "idle_minutes": "0 never stops an idle execution on it.",
+            "lifetime_hours": "0 for no maximum lifetime.",
             "spot_allowed": "Cheaper nodes that the cloud may reclaim at any time.",
         }
         widgets = {
@@ -250,18 +266,23 @@ class ProjectForm(CatalogueForm):
             ("owner", "contributors", "viewers"),
         ),
         Section("Files", "One volume, mounted at /mnt/project in every execution of the project.", ("volume_size",)),
+        Section(
+            "Shut-down", "When its workspaces and apps are stopped by themselves.", ("idle_minutes", "lifetime_hours")
+        ),
     )
+    units = LIMIT_UNITS
     owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes other members' executions.")
     contributors = RowsField(User.objects.none())
     viewers = RowsField(User.objects.none(), help_text="See everything, change nothing.")
 
     class Meta:
         model = Project
-        fields = ("id", "name", "description", "volume_size")
-        labels = {"id": "Id", "volume_size": "Volume size"}
+        fields = ("id", "name", "description", "volume_size", "idle_minutes", "lifetime_hours")
+        labels = {"id": "Id", "volume_size": "Volume size", **LIMIT_LABELS}
         help_texts = {
             "id": _ID_HELP,
             "volume_size": "For example 10Gi; the volume is created when the files are first used.",
+            **PROJECT_LIMIT_HELP,
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

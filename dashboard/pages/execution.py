@@ -28,6 +28,7 @@ from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, actions, facts, head, steps
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.shutdown import stop_notice
 from dashboard.viewmodels.sizehints import size_note
 from dashboard.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.viewmodels.timeline import timeline
@@ -170,6 +171,7 @@ def execution_fragments(
     found = [
         head(record, diagnosis, viewer, EXPECTED.line(record.id, now) if record.state in STARTING else None),
         leaving(record, viewer),
+        stop_notice(record.stop_outlook, may_keep=viewer.may_stop),
         actions(record, viewer, is_ready=first is not None and is_ready(first)),
         steps(record),
         waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),

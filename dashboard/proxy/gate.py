@@ -20,7 +20,7 @@ from typing import Protocol
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT
-from grid.launch.grants import Key, Passage
+from grid.launch.grants import Key, Passage, Use
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Gate(Protocol):
         ...
 
     def used(self, passage: Passage) -> None:
-        """Note that the user has just been active, so that the session does not count as idle."""
+        """Note that the user has just been active, so that neither the session nor the execution counts as idle."""
         ...
 
     def target(self, passage: Passage) -> Target | None:
@@ -85,7 +85,7 @@ class Grants(Protocol):
 
     def passages(self, keys: Collection[Key]) -> Awaitable[Mapping[Key, Passage]]: ...
 
-    def touch(self, session_keys: Collection[str]) -> Awaitable[None]: ...
+    def touch(self, used: Collection[Use]) -> Awaitable[None]: ...
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class GrantGate:
         self._held: Counter[Key] = Counter()
         self._waiting: dict[Key, asyncio.Future[Passage | None]] = {}
         self._asker: asyncio.Task[None] | None = None
-        self._active: set[str] = set()
+        self._active: set[Use] = set()
         self._failing = False
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
@@ -169,7 +169,7 @@ class GrantGate:
                 del self._held[key]
 
     def used(self, passage: Passage) -> None:
-        self._active.add(passage.session_key)
+        self._active.add((passage.execution_id, passage.session_key))
 
     def target(self, passage: Passage) -> Target | None:
         found = self._pods_of(passage.execution_id)
@@ -271,7 +271,7 @@ class GrantGate:
                     future.set_result(found.get(key))
 
     async def touch_sessions(self) -> None:
-        """Store which sessions were active since the last time; a failure is logged and they are stored the next time."""
+        """Store which executions were used in which sessions since the last time; after a failure they are stored the next time."""
         active, self._active = self._active, set()
         try:
             if active:
@@ -279,7 +279,7 @@ class GrantGate:
                     await self._grants.touch(active)
         except Exception as error:
             self._active |= active
-            logger.warning("sessions not noted as active error=%s", error)
+            logger.warning("use of executions not noted error=%s", error)
 
 
 def _reachable(pod: Pod, component: str) -> bool:

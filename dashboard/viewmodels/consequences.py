@@ -14,6 +14,7 @@ MOST_NAMED = 5
 FROM_NOW_ON = "Applies to clusters launched from now on; running ones keep theirs."
 PROPOSAL = "Changes what the launch form proposes; running clusters keep theirs."
 SHOWN_ONLY = "Changes only what Infrastructure shows."
+ANNOUNCED = "Applies to running executions too. Nothing stops at once: each stop is announced before."
 NEW_VOLUMES = "Applies to volumes claimed from now on; existing ones keep their size."
 
 

@@ -19,6 +19,7 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.run_place import RunPlace
 from dashboard.viewmodels.shown_findings import ShownFinding, shown_findings
+from dashboard.viewmodels.shutdown import StopOutlook
 from dashboard.viewmodels.sizehints import SizeFacts
 from dashboard.viewmodels.sizes import size_words
 from dashboard.viewmodels.startup import StartMeasures, UsualStart
@@ -99,6 +100,7 @@ class ExecutionRecord:
     findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
     start: StartMeasures | None = None  # once it ran, or ended before
     usual_start: UsualStart = field(default_factory=UsualStart)
+    stop_outlook: StopOutlook | None = None  # None without a limit
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -337,8 +339,6 @@ def facts(
     """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
     `workers` is the number of a cluster's workers that hold a node now."""
     cluster = record.cluster
-    shown_node = node or record.node_name
-    end = record.ended_at or now
     started = record.started_at
     price, price_bounds = _prices(record, workers)
     return Fragment(
@@ -363,13 +363,13 @@ def facts(
             price_bounds=price_bounds,
             cost=_cost(record, now),
             slots=_slots(record),
-            node=shown_node,
+            node=node or record.node_name,
             node_is_link=person.sees_all and bool(node),
             pods=tuple(pods),
             requested_at=record.requested_at,
             started_at=started,
             ended_at=record.ended_at,
-            ran_for=span((end - started).total_seconds()) if started and record.ended_at else "",
+            ran_for=span((record.ended_at - started).total_seconds()) if started and record.ended_at else "",
         ),
     )
 

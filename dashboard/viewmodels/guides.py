@@ -32,6 +32,9 @@ GUIDES = (
             GuideStep("Open it as soon as it runs. It has an address of its own, and only you can open it."),
             GuideStep("Stop it when you are done: it costs as long as it holds a node. Its files are kept."),
             GuideStep("Resume it when you need it again.", "workspaces", "Your workspaces"),
+            GuideStep(
+                "When a notification says that it is about to be stopped because it is idle, keep it longer on its page."
+            ),
         ),
     ),
     Guide(

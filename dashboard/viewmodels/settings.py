@@ -16,6 +16,7 @@ from grid.wording import plural
 _TOPICS = {
     "sagaStateTimeouts": "Time limits of executions",
     "userExecutionsQuota": "Slots and queue",
+    "shutdown": "Idle shut-down and lifetime",
     "homes": "Home volumes",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import may_administer, may_contribute, may_manage_project, may_observe, may_see_project
 from dashboard.forms.projects import MemberForm, OwnProjectForm
+from dashboard.forms.shutdown import LIMIT_LABELS
 from dashboard.membership_records import grace, work_in
 from dashboard.viewmodels.administration import history_lines
 from dashboard.viewmodels.confirmation import Confirmation
@@ -28,6 +29,7 @@ _RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer
 _LABELS = {
     "name": "Name",
     "description": "Description",
+    **LIMIT_LABELS,
     "contributors": "Contributors",
     "viewers": "Viewers",
     "secret": "Secret",

@@ -34,6 +34,19 @@ from grid.centralconfig.retention import (
     SAMPLE_RETENTION,
 )
 from grid.centralconfig.setting import Setting
+from grid.centralconfig.shutdown import (
+    APP_IDLE,
+    APP_LIFETIME,
+    IDLE_CPU,
+    KEEP_TIME,
+    LIFETIME_EXTENSION,
+    PROJECT_IDLE_BOUND,
+    PROJECT_LIFETIME_BOUND,
+    SHUTDOWN_SETTINGS,
+    STOP_WARNING,
+    WORKSPACE_IDLE,
+    WORKSPACE_LIFETIME,
+)
 from grid.centralconfig.store import (
     NAMESPACE,
     REGISTRY,
@@ -51,6 +64,8 @@ from grid.centralconfig.store import (
 
 __all__ = [
     "ACCESS_LOST_TIMEOUT",
+    "APP_IDLE",
+    "APP_LIFETIME",
     "AUDIT_RETENTION",
     "CLUSTER_SETTINGS",
     "DELIVERY_RETENTION",
@@ -61,7 +76,10 @@ __all__ = [
     "GRANT_LONGEST_DAYS",
     "GRANT_RETENTION",
     "HOME_VOLUME_SIZE",
+    "IDLE_CPU",
+    "KEEP_TIME",
     "LIFECYCLE_RETENTION",
+    "LIFETIME_EXTENSION",
     "LOGIN_COOL_OFF",
     "LOGIN_FAILURES_AT_ADDRESS",
     "LOGIN_FAILURES_OF_ADDRESS",
@@ -72,12 +90,18 @@ __all__ = [
     "NOTIFICATION_RETENTION",
     "OVER_QUOTA_TIMEOUT",
     "PREPARING_TIMEOUT",
+    "PROJECT_IDLE_BOUND",
+    "PROJECT_LIFETIME_BOUND",
     "REGISTRY",
     "SAMPLE_RETENTION",
     "SESSION_ABSOLUTE",
     "SESSION_IDLE",
+    "SHUTDOWN_SETTINGS",
+    "STOP_WARNING",
     "UNNEEDED_SECONDS",
     "UNNEEDED_THRESHOLD",
+    "WORKSPACE_IDLE",
+    "WORKSPACE_LIFETIME",
     "ChangedMeanwhile",
     "ClusterPolicy",
     "Setting",

@@ -10,6 +10,7 @@ from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, Cl
 from grid.centralconfig.general import GENERAL_SETTINGS
 from grid.centralconfig.retention import RETENTION_SETTINGS
 from grid.centralconfig.setting import Setting
+from grid.centralconfig.shutdown import SHUTDOWN_SETTINGS
 from grid.errors import Conflict, Problem, Rejected
 from grid.models import AuditEntry, ConfigRecord, User
 
@@ -19,7 +20,13 @@ _OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for s
 REGISTRY: Mapping[str, Setting] = MappingProxyType(
     {
         setting.key: setting
-        for setting in (*GENERAL_SETTINGS, *RETENTION_SETTINGS, *CLUSTER_SETTINGS.values(), *_OF_FRAMEWORKS)
+        for setting in (
+            *GENERAL_SETTINGS,
+            *SHUTDOWN_SETTINGS,
+            *RETENTION_SETTINGS,
+            *CLUSTER_SETTINGS.values(),
+            *_OF_FRAMEWORKS,
+        )
     }
 )
 

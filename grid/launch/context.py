@@ -17,6 +17,7 @@ from grid.kube.objects import Pod
 from grid.launch import apply, pooltemplates, storedsecrets
 from grid.launch.around import NodesAround
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
+from grid.launch.cpuwindow import CpuWindow
 from grid.launch.manifests import CONTAINER
 from grid.launch.policykeeper import Network
 from grid.launch.spec import ExecutionSpec
@@ -70,6 +71,7 @@ class Context:
     invalidated: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
     nodes: NodesAround = field(init=False)
+    cpu: CpuWindow = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = NodesAround(
@@ -79,6 +81,7 @@ class Context:
             clock=self.clock,
             monotonic=self.monotonic,
         )
+        self.cpu = CpuWindow(self.monotonic)
 
     @property
     def namespace(self) -> str:

@@ -30,6 +30,7 @@ from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context, Database, LaunchTarget
+from grid.launch.cpuwindow import PodUsageSource
 from grid.launch.downtime import Downtime, Outage
 from grid.launch.dryrun import DryRuns
 from grid.launch.expectation.outcomes import keep_predictions
@@ -37,7 +38,7 @@ from grid.launch.firstround import FirstRound
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
-from grid.launch.peaks import PeakKeeper, PodUsageSource
+from grid.launch.peaks import PeakKeeper
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.scheduler import JobScheduler
@@ -119,10 +120,9 @@ class Controller:
         return self._listener
 
     def measure_with(self, usage: PodUsageSource) -> None:
-        """Keep the executions' peak use, before `run`. Without a source none is kept."""
-        self._peaks = PeakKeeper(
-            usage, self.pods, self._database, self._target.namespace, monotonic=self._monotonic, rng=self._rng
-        )
+        """Keep the executions' peak use and average CPU, before `run`. Without a source none is kept."""
+        source, namespace = self._context.cpu.around(usage), self._target.namespace
+        self._peaks = PeakKeeper(source, self.pods, self._database, namespace, monotonic=self._monotonic, rng=self._rng)
 
     async def run(self) -> None:
         """Watch, poll the database, and work, until cancelled."""

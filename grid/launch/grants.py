@@ -13,6 +13,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
+from grid import sessions
 from grid.centralconfig import GRANT_LONGEST_DAYS
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
@@ -23,6 +26,7 @@ from grid.models.environment import Kind
 from grid.sessions import stored_key, valid_users
 
 Key = tuple[str, str]  # an execution's id and a secret
+Use = tuple[str, str]  # an execution's id and the stored key of the session in which it is used
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
 SECRET_LIFETIME = timedelta(
     days=GRANT_LONGEST_DAYS
@@ -99,6 +103,15 @@ def passages(keys: Collection[Key]) -> dict[Key, Passage]:
         if grant.execution.is_final or may_pass:
             opened[key] = _passage(grant)
     return opened
+
+
+def touch(used: Collection[Use], now: datetime) -> None:
+    """Record that these executions are used in these sessions: neither counts as idle."""
+    sessions.touch([session_key for _, session_key in used], now)
+    with transaction.atomic():
+        for execution_id, session_key in sorted(used):
+            grants = WorkspaceGrant.objects.filter(execution=execution_id, session_key=session_key)
+            grants.filter(secret_hash__isnull=False).update(used_at=now)
 
 
 def _passage(grant: WorkspaceGrant) -> Passage:

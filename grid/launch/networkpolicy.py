@@ -62,16 +62,17 @@ def build_policy(
 
 
 def build_for_all(namespace: str, openings: Iterable[Opening]) -> list[Manifest]:
-    """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages.
-    Clusters' policies name their own ports."""
+    """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages,
+    as does the controller, which asks whether they are idle. Clusters' policies name their own ports."""
 
     def named(name: str) -> RawObject:
         return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}
 
     outside_clusters = {"matchExpressions": [{"key": APP_COMPONENT, "operator": "NotIn", "values": [HEAD, WORKER]}]}
+    peers = [system_peer("proxy"), system_peer("controller")]
     return [
         build_policy(named(EXECUTIONS), {}, ingress=[], egress=[_DNS, *map(_outward, openings)]),
-        build_policy(named(USER_INTERFACES), outside_clusters, ingress=[{"from": [system_peer("proxy")]}]),
+        build_policy(named(USER_INTERFACES), outside_clusters, ingress=[{"from": peers}]),
     ]
 
 

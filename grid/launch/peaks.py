@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from django.db import transaction
 
@@ -20,6 +19,7 @@ from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT
 from grid.launch.caches import PodCache, execution_of
 from grid.launch.context import Database
+from grid.launch.cpuwindow import PodUsageSource
 from grid.metrics.poller import ABSENT_PERIOD
 from grid.metrics.sources import NoMetrics
 from grid.metrics.usage import Usage
@@ -34,12 +34,6 @@ MEAN_SECONDS = 600.0  # at the latest, while its peaks stay: a new leader would 
 _MUCH = 20  # a twentieth more is a new peak
 AT_ONCE = 500
 _ONE_POD = frozenset(Kind.values) - {Kind.CLUSTER.value}
-
-
-class PodUsageSource(Protocol):
-    async def measure_pods(self, namespace: str) -> Mapping[str, Usage]:
-        """Return the last known usage of the namespace's pods, by `namespace/name`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the leader tells people, beside everything else that it does: `run` until cancelled."""
+"""What the leader tells people, and does after it has told them, beside everything else: `run` until cancelled."""
 
 import asyncio
 import random
@@ -7,11 +7,16 @@ from grid.databasetrouble import TroubleLog
 from grid.launch.context import Context
 from grid.launch.deadlines import DeadlineWatch
 from grid.launch.notifications.sender import Sender
+from grid.launch.shutdown.observer import PodObserver
+from grid.launch.shutdown.watch import ShutdownWatch
 
 
 async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-    """Send notifications, and notice timeouts that come near."""
-    watch = DeadlineWatch(context.pods.values, context.database, context.clock, troubles, rng)
+    """Send notifications, notice timeouts that come near, and make the stops that they and idleness lead to."""
+    database, clock = context.database, context.clock
+    deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
+    shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Sender(context.database, context.clock, troubles, rng).run())
-        tasks.create_task(watch.run())
+        tasks.create_task(Sender(database, clock, troubles, rng).run())
+        tasks.create_task(deadlines.run())
+        tasks.create_task(shutdown.run())

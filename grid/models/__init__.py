@@ -29,6 +29,7 @@ from grid.models.savedview import SavedView
 from grid.models.schedule import Schedule
 from grid.models.secret import StoredSecret
 from grid.models.session import Session
+from grid.models.shutdown import StopPlan
 from grid.models.startday import StartDay
 from grid.models.startup import StartUp
 from grid.models.tier import HardwareTier
@@ -74,6 +75,7 @@ __all__ = [
     "StartDay",
     "StartUp",
     "State",
+    "StopPlan",
     "StopWarning",
     "StoredSecret",
     "UsageInterval",

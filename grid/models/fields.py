@@ -25,6 +25,8 @@ validate_file_name = RegexValidator(
 )
 
 
+LONGEST_IDLE_MINUTES = 30 * 24 * 60
+LONGEST_LIFETIME_HOURS = 365 * 24
 _MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, in 64 bits
 
 

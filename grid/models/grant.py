@@ -20,6 +20,9 @@ class WorkspaceGrant(models.Model):
     ticket_hash = models.CharField(max_length=64, unique=True)
     secret_hash = models.CharField(max_length=64, unique=True, null=True)  # noqa: DJ001 - absent until exchanged, and unique
     created_at = models.DateTimeField(default=timezone.now)
+    used_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its person last used the program, to a minute."
+    )
 
     def __str__(self) -> str:
         return f"grant for {self.execution_id}"

@@ -4,9 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 
-from grid.models.fields import validate_quantity, validate_slug_name
+from grid.models.fields import (
+    LONGEST_IDLE_MINUTES,
+    LONGEST_LIFETIME_HOURS,
+    validate_quantity,
+    validate_slug_name,
+)
 from grid.models.user import User
 
 
@@ -28,6 +34,18 @@ class Project(models.Model):
     description = models.CharField(max_length=300, blank=True)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
     volume_size = models.CharField(max_length=20, default="10Gi", validators=[validate_quantity])
+    idle_minutes = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(LONGEST_IDLE_MINUTES)],
+        help_text="Idle time of its workspaces and apps, within the admin's bound; empty means as their tiers say.",
+    )
+    lifetime_hours = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(LONGEST_LIFETIME_HOURS)],
+        help_text="Maximum lifetime of its workspaces and apps, within the admin's bound; empty means as their tiers say.",
+    )
     is_archived = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -5,11 +5,16 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from grid.models.dataplane import LOCAL, DataPlane
-from grid.models.fields import validate_quantity, validate_slug_name
+from grid.models.fields import (
+    LONGEST_IDLE_MINUTES,
+    LONGEST_LIFETIME_HOURS,
+    validate_quantity,
+    validate_slug_name,
+)
 from grid.quantity import parse_quantity
 
 
@@ -51,6 +56,18 @@ class HardwareTier(models.Model):
     kinds = models.JSONField(default=list, blank=True, help_text="Kinds and frameworks allowed; empty means all.")
     maximum_simultaneous = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)], help_text="Executions at once; empty means no limit."
+    )
+    idle_minutes = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(LONGEST_IDLE_MINUTES)],
+        help_text="When idle for this long, a workspace or app on it is stopped; 0 for never, empty means as configured.",
+    )
+    lifetime_hours = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(LONGEST_LIFETIME_HOURS)],
+        help_text="Maximum lifetime of a workspace or app on it; 0 for none, empty means as configured.",
     )
     spot_allowed = models.BooleanField(default=False)
     tolerations = models.JSONField(default=list, blank=True)

@@ -84,6 +84,7 @@ GET  execution-log           workspace           login    200      200      200 
 GET  execution-lifecycle     workspace           login    200      200      200      200      404      404      200      200      200
 GET  execution-stop          workspace           login    200      200      403      403      404      404      403      200      200
 POST execution-stop          workspace           login    302      302      403      403      404      404      403      302      302
+POST execution-keep          workspace           login    302      302      403      403      404      404      403      302      302
 POST execution-open          workspace           login    302      403      403      403      403      403      403      403      403
 GET  execution-opening       workspace           login    302      403      403      403      403      403      403      403      403
 GET  pod                     workspace           login    200      200      200      200      403      403      200      200      200
@@ -109,6 +110,7 @@ GET  execution-log           left-workspace      login    200      200      200 
 GET  execution-lifecycle     left-workspace      login    200      200      200      200      200      404      200      200      200
 GET  execution-stop          left-workspace      login    403      200      403      403      200      404      403      200      200
 POST execution-stop          left-workspace      login    403      302      403      403      302      404      403      302      302
+POST execution-keep          left-workspace      login    403      302      403      403      302      404      403      302      302
 POST execution-open          left-workspace      login    403      403      403      403      403      403      403      403      403
 GET  execution-opening       left-workspace      login    403      403      403      403      403      403      403      403      403
 GET  pod                     left-workspace      login    200      200      200      200      403      403      200      200      200

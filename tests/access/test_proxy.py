@@ -37,7 +37,7 @@ class StoredGrants:
     async def passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
         return await sync_to_async(grants.passages)(keys)
 
-    async def touch(self, session_keys: Collection[str]) -> None:
+    async def touch(self, used: Collection[grants.Use]) -> None:
         pass
 
 

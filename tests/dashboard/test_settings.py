@@ -62,6 +62,7 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",
+        "Idle shut-down and lifetime",
         "Retention",
         "Clusters",
         "Dask clusters, where they differ",

@@ -42,10 +42,11 @@ def test_before_a_controller_has_led_executions_are_shut_in_both_directions(to: 
     assert not net.lets("proxy", "another workspace", 8888)
 
 
-def test_only_the_proxy_reaches_a_user_interface() -> None:
+def test_only_the_proxy_and_the_controller_reach_a_user_interface() -> None:
     net = network()
     assert net.lets("proxy", "another workspace", 8888)
-    for source in ("web", "controller", "migrate", "the ingress controller", "the internet", "the API server"):
+    assert net.lets("controller", "another workspace", 8888), "it asks whether it is idle"
+    for source in ("web", "migrate", "the ingress controller", "the internet", "the API server"):
         assert not net.lets(source, "another workspace", 8888)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.proxy.gate import CannotTell, GrantGate, Target
 from grid.kube.objects import Pod, RawObject
-from grid.launch.grants import Key, Passage
+from grid.launch.grants import Key, Passage, Use
 from tests.support.builders import decode, pod
 
 PASSAGE = Passage(execution_id="abc", state="running", message="", port=8888)
@@ -22,7 +22,7 @@ class Grants:
 
     known: dict[Key, Passage] = field(default_factory=dict)
     asked: list[set[Key]] = field(default_factory=list)
-    touched: list[set[str]] = field(default_factory=list)
+    touched: list[set[Use]] = field(default_factory=list)
     fails: bool = False
     answer: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -41,8 +41,8 @@ class Grants:
             raise ConnectionError("gone")
         return {key: self.known[key] for key in keys if key in self.known}
 
-    async def touch(self, session_keys: Collection[str]) -> None:
-        self.touched.append(set(session_keys))
+    async def touch(self, used: Collection[Use]) -> None:
+        self.touched.append(set(used))
 
 
 @dataclass
@@ -222,7 +222,7 @@ async def test_sessions_of_people_who_work_are_said_to_be_in_use() -> None:
     gate.used(replace(PASSAGE, session_key="one"))
     await gate.touch_sessions()
     await gate.touch_sessions()
-    assert grants.touched == [{"one"}]
+    assert grants.touched == [{("abc", "one")}]
 
 
 def running(

@@ -1,0 +1,73 @@
+"""Keeps an execution longer than a rule would; the caller checks rights."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from grid.errors import Problem, Rejected
+from grid.launch.changes import record_change
+from grid.launch.shutdown.limits import StopLimits
+from grid.launch.shutdown.records import watched_run
+from grid.launch.shutdown.rules import PlannedStop, keepable_until
+from grid.launch.shutdown.words import limit_words
+from grid.launch.stopping import IDLE
+from grid.models import AuditEntry, Execution, StopPlan, User
+
+WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
+
+
+def keep_longer(execution: Execution, *, stops_at: datetime, by: User, now: datetime) -> datetime:
+    """Keep it beyond the announced stop of that time, and return until when. Raise Rejected.
+
+    Two people who see the same announcement extend it once: the second is told that it was kept.
+    """
+    while True:
+        with transaction.atomic():
+            row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
+            run = watched_run(row)
+            if run is None:
+                raise Rejected([Problem("", "It has ended or is being stopped.", "ended")])
+            announced = run.life.announced
+            if announced is None or announced.at != stops_at:
+                raise Rejected([_already(row, stops_at)])
+            until = keepable_until(announced, run.life, run.limits, now)
+            if until is None:
+                raise Rejected([Problem("", bound_sentence(run.limits), BOUND)])
+            if _write(row, announced, until, by, now):
+                return until
+
+
+def bound_sentence(limits: StopLimits) -> str:
+    """Return why a lifetime may not be extended further."""
+    extension = f"{limit_words(limits.extension)} beyond it" if limits.extension else "its end"
+    return f"It cannot be kept longer than its maximum lifetime of {limit_words(limits.lifetime)} allows: at most until {extension}."
+
+
+def _already(row: Execution, stops_at: datetime) -> Problem:
+    plan = StopPlan.objects.filter(execution=row).first()
+    kept = max((at for at in (plan.kept_idle_until, plan.kept_lifetime_until) if at), default=None) if plan else None
+    if kept is not None and kept > stops_at:
+        entry = row.lifecycle.filter(reason="KeptLonger").order_by("-at", "-id").first()
+        who = entry.actor if entry and entry.actor else "Somebody"
+        return Problem("", f"{who} has already kept it, until {kept:%H:%M} UTC.", KEPT)
+    return Problem("", "That stop was withdrawn; see what the page says now.", WITHDRAWN)
+
+
+def _write(row: Execution, stop: PlannedStop, until: datetime, by: User, now: datetime) -> bool:
+    name = by.get_username()
+    message = f"{name} keeps it until {until:%H:%M} UTC instead of {stop.at:%H:%M} UTC."
+    if not record_change(row, {}, reason="KeptLonger", message=message, by=name, now=now):
+        return False
+    field = "kept_idle_until" if stop.cause == IDLE else "kept_lifetime_until"
+    StopPlan.objects.filter(execution=row).update(**{field: until, "cause": "", "stops_at": None})
+    AuditEntry.objects.create(
+        actor=by,
+        actor_name=name,
+        action=AuditEntry.Action.CHANGED,
+        object_type="execution",
+        object_id=row.pk,
+        object_name=str(row),
+        changes={"stops_at": [stop.at.isoformat(), until.isoformat()]},
+        at=now,
+    )
+    return True

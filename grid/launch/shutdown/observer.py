@@ -1,0 +1,140 @@
+"""Gathers the evidence: the CPU that is measured anyway, Jupyter's own API, and the load of an attached cluster's workers."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from grid.centralconfig import IDLE_CPU, value_of
+from grid.kube.objects import Pod, is_ready
+from grid.labels import APP_COMPONENT, KEYS, WORKER
+from grid.launch.context import Context
+from grid.launch.frameworks.answers import UNREADABLE, body_of
+from grid.launch.frameworks.base import FrameworkSilent
+from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
+from grid.launch.shutdown.records import WatchedRun
+from grid.launch.shutdown.rules import LookOutcome
+
+logger = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 3.0
+AT_ONCE = 16
+_LONGEST_ANSWER = 2**20
+
+
+class PodObserver:
+    """Looks at executions' pods."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+        limit = await self._context.database(value_of, IDLE_CPU)
+        places = asyncio.Semaphore(AT_ONCE)
+        async with _new_session() as http:
+
+            async def one(run: WatchedRun) -> LookOutcome:
+                async with places:
+                    return judge(await self._evidence(http, run), cpu_limit=limit, now=now)
+
+            found = await asyncio.gather(*(one(run) for run in runs))
+        return {run.id: outcome for run, outcome in zip(runs, found, strict=True)}
+
+    async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun) -> Evidence:
+        pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
+        jupyter, is_silent = await self._jupyter(http, run, pods[0] if pods else None)
+        return Evidence(
+            cpu_millicores=self._context.cpu.mean(pods[0].metadata.key) if pods else None,
+            jupyter=jupyter,
+            is_silent=is_silent,
+            busy_workers=self._busy_workers(run),
+            has_cluster=bool(run.clusters),
+            used_at=run.used_at,
+        )
+
+    def _busy_workers(self, run: WatchedRun) -> int | None:
+        busy = 0
+        for id in run.clusters:
+            for pod in self._context.pods.by("execution", id):
+                if pod.metadata.labels.get(APP_COMPONENT) != WORKER or not is_ready(pod):
+                    continue
+                tasks = _tasks(pod)
+                if tasks is None:
+                    return None
+                busy += bool(tasks)
+        return busy
+
+    async def _jupyter(
+        self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None
+    ) -> tuple[JupyterState | None, bool]:
+        """Return what Jupyter says, and whether the program was silent; (None, False) for a program that is not Jupyter."""
+        if pod is None or not pod.status.pod_ip or not run.port:
+            return None, True
+        host = f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip
+        root = f"http://{host}:{run.port}{run.base_url}api/"
+        headers = {"Authorization": f"token {self._context.target.token(run.id)}"}
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                kernels = await _listed(http, f"{root}kernels", headers)
+                if kernels is None:
+                    return None, False
+                terminals = await _listed(http, f"{root}terminals", headers) or []
+        except (aiohttp.ClientError, TimeoutError, OSError, FrameworkSilent) as error:
+            logger.debug("program does not tell whether it is idle execution=%s reason=%s", run.id, error)
+            return None, True
+        return jupyter_state(kernels, terminals), False
+
+
+def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapping[str, Any]]) -> JupyterState:
+    """Return the state that Jupyter's lists say. User code may answer, so each value may be anything. A kernel that is not plainly idle,
+    such as one that starts, counts as busy."""
+    times = [at for one in (*kernels, *terminals) if (at := _time(one.get("last_activity"))) is not None]
+    return JupyterState(
+        kernels=len(kernels),
+        busy=sum(one.get("execution_state") not in ("idle", "dead") for one in kernels),
+        terminals=len(terminals),
+        active_at=max(times, default=None),
+    )
+
+
+def _new_session() -> aiohttp.ClientSession:
+    """Return a session for pods only: no cookies, no proxy, no connection that is kept."""
+    connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+async def _listed(http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]) -> list[dict[str, Any]] | None:
+    """Return the JSON list of objects at the URL; None when the program has no such list, and so is no Jupyter. Raise FrameworkSilent
+    for an answer that tells nothing."""
+    async with http.get(url, headers=headers, allow_redirects=False) as answer:
+        if answer.status >= 500 or answer.status in (401, 403, 429):
+            raise FrameworkSilent(f"The program answers {answer.status}.")
+        if answer.status != 200:
+            return None
+        body = await body_of(answer, of="The program's", longest=_LONGEST_ANSWER)
+    try:
+        return msgspec.json.decode(body, type=list[dict[str, Any]])
+    except UNREADABLE:
+        return None
+
+
+def _tasks(worker: Pod) -> int | None:
+    """Return the tasks of a worker as the framework's poller has written them; None before it has."""
+    try:
+        return int(json.loads(worker.metadata.annotations[KEYS.worker_report])["tasks"])
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

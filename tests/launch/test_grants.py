@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 
-from grid.launch.grants import Passage, digest, exchange_ticket, issue_ticket, passages
+from grid.launch.grants import Passage, digest, exchange_ticket, issue_ticket, passages, touch
 from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from grid.sessions import SessionStore, stored_key
 from tests.conftest import People
@@ -216,3 +216,15 @@ def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: P
     opened = opened_by(people.owner, cluster)
     assert opened is not None
     assert opened.port == 0
+
+
+def test_use_is_noted_at_the_session_and_at_the_grant_of_its_execution(
+    execution: Execution, people: People, session: SessionStore, secret: str
+) -> None:
+    unused = ticket_for(execution, people.owner, session)
+    key, later = stored_key(session.session_key or ""), NOW + timedelta(hours=1)
+    touch([(execution.pk, key), ("no-such", key)], later)
+    noted = {bool(grant.secret_hash): grant.used_at for grant in WorkspaceGrant.objects.all()}
+    assert unused
+    assert noted == {True: later, False: None}, "a ticket alone opens nothing"
+    touch([], later)

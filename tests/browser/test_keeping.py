@@ -1,0 +1,49 @@
+"""An execution that is about to be stopped, in a real browser: the evidence, and the button that keeps it."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import keeping
+from tests.browser.conftest import Visit
+from tests.browser.following import follow
+from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.stage import StageProcess
+
+ID = "idle222222"
+PATH = f"/executions/{ID}/"
+
+
+@pytest.fixture(autouse=True)
+def about_to_stop(stage: StageProcess) -> Iterator[None]:
+    stage.play(keeping.about_to_stop, id=ID)
+    yield
+    stage.play(keeping.no_limits)
+
+
+def test_it_is_kept_longer_by_keyboard_and_everybody_who_watches_sees_it(stage: StageProcess, visit: Visit) -> None:
+    watching = visit("bob", PATH)
+    follow(watching)
+    expect(watching.locator("#stop-notice")).to_contain_text("CPU under 1 %. It stops in 2")
+    expect(watching.get_by_role("button", name="Keep it 2 h longer")).to_have_count(0)
+    page = visit("alice", PATH)
+    page.get_by_role("button", name="Keep it 2 h longer").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).to_contain_text("Forgotten is kept until")
+    expect(page.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")
+    expect(page.locator("#timeline")).to_contain_text("alice keeps it until")
+    expect(watching.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")
+
+
+def test_without_a_script_the_button_works(visit: Visit) -> None:
+    page = visit("alice", PATH, javascript=False)
+    page.get_by_role("button", name="Keep it 2 h longer").click()
+    expect(page.locator("body")).to_contain_text("Forgotten is kept until")
+
+
+@EVERY_SCREEN
+def test_the_notice_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("alice", PATH, width=width, scheme=scheme)
+    expect(page.get_by_role("button", name="Keep it 2 h longer")).to_be_visible()
+    look_at(page, f"keeping-{width}-{scheme}")

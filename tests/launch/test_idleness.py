@@ -50,8 +50,8 @@ def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
     [
         (replace(QUIET, jupyter=JupyterState(kernels=2, busy=2)), "2 kernels are busy"),
         (replace(QUIET, jupyter=JupyterState(kernels=2, busy=1), cpu_millicores=None), "1 kernel is busy"),
-        (replace(QUIET, cpu_millicores=10.0), "CPU at 1 % of one core"),
-        (replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0), "CPU at 74 % of one core"),
+        (replace(QUIET, cpu_millicores=10.0), "average CPU at 1 % of one core"),
+        (replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0), "average CPU at 74 % of one core"),
         (replace(QUIET, has_cluster=True, busy_workers=1), "1 worker of its cluster has tasks"),
         (replace(QUIET, has_cluster=True, busy_workers=3), "3 workers of its cluster have tasks"),
     ],

@@ -53,7 +53,7 @@ def _busy(evidence: Evidence, cpu_limit: int) -> str:
     if evidence.busy_workers:
         return f"{plural(evidence.busy_workers, 'worker')} of its cluster {'has' if evidence.busy_workers == 1 else 'have'} tasks"
     if cpu is not None and cpu >= 10 * cpu_limit:
-        return f"CPU at {max(cpu / 10, 0.1):.0f} % of one core"
+        return f"average CPU at {cpu / 10:.0f} % of one core"
     return ""
 
 

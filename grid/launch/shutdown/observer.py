@@ -23,7 +23,7 @@ from grid.launch.shutdown.rules import LookOutcome
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 3.0
-AT_ONCE = 16
+AT_ONCE = 32
 _LONGEST_ANSWER = 2**20
 
 

@@ -47,6 +47,8 @@ from grid.launch.notifications import channels
 from grid.launch.notifications.deliveries import record_result, take_due
 from grid.launch.notifications.results import SENT, SendResult
 from grid.launch.request import submit
+from grid.launch.shutdown.records import carry_out, store_looks, watched
+from grid.launch.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
 from grid.models import (
     ClusterSample,
     ConfigRecord,
@@ -69,7 +71,7 @@ from tests.launch.conftest import shop as shop
 # Of the tables that grow with history.
 _TABLES = (
     "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
-    "|notification|delivery|stopwarning|startup"
+    "|notification|delivery|stopwarning|stopplan|workspacegrant|startup"
 )
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
@@ -127,6 +129,16 @@ def history(shop: Shop) -> Shop:
     ClusterSample.objects.create(execution=ended, at=NOW, ready=1, wanted=1)
     LifecycleEntry.objects.create(execution=ended, at=NOW, source="kubernetes", event_uid="e", reason="Pulled")
     return shop
+
+
+def announce_stops(shop: Shop) -> None:
+    shop.tier.idle_minutes, shop.tier.lifetime_hours = 60, 1
+    shop.tier.save()
+    Execution.objects.unsettled().filter(state=State.RUNNING).update(started_at=NOW)
+    runs = watched(LOCAL)
+    outcome = LookOutcome(Look(is_known=True), "no kernel busy")
+    for run in store_looks({run.id: outcome for run in runs}, runs, NOW):
+        assert carry_out(run, Announce(PlannedStop("idle", LATER)), NOW)
 
 
 def use_a_node(execution: Execution) -> None:
@@ -194,6 +206,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
+    "lifetimes and idleness": lambda shop: announce_stops(shop),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
     "running clusters": lambda shop: ledger.running_clusters(LOCAL, {}),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),

@@ -19,8 +19,8 @@ from grid.databasetrouble import TroubleLog
 from grid.errors import Rejected
 from grid.launch.controller import Controller
 from grid.launch.shutdown.keep import keep_longer
-from grid.launch.shutdown.records import WatchedRun, settle, watched
-from grid.launch.shutdown.rules import Look, LookOutcome
+from grid.launch.shutdown.records import WatchedRun, carry_out, watched
+from grid.launch.shutdown.rules import Look, LookOutcome, decide
 from grid.launch.shutdown.watch import ShutdownWatch
 from grid.models import AuditEntry, Execution, LifecycleEntry, Notification, StopPlan
 from grid.models.dataplane import LOCAL
@@ -69,6 +69,12 @@ class Scene:
         for _ in range(count):
             self.world.passes(60)
             await watch.look()
+
+
+def settle(runs: Sequence[WatchedRun], now: datetime) -> list[bool]:
+    """Carry out what is decided about each; whether it was written."""
+    decisions = [(run, decide(run.life, run.limits, now)) for run in runs]
+    return [carry_out(run, decision, now) for run, decision in decisions if decision is not None]
 
 
 async def scene(shop: Shop) -> Scene:
@@ -239,8 +245,21 @@ async def test_a_keep_between_the_look_and_the_stop_wins(shop: Shop, configure: 
     assert stops_at is not None
     read = watched(LOCAL)
     keep_longer(at.execution, stops_at=stops_at, by=shop.people.operator, now=at.world.now)
-    assert settle(read, at.world.now + HOUR) == []
+    assert settle(read, at.world.now + HOUR) == [False]
     assert fresh(at.execution).stop_requested_at is None
+
+
+@pytest.mark.django_db
+@in_world
+async def test_two_controllers_that_have_read_the_same_announce_and_stop_once(shop: Shop, configure: Configure) -> None:
+    at = await scene(shop)
+    configure(WORKSPACE_LIFETIME, 2)
+    for hours in (1.5, 2.1):
+        read = watched(LOCAL)
+        for _ in range(2):
+            settle(read, NOW + hours * HOUR)
+    assert len(told()) == 1
+    assert reasons(at.execution) == ["StopAnnounced", "StoppedByRule"]
 
 
 @pytest.mark.django_db

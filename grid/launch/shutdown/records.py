@@ -7,16 +7,17 @@ person who keeps an execution while it is being stopped, or a second controller,
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Max, Q, QuerySet
 
 from grid.launch import lifecycle
 from grid.launch.changes import record_change
 from grid.launch.departures import BY
 from grid.launch.notifications.outbox import tell_of_coming_stop
 from grid.launch.shutdown.limits import KINDS, OwnLimits, StopLimits, limits_of, values_in_force
-from grid.launch.shutdown.rules import Announce, Decision, Life, LookOutcome, PlannedStop, Stop, decide, last_active
+from grid.launch.shutdown.rules import Announce, Life, LookOutcome, PlannedStop, Stop, Withdraw, last_active
 from grid.launch.shutdown.words import announcement, stop_sentence
 from grid.launch.spec import base_url
 from grid.launch.stopping import request_stop
@@ -46,15 +47,13 @@ class WatchedRun:
 
 def watched(data_plane: str) -> list[WatchedRun]:
     """Return the running workspaces and apps for which a limit holds or an announcement stands, in at most four queries."""
-    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(_LIVES)
-    found = _read(rows.select_related("tier", "project", "stop_plan").order_by("requested_at", "pk"))
-    return [run for run in found if run.limits.any or run.life.announced is not None]
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(_LIVES).order_by("requested_at", "pk")
+    return [run for run in _read(rows) if run.limits.any or run.life.announced is not None]
 
 
 def watched_run(execution: Execution) -> WatchedRun | None:
     """Return one execution as `watched` reads it, whether or not a limit holds; None when it does not run."""
-    rows = Execution.objects.filter(_LIVES, pk=execution.pk)
-    return next(iter(_read(rows.select_related("tier", "project", "stop_plan"))), None)
+    return next(iter(_read(Execution.objects.filter(_LIVES, pk=execution.pk))), None)
 
 
 def store_looks(outcomes: Mapping[str, LookOutcome], runs: Iterable[WatchedRun], now: datetime) -> list[WatchedRun]:
@@ -81,32 +80,21 @@ def store_looks(outcomes: Mapping[str, LookOutcome], runs: Iterable[WatchedRun],
     return seen
 
 
-def settle(runs: Iterable[WatchedRun], now: datetime) -> list[tuple[str, str]]:
-    """Announce, withdraw and stop what is due; return the id and cause of each that was stopped."""
-    stopped = []
-    for run in runs:
-        decision = decide(run.life, run.limits, now)
-        if decision is not None and _write(run, decision, now) and isinstance(decision, Stop):
-            stopped.append((run.id, decision.stop.cause))
-    return stopped
-
-
-def _write(run: WatchedRun, decision: Decision, now: datetime) -> bool:
-    """Return whether the decision was written; False when the execution was written since it was read."""
+def carry_out(run: WatchedRun, decision: Announce | Withdraw | Stop, now: datetime) -> bool:
+    """Write the decision; return False without writing when the execution was written since it was read."""
+    idle = (now - (run.life.active_at or now)).total_seconds()
     with transaction.atomic():
         row = Execution.objects.select_for_update(no_key=True).filter(_LIVES, pk=run.id, revision=run.revision).first()
         if row is None:
             return False
         if isinstance(decision, Stop):
-            sentence = stop_sentence(decision.stop.cause, run.limits, idle=_idle(run, now), evidence=run.evidence)
+            cause = decision.stop.cause
+            sentence = stop_sentence(cause, run.limits, idle=idle, evidence=run.evidence)
             record_change(row, {}, reason="StoppedByRule", message=sentence, by="", now=now)
-            request_stop(row, by=BY, reason=decision.stop.cause, now=now)
+            request_stop(row, by=BY, reason=cause, now=now)
         elif isinstance(decision, Announce):
-            stop = decision.stop
-            sentence = announcement(
-                stop.cause, run.limits, stops_at=stop.at, idle=_idle(run, now), evidence=run.evidence, now=now
-            )
-            _announce(run.id, stop)
+            sentence = announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
+            _announce(run.id, decision.stop)
             record_change(row, {}, reason="StopAnnounced", message=sentence, by="", now=now)
             tell_of_coming_stop(run.id, sentence, now=now)
         else:
@@ -120,11 +108,6 @@ def _announce(id: str, stop: PlannedStop | None) -> None:
     StopPlan.objects.update_or_create(execution_id=id, defaults=values)
 
 
-def _idle(run: WatchedRun, now: datetime) -> float:
-    """Return for how many seconds it is idle."""
-    return (now - (run.life.active_at or now)).total_seconds()
-
-
 def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
     look = outcome.look
     life = replace(
@@ -136,55 +119,60 @@ def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
     return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not look.is_known)
 
 
-def _read(rows: Iterable[Execution]) -> list[WatchedRun]:
-    values, found = values_in_force(), list(rows)
-    limits = {row.pk: _limits(row, values) for row in found}
-    idle = [row.pk for row in found if limits[row.pk].idle is not None]
-    used = _used_at(idle)
-    clusters: dict[str, list[str]] = {}
-    if idle:
-        attached = Execution.objects.unsettled().filter(attached_to__in=idle).order_by("pk")
-        for parent, id in attached.values_list("attached_to", "pk"):
-            clusters.setdefault(str(parent), []).append(id)
-    return [_run(row, limits[row.pk], used.get(row.pk), clusters.get(row.pk, ())) for row in found]
+_COLUMNS = ("pk", "kind", "revision", "started_at", "spec__port", "spec__address")
+_LIMITS = ("idle_minutes", "lifetime_hours")
+_PLAN = (
+    *("active_at", "looked_at", "evidence", "is_unknown"),
+    *("kept_idle_until", "kept_lifetime_until", "cause", "stops_at"),
+)
 
 
-def _used_at(ids: Sequence[str]) -> Mapping[str, datetime]:
+def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
+    """Read only the columns that matter: there may be thousands, each minute."""
+    values = values_in_force()
+    tier, project, plan = (
+        [f"{name}__{column}" for column in columns]
+        for name, columns in (("tier", _LIMITS), ("project", _LIMITS), ("stop_plan", _PLAN))
+    )
+    found = []
+    for row in rows.values(*_COLUMNS, *tier, *project, *plan):
+        own, its_projects = (OwnLimits(*(row[name] for name in names)) for names in (tier, project))
+        found.append(_run(row, limits_of(row["kind"], values, own, its_projects)))
+    return _with_use(found)
+
+
+def _with_use(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
+    """Add to those that may be stopped when idle when people have used them, and their clusters."""
+    ids = [run.id for run in runs if run.limits.idle is not None]
     if not ids:
-        return {}
+        return list(runs)
     grants = WorkspaceGrant.objects.filter(execution__in=ids, used_at__isnull=False).order_by()
-    return dict(grants.values_list("execution").annotate(Max("used_at")))
+    used = dict(grants.values_list("execution").annotate(Max("used_at")))
+    clusters: dict[str, list[str]] = {}
+    attached = Execution.objects.unsettled().filter(attached_to__in=ids).order_by("pk")
+    for parent, id in attached.values_list("attached_to", "pk"):
+        clusters.setdefault(str(parent), []).append(id)
+    return [replace(run, used_at=used.get(run.id), clusters=tuple(clusters.get(run.id, ()))) for run in runs]
 
 
-def _limits(row: Execution, values: Mapping[str, int]) -> StopLimits:
-    tier, project = row.tier, row.project
-    own = OwnLimits(tier.idle_minutes, tier.lifetime_hours)
-    return limits_of(row.kind, values, own, OwnLimits(project.idle_minutes, project.lifetime_hours))
-
-
-def _run(row: Execution, limits: StopLimits, used_at: datetime | None, clusters: Iterable[str]) -> WatchedRun:
-    plan: StopPlan | None = getattr(row, "stop_plan", None)
-    assert row.started_at is not None
-    life = Life(row.started_at)
-    if plan is not None:
-        life = Life(
-            started_at=row.started_at,
-            active_at=plan.active_at,
-            kept_idle_until=plan.kept_idle_until,
-            kept_lifetime_until=plan.kept_lifetime_until,
-            announced=PlannedStop(plan.cause, plan.stops_at) if plan.stops_at else None,
-        )
+def _run(row: Mapping[str, Any], limits: StopLimits) -> WatchedRun:
+    plan = {name: row[f"stop_plan__{name}"] for name in _PLAN}  # None where there is none
+    life = Life(
+        started_at=row["started_at"],
+        active_at=plan["active_at"],
+        kept_idle_until=plan["kept_idle_until"],
+        kept_lifetime_until=plan["kept_lifetime_until"],
+        announced=PlannedStop(plan["cause"], plan["stops_at"]) if plan["stops_at"] else None,
+    )
     return WatchedRun(
-        id=row.pk,
-        kind=row.kind,
-        revision=row.revision,
+        id=row["pk"],
+        kind=row["kind"],
+        revision=row["revision"],
         limits=limits,
         life=life,
-        looked_at=plan.looked_at if plan else None,
-        evidence=plan.evidence if plan else "",
-        is_unknown=plan.is_unknown if plan else False,
-        port=int(row.spec.get("port") or 0),
-        base_url=base_url(str(row.spec.get("address", ""))),
-        used_at=used_at,
-        clusters=tuple(clusters),
+        looked_at=plan["looked_at"],
+        evidence=plan["evidence"] or "",
+        is_unknown=bool(plan["is_unknown"]),
+        port=int(row["spec__port"] or 0),
+        base_url=base_url(row["spec__address"] or ""),
     )

@@ -10,8 +10,8 @@ from typing import Protocol
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Database
-from grid.launch.shutdown.records import WatchedRun, settle, store_looks, watched
-from grid.launch.shutdown.rules import LOOK, LookOutcome
+from grid.launch.shutdown.records import WatchedRun, carry_out, store_looks, watched
+from grid.launch.shutdown.rules import LOOK, LookOutcome, Stop, decide
 
 logger = logging.getLogger(__name__)
 
@@ -67,5 +67,10 @@ class ShutdownWatch:
         if outcomes:
             seen = {run.id: run for run in await self._database(store_looks, outcomes, asked, now)}
             runs = [seen.get(run.id, run) for run in runs]
-        for id, cause in await self._database(settle, runs, now):
-            logger.info("execution=%s ends reason=%s", id, cause)
+        for run in runs:  # each in a turn of its own, so that other work with the database goes between
+            decision = decide(run.life, run.limits, now)
+            if decision is None:
+                continue
+            is_written = await self._database(carry_out, run, decision, now)
+            if is_written and isinstance(decision, Stop):
+                logger.info("execution=%s ends reason=%s", run.id, decision.stop.cause)

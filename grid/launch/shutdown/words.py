@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from grid.launch.shutdown.limits import StopLimits
+from grid.launch.shutdown.rules import PlannedStop
 from grid.launch.stopping import IDLE
 from grid.wording import duration, exact_duration
 
@@ -18,13 +19,11 @@ def limit_words(limit: timedelta | None) -> str:
     return exact_duration(int((limit or timedelta()).total_seconds()))
 
 
-def announcement(
-    cause: str, limits: StopLimits, *, stops_at: datetime, idle: float, evidence: str, now: datetime
-) -> str:
+def announcement(stop: PlannedStop, limits: StopLimits, *, idle: float, evidence: str, now: datetime) -> str:
     """Return the sentence that tells its owner: why, when, what is lost, and how to prevent it."""
-    when = f"in {duration(stops_at - now)}, at {stops_at:%H:%M} UTC"
+    when = f"in {duration(stop.at - now)}, at {stop.at:%H:%M} UTC"
     keep = f"To prevent that, choose “Keep it {limit_words(limits.keep)} longer” on its page"
-    if cause == IDLE:
+    if stop.cause == IDLE:
         return f"Idle {idle_words(idle)}: {evidence}. It is stopped {when}. {keep}, or use it. {_KEPT}"
     return f"Its maximum lifetime of {limit_words(limits.lifetime)} ends: it is stopped {when}. {keep}. {_KEPT}"
 

@@ -266,6 +266,17 @@ async def test_a_silent_program_holds_nobody_up(monkeypatch: pytest.MonkeyPatch)
     assert not outcome.look.is_known
 
 
+async def test_one_that_cannot_be_judged_does_not_keep_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> JupyterState:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr("grid.launch.shutdown.observer.jupyter_state", fails)
+    async with serving(jupyter) as server:
+        outcome = await look_at(run_at(server.url, base_url="/w/abc/"), pod_at("127.0.0.1"))
+    assert not outcome.look.is_known
+    assert "looking failed" in outcome.evidence
+
+
 async def test_without_a_pod_or_an_address_nothing_is_known() -> None:
     assert not (await look_at(run_at(""))).look.is_known
     assert not (await look_at(run_at(""), pod_at(""))).look.is_known

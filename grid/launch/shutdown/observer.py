@@ -18,13 +18,14 @@ from grid.launch.frameworks.answers import UNREADABLE, body_of
 from grid.launch.frameworks.base import FrameworkSilent
 from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.records import WatchedRun
-from grid.launch.shutdown.rules import LookOutcome
+from grid.launch.shutdown.rules import Look, LookOutcome
 
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 3.0
 AT_ONCE = 32
 _LONGEST_ANSWER = 2**20
+_FAILED = LookOutcome(Look(is_known=False), "not known, because looking failed; the controller's log says why")
 
 
 class PodObserver:
@@ -39,8 +40,12 @@ class PodObserver:
         async with _new_session() as http:
 
             async def one(run: WatchedRun) -> LookOutcome:
-                async with places:
-                    return judge(await self._evidence(http, run), cpu_limit=limit, now=now)
+                try:
+                    async with places:
+                        return judge(await self._evidence(http, run), cpu_limit=limit, now=now)
+                except Exception:  # an answer of user code must not keep others from being looked at
+                    logger.exception("looking whether it is idle failed execution=%s", run.id)
+                    return _FAILED
 
             found = await asyncio.gather(*(one(run) for run in runs))
         return {run.id: outcome for run, outcome in zip(runs, found, strict=True)}

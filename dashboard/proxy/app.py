@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 ALIVE_PATH, READY_PATH = "/__grid__/healthz", "/__grid__/readyz"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# An open JupyterLab stores its layout every ten seconds, whether or not anybody is there.
+_STORED_UNATTENDED = "/lab/api/workspaces/"
 _CONNECT_SECONDS = 5.0
 _OPENER_SECONDS = 60
 
@@ -117,7 +119,7 @@ class WorkspaceProxy:
             asked = await self._let_in(scope, send, headers, door, secret)
         if asked is None:
             return
-        if scope["type"] == "http" and scope["method"] not in _SAFE_METHODS:
+        if scope["type"] == "http" and _is_use(scope):
             self._gate.used(passage)
         if passage.base_url != f"{door.prefix}/":
             await self._say_moved(scope, send, door)
@@ -291,6 +293,11 @@ class WorkspaceProxy:
                 auto_decompress=False,
             )
         return self._session
+
+
+def _is_use(scope: Scope) -> bool:
+    """Return whether a request shows that a person is there."""
+    return scope["method"] not in _SAFE_METHODS and _STORED_UNATTENDED not in scope["path"]
 
 
 def _raw_target(scope: Scope) -> str:

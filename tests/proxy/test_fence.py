@@ -112,6 +112,8 @@ async def test_what_a_person_does_counts_as_use_of_the_session_and_what_the_page
 ) -> None:
     async with browser.get("/api/kernels", headers=COOKIE):
         assert gate.used_by == []
+    async with browser.put("/lab/api/workspaces/default", headers={**COOKIE, "Origin": ORIGIN}):
+        assert gate.used_by == [], "an open tab does that every ten seconds"
     async with browser.put("/api/contents", headers={**COOKIE, "Origin": ORIGIN}):
         assert len(gate.used_by) == 1
     async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:

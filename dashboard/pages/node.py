@@ -83,7 +83,8 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         sums = node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)
         size = len(runtime.nodes.by("pool", sums.pool))
         group = runtime.groups.by_name().get(sums.pool)
-        return node_row(sums, scale_down(node, pods, group=group, group_size=size, rules=rules))
+        answer = scale_down(node, pods, group=group, group_size=size, rules=rules)
+        return node_row(sums, answer, runtime.usage.recent.of(name))
 
 
 NODE = NodePage(SCALE_DOWN)

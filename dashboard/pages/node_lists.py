@@ -95,7 +95,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         )
 
     def row(self, one: NodeSums) -> Fragment:
-        """Return the node's row, made again only when one of its values has changed."""
+        """Return the node's row, made again only when one of its values has changed. What it used lately is drawn then: that alone is no
+        reason."""
         name, group, size = one.node.metadata.name, self.groups().get(one.pool), self._size(one.pool)
         known = self._rows.get(name)
         if (
@@ -103,7 +104,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
             or known.sums is not one
             or (known.group, known.group_size, known.rules) != (group, size, self.rules)
         ):
-            known = self._rows[name] = _Row(one, group, size, self.rules, row_fragment(one, self.scale_down(one)))
+            fragment = row_fragment(one, self.scale_down(one), self.runtime.usage.recent.of(name))
+            known = self._rows[name] = _Row(one, group, size, self.rules, fragment)
         return known.fragment
 
     def cards(self) -> list[Fragment]:

@@ -4,7 +4,7 @@ The list is kept in order while it changes (`window`), and only rows that are sh
 autoscaler does in `activity`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from dashboard.viewmodels.pool_history import DEFAULT_RANGE, range_of
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
+from grid.metrics.usage import UsageSample
 from grid.wording import plural
 
 ROWS_PER_PAGE = 50
@@ -132,7 +133,7 @@ def node_rows(
     return [*rows, Fragment(PAGING, f"{_FRAGMENTS}paging.html", paging)]
 
 
-def node_row(one: NodeSums, scale_down: ScaleDown) -> NodeRow:
+def node_row(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> NodeRow:
     return NodeRow(
         name=one.node.metadata.name,
         pool=one.pool,
@@ -141,14 +142,14 @@ def node_row(one: NodeSums, scale_down: ScaleDown) -> NodeRow:
         status=one.status,
         created_at=created_at(one.node),
         pod_count=one.pod_count,
-        shares=shares(one.requested, one.allocatable, one.used),
+        shares=shares(one.requested, one.allocatable, one.used, recent),
         has_metrics=one.used is not None,
         scale_down=scale_down,
     )
 
 
-def row_fragment(one: NodeSums, scale_down: ScaleDown) -> Fragment:
-    row = node_row(one, scale_down)
+def row_fragment(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> Fragment:
+    row = node_row(one, scale_down, recent)
     return Fragment(element_id("node", row.name), f"{_FRAGMENTS}node_row.html", row, region="nodes")
 
 

@@ -1,5 +1,6 @@
 """Puts a node into words and numbers: its kind, its status, its requested and used resources."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -7,15 +8,17 @@ import msgspec
 
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import ViewModel
+from dashboard.viewmodels.sparklines import Sparkline, usage_line
 from grid.diagnosis.requests import Amounts, amounts, summary
 from grid.diagnosis.resources import PODS, ResourceAmounts
 from grid.kube.objects import Node
 from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
-from grid.metrics.usage import Usage
+from grid.metrics.usage import Usage, UsageSample
 from grid.quantity import format_bytes, format_cores
 
 Severity = Literal["ok", "wait", "problem", "neutral"]
 
+_MEBIBYTE = 2**20
 _PRESSURES = {
     "MemoryPressure": "low on memory",
     "DiskPressure": "low on disk",
@@ -33,7 +36,8 @@ class StatusLine(ViewModel, frozen=True, gc=False):
 
 
 class Share(ViewModel, frozen=True, gc=False):
-    """One resource of a node or a pool: the requested and used parts of allocatable; `used` is "" without metrics."""
+    """One resource of a node or a pool: the requested and used parts of allocatable; `used` is "" without metrics. `line` is what a node
+    used over the last half hour."""
 
     name: str
     requested: str
@@ -41,6 +45,7 @@ class Share(ViewModel, frozen=True, gc=False):
     requested_percent: int
     used: str = ""
     used_percent: int = 0
+    line: Sparkline | None = None
 
 
 class NodeSums(msgspec.Struct, frozen=True, gc=False):
@@ -98,8 +103,15 @@ def created_at(node: Node) -> datetime | None:
     return node.metadata.creation_timestamp
 
 
-def shares(requested: Amounts, allocatable: Amounts, used: Amounts | None) -> tuple[Share, ...]:
-    """Return the shares of CPU and memory, and of GPUs where there are some."""
+def shares(
+    requested: Amounts, allocatable: Amounts, used: Amounts | None, recent: Sequence[UsageSample] = ()
+) -> tuple[Share, ...]:
+    """Return the shares of CPU and memory, and of GPUs where there are some. `recent` is drawn while the usage is known."""
+    cpu = memory = None
+    if used is not None:
+        cpu = usage_line("CPU", [(one.minute, one.cpu_millicores) for one in recent], allocatable.cpu, used.cpu)
+        mebibytes = [(one.minute, one.memory_mebibytes) for one in recent]
+        memory = usage_line("Memory", mebibytes, allocatable.memory // _MEBIBYTE, used.memory // _MEBIBYTE)
     found = [
         Share(
             "CPU",
@@ -108,6 +120,7 @@ def shares(requested: Amounts, allocatable: Amounts, used: Amounts | None) -> tu
             percent(requested.cpu, allocatable.cpu),
             "" if used is None else format_cores(used.cpu),
             0 if used is None else percent(used.cpu, allocatable.cpu),
+            cpu,
         ),
         Share(
             "Memory",
@@ -116,6 +129,7 @@ def shares(requested: Amounts, allocatable: Amounts, used: Amounts | None) -> tu
             percent(requested.memory, allocatable.memory),
             "" if used is None else format_bytes(used.memory),
             0 if used is None else percent(used.memory, allocatable.memory),
+            memory,
         ),
     ]
     if allocatable.gpus or requested.gpus:

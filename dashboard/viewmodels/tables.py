@@ -8,7 +8,19 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "executions": (
         *("Name", "Type", "Status", "Tier", "User", "Project", "Node", "Age", "Restarts", "CPU", "Memory", "GPUs"),
     ),
-    "nodes": ("Name", "Pool", "Instance type", "State", "Age", "Pods", "CPU", "Memory", "GPUs", "Removal"),
+    "nodes": (
+        "Name",
+        "Pool",
+        "Instance type",
+        "State",
+        "Age",
+        "Pods",
+        "CPU",
+        "Memory",
+        "GPUs",
+        "Last 30 min",
+        "Removal",
+    ),
 }
 DENSITY_COOKIE = "density"
 COMPACT = "compact"

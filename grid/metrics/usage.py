@@ -4,10 +4,16 @@ Written by one poller (metrics.k8s.io or Prometheus, see `grid.metrics.poller`),
 source of metrics is normal: then everything here is None and `unavailable` says so in a sentence.
 """
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
+
+KEPT_MINUTES = 30
+_UNKNOWN = 2**32 - 1
+_MEBIBYTE = 2**20
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -25,13 +31,76 @@ class Measured:
     pods: Mapping[str, Usage]
 
 
+class UsageSample(NamedTuple):
+    """The highest values that were measured within a minute; minutes are counted by the clock of whoever adds."""
+
+    minute: int
+    cpu_millicores: int
+    memory_mebibytes: int
+
+
+class RecentUsage:
+    """Holds how much each node used over the last half hour: one sample a minute, gone with the process.
+
+    A node takes some 400 bytes: an array with two numbers of four bytes for each minute, in the place of the one 30 minutes before.
+    """
+
+    def __init__(self) -> None:
+        self._minute = 0
+        self._nodes: dict[str, array[int]] = {}
+
+    def add(self, minute: int, nodes: Mapping[str, Usage]) -> None:
+        """Take a round of measurements in. A minute before the last one counts as the last one: no clock runs backwards for long."""
+        if minute > self._minute:
+            self._begin(minute, nodes)
+        cpu = 2 * (self._minute % KEPT_MINUTES)
+        for name, usage in nodes.items():
+            samples = self._nodes.get(name)
+            if samples is None:
+                samples = self._nodes[name] = array("I", (_UNKNOWN,)) * (2 * KEPT_MINUTES)
+            for place, value in ((cpu, usage.cpu_millicores), (cpu + 1, usage.memory_bytes // _MEBIBYTE)):
+                if samples[place] == _UNKNOWN or samples[place] < value:
+                    samples[place] = max(0, min(value, _UNKNOWN - 1))
+
+    def of(self, name: str) -> list[UsageSample]:
+        """Return what is known of the node, the oldest first; a minute without a measurement is left out."""
+        samples = self._nodes.get(name)
+        if samples is None:
+            return []
+        places = ((minute, 2 * (minute % KEPT_MINUTES)) for minute in self._kept())
+        return [
+            UsageSample(minute, samples[place], samples[place + 1])
+            for minute, place in places
+            if samples[place] != _UNKNOWN
+        ]
+
+    def _kept(self) -> range:
+        return range(self._minute - KEPT_MINUTES + 1, self._minute + 1)
+
+    def _begin(self, minute: int, nodes: Mapping[str, Usage]) -> None:
+        """Forget the minutes that are too old now, and the nodes of which nothing newer is known."""
+        forgotten = [
+            2 * (each % KEPT_MINUTES) for each in range(max(self._minute + 1, minute - KEPT_MINUTES + 1), minute + 1)
+        ]
+        self._minute = minute
+        nothing = array("I", (_UNKNOWN, _UNKNOWN))
+        for name, samples in list(self._nodes.items()):
+            for place in forgotten:
+                samples[place : place + 2] = nothing
+            if name not in nodes and samples.count(_UNKNOWN) == len(samples):
+                del self._nodes[name]
+
+
 class UsageStore:
-    """Holds the last measurements. `unavailable` is "" while they arrive, else a sentence that says why not and what to do."""
+    """Holds the last measurements, and a short past of the nodes'. `unavailable` is "" while they arrive, else a sentence that says why not
+    and what to do."""
 
     name = "usage"
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
         self.version = 0
+        self.recent = RecentUsage()
+        self._monotonic = monotonic
         self.unavailable = "Usage has not been measured yet."
         self._measured = Measured({}, {})
 
@@ -44,6 +113,7 @@ class UsageStore:
     def replace(self, measured: Measured) -> None:
         """Store a new round of measurements; called by the poller."""
         self._measured = measured
+        self.recent.add(int(self._monotonic() // 60), measured.nodes)
         self.unavailable = ""
         self.version += 1
 

@@ -110,7 +110,7 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         config_maps=config_maps,
         groups=NodeGroups(config_maps),
         autoscalers=autoscalers,
-        usage=UsageStore(),
+        usage=UsageStore(monotonic),
         controller=controller,
         limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
         templates=PoolTemplates(hub, monotonic=monotonic),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from asgiref.sync import sync_to_async
 
 from dashboard.pages import pool_history
+from grid.metrics.usage import Measured, RecentUsage, Usage
 from grid.models import PoolSample
 from tests.browser import overviewing
 from tests.browser.server import Stage
@@ -38,3 +39,19 @@ def _empty() -> None:
     for one in newest:
         one.pk, one.minute, one.nodes, one.nodes_ready = None, one.minute + 1, 0, 0
     PoolSample.objects.bulk_create(newest)
+
+
+async def half_an_hour_of_use(stage: Stage, nodes: dict[str, list[int]]) -> None:
+    """What nodes used in each of the last minutes, in percent of 8 cores and of 32 GiB; the last minute is now."""
+    usage = stage.runtime.usage
+    usage.recent = RecentUsage()
+    now = int(usage._monotonic() // 60)
+    for ago in reversed(range(30)):
+        found = {}
+        for name, percents in nodes.items():
+            percent = percents[(29 - ago) * len(percents) // 30]
+            found[name] = Usage(80 * percent, 2**30 * 32 * (percent // 2 + 20) // 100)
+        usage.recent.add(now - ago, found)
+    stage.measured = Measured(found, {})
+    usage.replace(stage.measured)
+    stage.runtime.hub.publish(usage.name)

@@ -5,10 +5,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import scenes
+from tests.browser import charting, scenes
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import EVERY_SCREEN, WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/infrastructure/"
@@ -140,6 +140,25 @@ def test_no_page_of_the_cluster_has_a_fault_to_the_eye(
         page.goto(path)
         follow(page)
         look_at(page, f"infrastructure-{path.strip('/').split('/')[0]}")
+
+
+@EVERY_SCREEN
+def test_a_node_shows_what_it_used_over_the_last_half_hour(
+    stage: StageProcess, visit: Visit, width: int, scheme: str
+) -> None:
+    stage.play(scenes.working_day)
+    used = {"default-7f4k2": [12, 20, 61, 55, 30, 40], "default-9x2mc": [2], "platform-1": [5, 90, 95, 20]}
+    stage.play(charting.half_an_hour_of_use, nodes=used)
+    page = visit("olga-operator", PATH, width=width, scheme=scheme)
+    follow(page)
+    cpu = re.compile("^CPU of the last 30 min: 12 % to 61 %, now 40 %$")
+    expect(page.locator("#node-default-7f4k2").get_by_role("img", name=cpu)).to_have_count(1 if width == 1440 else 0)
+    page.locator("#node-default-7f4k2").scroll_into_view_if_needed()
+    look_at(page, "node-use")
+    page.goto("/nodes/default-7f4k2/")
+    follow(page)
+    expect(page.locator("#facts").get_by_role("img", name=cpu)).to_be_visible()
+    look_at(page, "node-use-facts")
 
 
 def test_a_scientist_is_told_kindly_that_the_page_is_not_for_them(visit: Visit, forgiven: list[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dashboard.access import Role, Viewer
 from dashboard.pages import execution_lists
@@ -19,7 +20,7 @@ from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions_view import ExecutionsView
-from dashboard.viewmodels.infrastructure import InfrastructureView
+from dashboard.viewmodels.infrastructure import InfrastructureView, NodeRow
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.window import OrderedWindow
 from grid.diagnosis.scaledown import ScaleDownRules
@@ -153,7 +154,16 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
 
 async def look(page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Any) -> tuple[Sequence[Fragment], Any]:
     facts = await page.read(runtime, viewer, view)
-    return page.fragments(runtime, viewer, view, facts, runtime.clock()), page.topics(runtime, viewer, view, facts)
+    fragments = page.fragments(runtime, viewer, view, facts, runtime.clock())
+    return [*map(without_lines, fragments)], page.topics(runtime, viewer, view, facts)
+
+
+def without_lines(fragment: Fragment) -> Fragment:
+    """Return it without what a node used lately: a row is not sent for that alone, so one that is made anew may have more of it."""
+    if not isinstance(fragment.context, NodeRow):
+        return fragment
+    shares = tuple(structs.replace(share, line=None) for share in fragment.context.shares)
+    return structs.replace(fragment, context=structs.replace(fragment.context, shares=shares))
 
 
 async def is_woken(subscription: Subscription) -> bool:

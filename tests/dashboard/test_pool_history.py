@@ -115,7 +115,7 @@ def test_a_sparkline_spans_its_range_and_breaks_at_gaps() -> None:
     first, second = ([tuple(map(float, each.split(","))) for each in line.split()] for line in drawn.lines)
     assert (first[0][0], second[-1][0]) == (0, WIDTH)
     assert second[0][1] < first[1][1] < first[0][1] == second[-1][1] < HEIGHT
-    assert all(area.startswith(f"{area.split(',')[0]},{HEIGHT:.1f} ") for area in drawn.areas)
+    assert all(area.startswith(f"{area.split(',')[0]},{HEIGHT} ") for area in drawn.areas)
     alone = sparkline([(60, 0)], span=(0, 60), top=0, words="", gap=1)
     assert len(alone.lines) == 1
     assert len(alone.lines[0].split()) == 2

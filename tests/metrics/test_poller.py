@@ -30,7 +30,7 @@ class Scripted:
 
 @asynccontextmanager
 async def polling(source: Scripted) -> AsyncIterator[tuple[UsageStore, list[str]]]:
-    store, published = UsageStore(), list[str]()
+    store, published = UsageStore(asyncio.get_running_loop().time), list[str]()
     task = asyncio.create_task(UsagePoller(source, store, published.append, rng=random.Random(1)).run())
     try:
         yield store, published

@@ -1,12 +1,16 @@
-"""Reads the executions that somebody wants to stop together, in three queries, synchronously."""
+"""Reads what somebody wants to stop, hold or release together, in a few queries, synchronously."""
 
 from collections.abc import Collection
+from dataclasses import replace
+
+from django.db.models import Count, Q
 
 from dashboard.access import Viewer, may_observe, may_operate
 from dashboard.ids import valid_ids
 from dashboard.viewmodels.states import state_word
-from dashboard.viewmodels.stopping import StopLine
-from grid.models import Execution, Membership
+from dashboard.viewmodels.stopping import Decision, StopLine
+from grid.models import Execution, Job, Membership, QueueOrder
+from grid.wording import plural
 
 
 def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
@@ -34,6 +38,46 @@ def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
         )
         for row in rows
         if row.owner_id == viewer.id or row.project_id in roles or may_observe(viewer)
+    ]
+
+
+def in_queue(viewer: Viewer, asked: Collection[str], do: Decision) -> list[StopLine]:
+    """Return those of the executions that the viewer may see, with why they cannot be held, released or cancelled; who may `hold` or
+    `release` may do it to each."""
+    ids = valid_ids(asked)
+    waiting = set(Execution.objects.queued().filter(pk__in=ids).values_list("pk", flat=True))
+    held = set(QueueOrder.objects.filter(pk__in=ids, held_at__isnull=False).values_list("pk", flat=True))
+
+    def why_not(line: StopLine) -> str:
+        if line.id not in waiting:
+            return "It no longer waits."
+        if do == "cancel":
+            return line.why_not
+        if (do == "hold") == (line.id in held):
+            return "It is held already." if do == "hold" else "Nobody holds it."
+        return ""
+
+    return [
+        replace(line, why_not=why_not(line), ends_too=line.ends_too if do == "cancel" else "")
+        for line in stoppable(viewer, asked)
+    ]
+
+
+def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
+    """Return those of the jobs that are the viewer's own, with how many of their runs have not ended."""
+    own = Job.objects.filter(pk__in=valid_ids(asked), owner=viewer.id, deleted_at__isnull=True)
+    counted = own.select_related("project").annotate(open=Count("runs", filter=Q(runs__outcome="")))
+    return [
+        StopLine(
+            id=job.pk,
+            name=str(job),
+            owner=viewer.username,
+            project=job.project.name,
+            state=f"{plural(job.open, 'run')} not ended",
+            is_own=True,
+            why_not="" if job.open else "None of its runs is left to stop.",
+        )
+        for job in counted.order_by("-launched_at", "-pk")
     ]
 
 

@@ -114,7 +114,8 @@
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("#selected, form[data-dialog]")) return; // its boxes are called "id", and so is `target.id`
     event.preventDefault();
-    const url = `${event.target.action}?${new URLSearchParams(new FormData(event.target))}`;
+    const action = event.submitter?.getAttribute("formaction") ?? event.target.action;
+    const url = `${action}?${new URLSearchParams(new FormData(event.target))}`;
     ask(url).catch(() => { location.href = url; });
   });
   // A choice that changes more than a table brings its page.

@@ -107,6 +107,12 @@ def meter(percent: int, used: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def select_all() -> SafeString:
+    """Return a box for a column's head that selects all rows of the page; it needs a script."""
+    return mark_safe(_SELECT_ALL)
+
+
 _SELECT_ALL = '<input type="checkbox" class="select-all" data-select-all aria-label="Select all rows of this page">'
 
 
@@ -121,7 +127,7 @@ def sort_header(view: SortedView, column: str, title: str, css: str = "", *, sel
     descending = not view.descending if is_current else "num" in css.split()
     state = format_html(' aria-sort="{}"', "descending" if view.descending else "ascending") if is_current else ""
     link = view.query(sort=column, descending=descending, page=1)
-    box = mark_safe(_SELECT_ALL) if selects else ""
+    box = select_all() if selects else ""
     return format_html('<th scope="col" class="{}"{}>{}<a href="{}">{}</a></th>', css, state, box, link, title)
 
 

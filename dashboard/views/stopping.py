@@ -1,4 +1,6 @@
-"""Stopping one execution, or all that were selected in a list, each after one confirmation that says what it means."""
+"""Stopping one execution, all that were selected in a list, or the runs of several jobs, after a confirmation that says what it means."""
+
+from collections.abc import Sequence
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
@@ -9,9 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.pages.execution import person
-from dashboard.stoppable import stoppable
-from dashboard.viewmodels.stopping import consequences
+from dashboard.stoppable import jobs_with_runs, stoppable
+from dashboard.viewmodels.stopping import STOP, STOP_RUNS, BulkQuestion, StopLine, consequences
 from dashboard.views.executions import current_viewer, seen
+from grid.launch import jobs as rules
 from grid.launch.request import request_stop
 from grid.models import Execution
 from grid.runtime import get_runtime
@@ -28,7 +31,7 @@ async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
     if not who.may_stop:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
     if request.method == "POST":
-        await _stop([id], viewer.username)
+        await stop([id], viewer.username)
         messages.info(request, f"{record.name} is stopping.")
         return redirect("execution", id=id)
     context = {"record": record, "person": who, "consequences": consequences(record, who)}
@@ -40,21 +43,55 @@ async def executions_stop(request: HttpRequest) -> HttpResponse:
     """Stop the executions with the ids `id`, after a confirmation page that names them. What the viewer may not see is left out without a
     word; what the viewer may not stop, or what has ended, is named and left alone."""
     viewer = await current_viewer(request)
-    asked = (request.POST if request.method == "POST" else request.GET).getlist("id")[:MOST]
-    lines = await sync_to_async(stoppable)(viewer, asked)
-    stopped = [line for line in lines if line.can_be_stopped]
+    lines = await sync_to_async(stoppable)(viewer, asked_ids(request))
+    stopped = [line for line in lines if line.is_possible]
     if request.method == "POST":
-        await _stop([line.id for line in stopped], viewer.username)
+        await stop([line.id for line in stopped], viewer.username)
         words = f"{plural(len(stopped), 'execution')} {'is' if len(stopped) == 1 else 'are'} stopping."
         messages.info(
             request, words if stopped else "Nothing was stopped: all of them have ended, or you may not stop them."
         )
         return redirect("executions")
-    context = {"lines": stopped, "others": [line for line in lines if not line.can_be_stopped]}
-    return await sync_to_async(render)(request, "dashboard/executions_stop.html", context)
+    return await ask(request, STOP, lines, back="executions")
 
 
-async def _stop(ids: list[str], username: str) -> None:
+@require_http_methods(["GET", "HEAD", "POST"])
+async def jobs_stop(request: HttpRequest) -> HttpResponse:
+    """Stop the runs of the viewer's own jobs with the ids `id`, after a confirmation page that names them. Other people's jobs are left out
+    without a word."""
+    viewer = await current_viewer(request)
+    lines = await sync_to_async(jobs_with_runs)(viewer, asked_ids(request))
+    if request.method != "POST":
+        return await ask(request, STOP_RUNS, lines, back="jobs")
+    stopped = [line.id for line in lines if line.is_possible]
+    count = await sync_to_async(_stop_runs)(stopped, viewer.username)
+    messages.info(
+        request,
+        f"Stop of {plural(count, 'run')} of {plural(len(stopped), 'job')} requested."
+        if count
+        else "Nothing was left to stop.",
+    )
+    return redirect("jobs")
+
+
+def asked_ids(request: HttpRequest) -> list[str]:
+    return (request.POST if request.method == "POST" else request.GET).getlist("id")[:MOST]
+
+
+async def ask(
+    request: HttpRequest, question: BulkQuestion, lines: Sequence[StopLine], *, back: str, **context: object
+) -> HttpResponse:
+    """Show the page that asks before something is done to several; `back` names the page of the list."""
+    possible, others = ([line for line in lines if line.is_possible is wanted] for wanted in (True, False))
+    shown = {"question": question, "lines": possible, "others": others, "back": back, **context}
+    return await sync_to_async(render)(request, "dashboard/several.html", shown)
+
+
+def _stop_runs(ids: list[str], username: str) -> int:
+    return sum(rules.stop_runs(id, by=username, now=timezone.now()) for id in ids)
+
+
+async def stop(ids: list[str], username: str) -> None:
     await sync_to_async(_request_stops)(ids, username)
     get_runtime().executions.hint()
 

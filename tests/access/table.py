@@ -75,6 +75,12 @@ GET  queue                                       login    200      200      200 
 WS   queue                                       login    open     open     open     open     open     open     open     open     open
 GET  queue-order             workspace           login    403      403      403      403      404      404      403      200      200
 POST queue-order             workspace           login    403      403      403      403      404      404      403      422      422
+GET  queue-hold                                  login    403      403      403      403      403      403      403      200      200
+POST queue-hold                                  login    403      403      403      403      403      403      403      302      302
+GET  queue-release                               login    403      403      403      403      403      403      403      200      200
+POST queue-release                               login    403      403      403      403      403      403      403      302      302
+GET  queue-cancel                                login    200      200      200      200      200      200      200      200      200
+POST queue-cancel                                login    302      302      302      302      302      302      302      302      302
 GET  executions-stop                             login    200      200      200      200      200      200      200      200      200
 POST executions-stop                             login    302      302      302      302      302      302      302      302      302
 
@@ -153,6 +159,8 @@ GET  workspace-delete        notebook            login    200      403      403 
 POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403
 GET  jobs                                        login    200      200      200      200      200      200      200      200      200
 WS   jobs                                        login    open     open     open     open     open     open     open     open     open
+GET  jobs-stop                                   login    200      200      200      200      200      200      200      200      200
+POST jobs-stop                                   login    302      302      302      302      302      302      302      302      302
 GET  job                     training            login    200      200      200      200      404      404      200      200      200
 WS   job                     training            login    open     open     open     open     refused  refused  open     open     open
 GET  job-compare             training            login    302      302      302      302      404      404      302      302      302

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing, running
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
+from tests.browser.looks import EVERY_SCREEN, LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
 from tests.browser.stage import StageProcess
 
 TITLE = "Train the churn model"
@@ -114,3 +114,25 @@ def test_no_page_of_a_job_has_a_fault_to_the_eye(stage: StageProcess, visit: Vis
     for name, path in pages.items():
         page.goto(path)
         look_at(page, f"job-{name}")
+
+
+@EVERY_SCREEN
+def test_the_runs_of_several_jobs_are_stopped_after_one_question(
+    stage: StageProcess, visit: Visit, width: int, scheme: str
+) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/", width=width, scheme=scheme)
+    for _ in range(2):
+        launch(page)
+    page.goto("/jobs/")
+    follow(page)
+    for box in page.locator("#jobs .select").all():
+        box.check()
+    look_at(page, "jobs-selected")
+    page.locator("#selected").get_by_role("button", name="Stop runs").click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Waiting runs are not started, and stopped runs are not retried.")
+    look_at(page, "jobs-stop-several")
+    question.get_by_role("button", name="Stop the runs of 2 jobs").click()
+    expect(page.locator("body")).to_contain_text("Stop of 2 runs of 2 jobs requested.")
+    expect(page.locator("#jobs")).to_contain_text("Stopped")

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import queueing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import LINE, THREE_LINES, highest_row, look_at
+from tests.browser.looks import EVERY_SCREEN, LINE, THREE_LINES, highest_row, look_at
 from tests.browser.queueing import OURS, THEIRS
 from tests.browser.stage import StageProcess
 
@@ -100,3 +100,39 @@ def test_the_queue_and_the_page_to_change_it_have_no_fault_to_the_eye(visit: Vis
     page.get_by_role("link", name="Change the place of Ours").click()
     expect(page.get_by_role("heading", name="Move it before another execution")).to_be_visible()
     look_at(page, "queue-order")
+
+
+@EVERY_SCREEN
+def test_several_are_held_and_released_after_one_question_each(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
+    follow(page)
+    for id in (OURS, THEIRS):
+        row(page, id).get_by_role("checkbox").check()
+    bar = page.locator("#selected")
+    expect(bar).to_contain_text("2 selected")
+    look_at(page, "queue-selected")
+    bar.get_by_role("button", name="Hold").click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Hold 2 executions?")
+    question.get_by_label("Reason, which each owner reads").fill("The licence server is down")
+    look_at(page, "queue-hold-several")
+    question.get_by_role("button", name="Hold 2 executions").click()
+    expect(page.locator("body")).to_contain_text("2 executions held.")
+    expect(row(page, THEIRS)).to_contain_text("Held by olga-operator: The licence server is down.")
+    follow(page)
+    row(page, OURS).get_by_role("checkbox").check()
+    bar.get_by_role("button", name="Release").click()
+    question.get_by_role("button", name="Release 1 execution").click()
+    expect(page.locator("body")).to_contain_text("1 execution released.")
+
+
+def test_several_are_cancelled_without_a_script(visit: Visit) -> None:
+    page = visit("olga-operator", "/queue/", javascript=False)
+    expect(page.locator("#selected")).to_be_hidden()
+    for id in (OURS, THEIRS):
+        row(page, id).get_by_role("checkbox").check()
+    page.locator("#selected").get_by_role("button", name="Cancel executions").click()
+    expect(page.locator("h1")).to_have_text("Cancel 2 executions?")
+    page.get_by_role("button", name="Cancel 2 executions").click()
+    expect(page.locator("body")).to_contain_text("2 executions cancelled.")
+    expect(page.locator("main")).to_contain_text("No execution is waiting.")

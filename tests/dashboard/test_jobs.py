@@ -232,6 +232,37 @@ def test_all_runs_are_stopped_and_then_the_job_is_deleted(people: People, script
     assert "You have no jobs." in page(people.owner, "/jobs/")
 
 
+def test_the_runs_of_several_jobs_are_stopped_after_one_question(people: People, script: Environment) -> None:
+    busy, other, idle = (
+        launched(people, token=token, title=title)
+        for token, title in zip("abc", ("Busy <b>", "Other", "Idle"), strict=True)
+    )
+    post(people.owner, f"/jobs/{busy.pk}/again/0/", {})
+    post(people.owner, f"/jobs/{idle.pk}/stop/", {})
+    theirs = Job.objects.create(
+        id="theirs",
+        owner=people.teammate,
+        project=busy.project,
+        environment=busy.environment,
+        tier=busy.tier,
+        title="Secret",
+    )
+    ids = {"id": [busy.pk, other.pk, idle.pk, theirs.pk, "' OR 1=1 --", "\x00"]}
+    asked = client_of(people.owner).get("/jobs/stop/", ids).text
+    assert "Stop the runs of 2 jobs?" in asked and "Busy &lt;b&gt;" in asked
+    assert "2 runs not ended" in asked and "None of its runs is left to stop." in asked
+    assert "Waiting runs are not started, and stopped runs are not retried." in asked
+    assert "Secret" not in asked
+    for stranger in (people.teammate, people.operator, people.stranger):
+        post(stranger, "/jobs/stop/", {"id": [busy.pk, other.pk]})
+    assert JobRun.objects.filter(outcome="").count() == 3
+    said = client_of(people.owner).post("/jobs/stop/", ids, follow=True)
+    assert said.redirect_chain == [("/jobs/", 302)]
+    assert "Stop of 3 runs of 2 jobs requested." in said.text
+    assert not JobRun.objects.filter(outcome="").exists()
+    assert "Nothing was left to stop." in client_of(people.owner).post("/jobs/stop/", ids, follow=True).text
+
+
 async def test_the_page_of_an_attempt_is_live(people: People, script: Environment) -> None:
     def launch() -> str:
         job = launched(people, retries="1", retry_wait="1s")

@@ -13,7 +13,6 @@ from dashboard.stoppable import in_queue
 from dashboard.viewmodels.stopping import QUEUE_QUESTIONS, Decision, done_words
 from dashboard.views.executions import current_viewer
 from dashboard.views.stopping import ask, asked_ids, stop
-from grid.errors import Rejected
 from grid.launch import ordering
 from grid.models import User
 from grid.runtime import get_runtime
@@ -46,14 +45,6 @@ async def queue_several(request: HttpRequest, do: Decision) -> HttpResponse:
 
 def _order(do: Decision, ids: list[str], user: User, reason: str) -> int:
     """Hold or release each, and return how many were; one that has left the queue meanwhile is left alone."""
-    done = 0
-    for id in ids:
-        try:
-            if do == "hold":
-                ordering.hold(id, by=user, reason=reason, now=timezone.now())
-            else:
-                ordering.release(id, by=user, now=timezone.now())
-        except Rejected:
-            continue
-        done += 1
-    return done
+    if do == "hold":
+        return ordering.hold_several(ids, by=user, reason=reason, now=timezone.now())
+    return ordering.release_several(ids, by=user, now=timezone.now())

@@ -4,7 +4,8 @@ Every decision locks the rows of the queue as admission does. So it is made of a
 other, and what was admitted meanwhile is refused with a sentence that says so. The caller checks rights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -40,32 +41,63 @@ class _Decision:
 
 def hold(execution_id: str, *, by: User, reason: str, now: datetime) -> None:
     """Keep a waiting execution from starting until it is released; all others pass it. Raise Rejected."""
-    reason = " ".join(reason.replace("\0", " ").split())[:REASON_LONGEST]
     with transaction.atomic():
-        row, queue = _waiting(execution_id)
-        order = queue.orders.get(row.pk) or QueueOrder(execution=row)
-        if order.held_at is not None:
-            raise _refused(f"{snapshot.held_words(order)} It is held already.", "held")
-        order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
-        order.save()
-        words = snapshot.held_words(order)
-        columns = {"reason": "held", "message": quota.held_message(words)}
-        _write(row, columns, _Decision("HeldInQueue", words, "waiting", words), by, now)
+        _hold(*_waiting(execution_id), by, reason, now)
+
+
+def hold_several(execution_ids: Collection[str], *, by: User, reason: str, now: datetime) -> int:
+    """Hold each that waits and is not held yet; return how many were held."""
+    return _decide_each(execution_ids, lambda row, queue: _hold(row, queue, by, reason, now))
+
+
+def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) -> None:
+    reason = " ".join(reason.replace("\0", " ").split())[:REASON_LONGEST]
+    order = queue.orders.get(row.pk) or QueueOrder(execution=row)
+    if order.held_at is not None:
+        raise _refused(f"{snapshot.held_words(order)} It is held already.", "held")
+    order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
+    order.save()
+    words = snapshot.held_words(order)
+    columns = {"reason": "held", "message": quota.held_message(words)}
+    _write(row, columns, _Decision("HeldInQueue", words, "waiting", words), by, now)
 
 
 def release(execution_id: str, *, by: User, now: datetime) -> None:
     """Let a held execution start when its turn comes. Its wait is counted anew. Raise Rejected."""
     with transaction.atomic():
-        row, queue = _waiting(execution_id)
-        order = queue.orders.get(row.pk)
-        if order is None or order.held_at is None:
-            raise _refused("Nobody holds it; it waits for its turn.", "not_held")
-        words = snapshot.held_words(order)
-        order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
-        order.save()
-        sentence = f"Released by {by.get_username()}; it waits for its turn."
-        columns = {"reason": "released", "message": sentence}
-        _write(row, columns, _Decision("ReleasedInQueue", sentence, words, "waiting"), by, now)
+        _release(*_waiting(execution_id), by, now)
+
+
+def release_several(execution_ids: Collection[str], *, by: User, now: datetime) -> int:
+    """Release each that is held; return how many were."""
+    return _decide_each(execution_ids, lambda row, queue: _release(row, queue, by, now))
+
+
+def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
+    order = queue.orders.get(row.pk)
+    if order is None or order.held_at is None:
+        raise _refused("Nobody holds it; it waits for its turn.", "not_held")
+    words = snapshot.held_words(order)
+    order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
+    order.save()
+    sentence = f"Released by {by.get_username()}; it waits for its turn."
+    columns = {"reason": "released", "message": sentence}
+    _write(row, columns, _Decision("ReleasedInQueue", sentence, words, "waiting"), by, now)
+
+
+def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None]) -> int:
+    """Decide about each unit of which one of these is a part, with one snapshot of the queue; return how many decisions were made. A unit
+    for which it is refused stays as it is."""
+    done = 0
+    for data_plane in sorted(set(Execution.objects.filter(pk__in=execution_ids).values_list("data_plane", flat=True))):
+        with transaction.atomic():
+            queue = snapshot.take(data_plane)
+            for unit in queue.units.values():
+                if not {row.pk for row in unit}.isdisjoint(execution_ids):
+                    with suppress(Rejected), transaction.atomic():
+                        decide(unit[0], queue)
+                        done += 1
+    return done
 
 
 def move(execution_id: str, where: Move, *, before: str = "", by: User, now: datetime) -> None:

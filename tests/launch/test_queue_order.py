@@ -209,3 +209,26 @@ def test_a_cluster_is_moved_with_the_workspace_that_it_waits_with(shop: Shop) ->
     ordering.move(cluster.pk, "front", by=shop.people.operator, now=NOW)
     assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]
     assert standing()[0] == workspace.title
+
+
+@pytest.mark.django_db
+def test_several_are_held_and_released_together_and_what_cannot_be_is_left_alone(full: Shop) -> None:
+    operator = full.people.operator
+    waits, held, ended, other = (full.launch(title=title) for title in ("Waits", "Held", "Ended", "Other"))
+    ordering.hold(held.pk, by=operator, reason="first", now=NOW)
+    request_stop(ended, by="owner", now=NOW)
+    asked = [waits.pk, held.pk, ended.pk, "no-such"]
+    assert ordering.hold_several(asked, by=operator, reason="second\0 one", now=NOW) == 1
+    assert dict(QueueOrder.objects.values_list("pk", "held_reason")) == {waits.pk: "second one", held.pk: "first"}
+    assert AuditEntry.objects.filter(object_id=waits.pk, actor=operator).count() == 1
+    assert ordering.release_several([*asked, other.pk], by=operator, now=NOW) == 2
+    assert not QueueOrder.objects.filter(held_at__isnull=False).exists()
+    assert ordering.release_several([], by=operator, now=NOW) == 0
+
+
+@pytest.mark.django_db
+def test_a_workspace_and_its_cluster_are_held_once_whichever_is_asked_for(shop: Shop) -> None:
+    workspace, cluster = shop.launch_with_cluster()
+    ids = [cluster.pk, workspace.pk]
+    assert ordering.hold_several(ids, by=shop.people.operator, reason="", now=NOW) == 1
+    assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]

@@ -116,6 +116,8 @@ LAUNCHES = (
     Launch("too-large", rf"{TOO_LARGE}64 cores, the largest has [\d.]+ cores{OF_A_NEW_ONE}", is_unscheduled, tier="sixty-four-cores"),
     Launch("no-such-resource", rf"{TOO_LARGE}1 GPU, the largest has no GPU{OF_A_NEW_ONE}", is_unscheduled, tier="a-card"),
 )  # fmt: skip
+LIVENESS = r"liveness probe\."
+AGAIN = r"The program is restarted again and again \(\d+ restarts?\)"  # while it waits to be started again
 PODS = (
     BarePod("no-secret", r"The program cannot be started: Secret absent does not exist\.", waits_for("CreateContainerConfigError"),
             (container("true", envFrom=[{"secretRef": {"name": "absent"}}]),)),
@@ -123,7 +125,7 @@ PODS = (
             (container("true"),), {"volumes": [{"name": "settings", "configMap": {"name": "absent"}}]}),
     BarePod("setup-fails", r"Setup step prepare keeps failing \(\d+ restarts?\): exit code 1\.", waits_for("CrashLoopBackOff"),
             (container("true"),), {"initContainers": [{**container("false"), "name": "prepare"}]}),
-    BarePod("not-alive", r"Program restarted .{1,12} ago: it failed its liveness probe\.", has_ended, (
+    BarePod("not-alive", rf"Program restarted .{{1,12}} ago: it failed its {LIVENESS}|{AGAIN}: it fails its {LIVENESS}", has_ended, (
         container("sleep", "600", livenessProbe={"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}),
     ), {"terminationGracePeriodSeconds": 1}),
     BarePod("second-out-of-memory", r"Container second used more memory than its limit of 48 MiB and was ended\.", has_ended, (
@@ -212,7 +214,9 @@ def furnish(admin: Session) -> None:
 def opened(context: BrowserContext, path: str, sentence: str) -> Page:
     """A page that notes when it first shows the sentence."""
     page = context.new_page()
-    page.goto(path)
+    wait_until(
+        lambda: (answer := page.goto(path)) is not None and answer.ok, 20, f"{path}, of a pod that was just made"
+    )
     page.evaluate(
         """sentence => {
             const wanted = new RegExp(sentence);

@@ -41,7 +41,7 @@ def report(intervals: int) -> None:
     plain, busy = User.objects.get(username="user-7"), User.objects.get(username="user-0")
     months = last_months(NOW)
     whole_year, this, last = (months[-1].first, months[0].last), (months[0].first, months[0].last), months[1]
-    view = UsageView.parse(last.value, "cost", NOW)
+    view = UsageView(last)
     work: dict[str, Callable[[], object]] = {
         "home: this month": lambda: read_usage(*this, NOW, plain.pk),
         "own: twelve months": lambda: months_of(read_usage(*whole_year, NOW, plain.pk), NOW),

@@ -15,9 +15,10 @@ from grid.models import DailyUsage, HardwareTier, Project, UsageInterval, User
 
 _DAY = timedelta(days=1)
 # What rows are read by; they have None for what is left out.
-_WHO = ("owner_id", "project_id", "tier_id")
+_WHO = ("owner_id", "project_id", "tier_id", "node_pool")
 _ALL = ("day", *_WHO, "kind", "price_per_hour")
 _OF_EVERYBODY = ("day", *_WHO, "price_per_hour")
+_EVERYTHING: Mapping[str, str] = {}
 _Row = tuple[Any, ...]
 _Deleted = TypeVar("_Deleted")
 _Held = TypeVar("_Held")
@@ -36,25 +37,30 @@ class UtcDay(Func):
         return self.as_sql(compiler, connection, template="((%(expressions)s) AT TIME ZONE 'UTC')::date", **context)
 
 
-def read_usage(first: date, last: date, now: datetime, user_id: int | None = None) -> list[HeldTime]:
-    """Return what the user held on each of these days, or without a user what everybody held, whose kinds are not read."""
+def read_usage(
+    first: date, last: date, now: datetime, user_id: int | None = None, only: Mapping[str, str] = _EVERYTHING
+) -> list[HeldTime]:
+    """Return what the user held on each of these days, or without a user what everybody held, whose kinds are not read. `only` are the
+    values of some columns."""
     keys = _OF_EVERYBODY if user_id is None else _ALL
     deleted, held = _of_one_moment(
-        lambda: list(_deleted(first, last, keys, user_id)),
-        lambda: [*_ended(first, last, keys, user_id), *_across_days(first, last, now, user_id)],
+        lambda: list(_deleted(first, last, keys, user_id, only)),
+        lambda: [*_ended(first, last, keys, user_id, only), *_across_days(first, last, now, user_id, only)],
     )
     return _named([*held, *deleted])
 
 
-def read_everybody(first: date, last: date, now: datetime) -> tuple[list[HeldTime], list[HeldTime]]:
-    """Return what everybody held in all of these days, by person, project and tier, and on each day. Both at once would be as many rows
-    as the two multiplied."""
+def read_everybody(
+    first: date, last: date, now: datetime, only: Mapping[str, str] = _EVERYTHING
+) -> tuple[list[HeldTime], list[HeldTime]]:
+    """Return what everybody held in all of these days, by person, project, tier and pool, and on each day. Both at once would be as many
+    rows as the two multiplied. `only` are the values of some of these columns."""
     by_whom, by_day = (*_WHO, "price_per_hour"), ("day", "price_per_hour")
     deleted, held = _of_one_moment(
-        lambda: [list(_deleted(first, last, keys, None)) for keys in (by_whom, by_day)],
+        lambda: [list(_deleted(first, last, keys, None, only)) for keys in (by_whom, by_day)],
         lambda: (
-            *(list(_ended(first, last, keys, None)) for keys in (by_whom, by_day)),
-            list(_across_days(first, last, now, None)),
+            *(list(_ended(first, last, keys, None, only)) for keys in (by_whom, by_day)),
+            list(_across_days(first, last, now, None, only)),
         ),
     )
     ended, ended_by_day, across = held
@@ -74,10 +80,12 @@ def _of_one_moment(read_deleted: Callable[[], _Deleted], read_held: Callable[[],
     return deleted, held
 
 
-def _ended(first: date, last: date, keys: Sequence[str], user_id: int | None) -> Iterator[_Row]:
+def _ended(
+    first: date, last: date, keys: Sequence[str], user_id: int | None, only: Mapping[str, str]
+) -> Iterator[_Row]:
     """Yield the sums by these keys, made by the database, of intervals that ended on the day on which they began: most of them."""
     begin, end = _midnight(first), _midnight(last + _DAY)
-    ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, ended_at__lt=end), user_id)
+    ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, ended_at__lt=end), user_id, only)
     held = {
         "pods": Sum("seconds"),
         "cores": Sum(F("millicores") * F("seconds")),
@@ -89,13 +97,15 @@ def _ended(first: date, last: date, keys: Sequence[str], user_id: int | None) ->
     yield from _grouped(same_day, keys, held)
 
 
-def _deleted(first: date, last: date, keys: Sequence[str], user_id: int | None) -> Iterator[_Row]:
+def _deleted(
+    first: date, last: date, keys: Sequence[str], user_id: int | None, only: Mapping[str, str]
+) -> Iterator[_Row]:
     """Yield the sums by these keys of intervals that are deleted. Those of one person are looked up day by day, because their index begins
     with the day."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     when = Q(day__range=(first, last)) if user_id is None else Q(day__in=days, owner=user_id)
     deleted = {"pods": Sum("pod_seconds"), "cores": Sum("millicore_seconds"), "cards": Sum("gpu_seconds")}
-    yield from _grouped(DailyUsage.objects.filter(when), [key for key in keys if key != "kind"], deleted)
+    yield from _grouped(DailyUsage.objects.filter(when, **only), [key for key in keys if key != "kind"], deleted)
 
 
 def _grouped(rows: Any, keys: Sequence[str], sums: Mapping[str, Any]) -> Iterator[_Row]:
@@ -104,27 +114,31 @@ def _grouped(rows: Any, keys: Sequence[str], sums: Mapping[str, Any]) -> Iterato
         yield (*(row.get(key) for key in _ALL), *(row[name] for name in sums))
 
 
-def _across_days(first: date, last: date, now: datetime, user_id: int | None) -> Iterator[_Row]:
+def _across_days(
+    first: date, last: date, now: datetime, user_id: int | None, only: Mapping[str, str]
+) -> Iterator[_Row]:
     """Yield what each interval over a midnight, or without an end, held on each day: split as its sums will be when it is deleted."""
     begin, end = _midnight(first), min(_midnight(last + _DAY), now)
-    ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, began_at__lt=end), user_id)
+    ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, began_at__lt=end), user_id, only)
     ended = ended.annotate(day=UtcDay("began_at")).exclude(day=UtcDay("ended_at"))
-    for rows in (ended, _of(UsageInterval.objects.filter(ended_at=None, began_at__lt=end), user_id)):
+    for rows in (ended, _of(UsageInterval.objects.filter(ended_at=None, began_at__lt=end), user_id, only)):
         kind = () if user_id is None else ("execution__kind",)
         columns = rows.order_by().values_list(
             *_WHO, "price_per_hour", "millicores", "gpus", "began_at", "ended_at", *kind
         )
-        for owner, project, tier, price, millicores, gpus, began_at, ended_at, *kinds in columns.iterator():
-            key = (owner, project, tier, kinds[0] if kinds else None, price)
+        for owner, project, tier, pool, price, millicores, gpus, began_at, ended_at, *kinds in columns.iterator():
+            key = (owner, project, tier, pool, kinds[0] if kinds else None, price)
             for day, seconds in by_day(max(began_at, begin), min(ended_at or end, end)):
                 yield day, *key, seconds, seconds * millicores, seconds * gpus
 
 
-def _of(rows: QuerySet[UsageInterval], user_id: int | None) -> QuerySet[UsageInterval]:
-    """Return the rows of one user, or all, read user by user: the index on the end begins with the owner."""
-    return (
-        rows.filter(owner__in=User.objects.order_by().values("pk")) if user_id is None else rows.filter(owner=user_id)
-    )
+def _of(rows: QuerySet[UsageInterval], user_id: int | None, only: Mapping[str, str]) -> QuerySet[UsageInterval]:
+    """Return the rows with these values of one user, or of all: those of one project by its index, else read user by user, because the
+    other index on the end begins with the owner."""
+    rows = rows.filter(**only)
+    if user_id is not None:
+        return rows.filter(owner=user_id)
+    return rows if "project_id" in only else rows.filter(owner__in=User.objects.order_by().values("pk"))
 
 
 def _named(rows: Sequence[_Row]) -> list[HeldTime]:
@@ -141,10 +155,11 @@ def _named(rows: Sequence[_Row]) -> list[HeldTime]:
             projects.get(project, ""),
             tier or "",
             tiers.get(tier, ""),
+            pool or "",
             kind or "",
             *rest,
         )
-        for day, owner, project, tier, kind, *rest in rows
+        for day, owner, project, tier, pool, kind, *rest in rows
     ]
 
 

@@ -7,13 +7,14 @@ import calendar
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.format import percent, spreadsheet_text
 from dashboard.viewmodels.prices import money
@@ -25,6 +26,10 @@ _HOUR = Decimal(3600)
 _MILLI = 1000
 _TENTH = Decimal("0.1")
 _NUMBERS = ("price_per_hour", "pod_hours", "core_hours", "gpu_hours", "cost")
+# What a page can be narrowed to: the parameter of its query, and the column.
+NARROWING = {"project": "project_id", "tier": "tier_id", "pool": "node_pool"}
+_NARROWED_WORDS = {"project": "Project", "tier": "Hardware tier", "pool": "Node pool"}
+_LONGEST_VALUE = 100
 SORTS = {"cost": "Cost", "pods": "Pod hours", "cores": "Core hours", "gpus": "GPU hours"}
 
 
@@ -39,6 +44,7 @@ class HeldTime(NamedTuple):
     project: str
     tier_id: str
     tier: str
+    node_pool: str
     kind: str
     price_per_hour: Decimal
     pod_seconds: int
@@ -77,12 +83,14 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """A line of a table: a name with its sum, and its share of the whole in percent. `user_id` is 0 but in a table of people."""
+    """A line of a table: a name with its sum, and its share of the whole in percent. `user_id` is 0 but in a table of people; `only` is
+    the query of the page that shows what this line sums up alone, "" where there is none."""
 
     name: str
     total: UsageTotal
     share: int
     user_id: int = 0
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +138,44 @@ class UsageMonth:
 
 @dataclass(frozen=True, slots=True)
 class UsageView:
-    """A page's query: the month that is shown, and the column that its tables are sorted by."""
+    """A page's query: the month that is shown, the column that its tables are sorted by, and the values that it is narrowed to, by the
+    names of `NARROWING`."""
 
     month: UsageMonth
     sort: str = "cost"
+    only: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, month: str, sort: str, now: datetime) -> "UsageView":
+    def parse(cls, query: Mapping[str, str], now: datetime) -> "UsageView":
         """Return the view; an unknown month is this one, an unknown column the cost."""
         known = {one.value: one for one in last_months(now)}
-        this = last_months(now)[0]
-        return cls(known.get(month, this), sort if sort in SORTS else "cost")
+        this, sort = last_months(now)[0], query.get("sort", "")
+        only = {name: query[name][:_LONGEST_VALUE] for name in NARROWING if query.get(name) and "\0" not in query[name]}
+        return cls(known.get(query.get("month", ""), this), sort if sort in SORTS else "cost", only)
 
     def query(self, **changed: str) -> str:
-        return "?" + urlencode({"month": self.month.value, "sort": self.sort, **changed})
+        """Return the query string with some values changed; "" leaves one out."""
+        values = {"month": self.month.value, "sort": self.sort, **self.only, **changed}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
+
+    @property
+    def cleared(self) -> str:
+        """The query string without what it is narrowed to."""
+        return self.query(**dict.fromkeys(self.only, ""))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The values that it is narrowed to, by column."""
+        return {NARROWING[name]: value for name, value in self.only.items()}
+
+    def chips(self, rows: Iterable[HeldTime]) -> list[FilterChip]:
+        """Return what it is narrowed to in words; the names are those of `rows`, which it shows."""
+        row = next(iter(rows), None)
+        names = {"project": row.project, "tier": row.tier} if row is not None else {}
+        return [
+            FilterChip(f"{_NARROWED_WORDS[name]}: {names.get(name, value)}", self.query(**{name: ""}))
+            for name, value in self.only.items()
+        ]
 
     def headers(self) -> list[tuple[str, str, bool]]:
         """Return of each column that can be sorted by the title, the link, and whether it is sorted by it."""
@@ -184,12 +216,15 @@ def months_of(rows: Sequence[HeldTime], now: datetime) -> list[UsageMonth]:
 
 
 def tables(rows: Sequence[HeldTime], view: UsageView, *, is_everybody: bool) -> list[UsageTable]:
-    """Return the month's sums by project and tier, and for everybody by person, for one person by kind."""
-    by_project = _table("By project", rows, view, lambda row: (row.project, row.project_id))
-    by_tier = _table("By hardware tier", rows, view, lambda row: (row.tier, row.tier_id))
+    """Return the month's sums by project, tier and node pool, and for everybody by person, for one person by kind."""
+    shared = [
+        _table("By project", rows, view, lambda row: (row.project, row.project_id), "project"),
+        _table("By hardware tier", rows, view, lambda row: (row.tier, row.tier_id), "tier"),
+        _table("By node pool", rows, view, lambda row: (row.node_pool, row.node_pool), "pool"),
+    ]
     if is_everybody:
-        return [_table(_BY_PERSON, rows, view, lambda row: (row.username, "")), by_project, by_tier]
-    return [by_project, by_tier, _table("By kind", rows, view, lambda row: (_kind_words(row), ""))]
+        return [_table(_BY_PERSON, rows, view, lambda row: (row.username, "")), *shared]
+    return [*shared, _table("By kind", rows, view, lambda row: (_kind_words(row), ""))]
 
 
 def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
@@ -227,11 +262,11 @@ def usage_csv(rows: Iterable[HeldTime], *, has_kinds: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     kind = ("kind",) if has_kinds else ()
-    writer.writerow(("day", "user", "project_id", "project", "tier_id", "tier", *kind, *_NUMBERS))
+    writer.writerow(("day", "user", "project_id", "project", "tier_id", "tier", "node_pool", *kind, *_NUMBERS))
     for row in sorted(rows):
         total = total_of([row])
         kinds = (row.kind,) if has_kinds else ()
-        names = (row.username, row.project_id, row.project, row.tier_id, row.tier, *kinds)
+        names = (row.username, row.project_id, row.project, row.tier_id, row.tier, row.node_pool, *kinds)
         numbers = (row.price_per_hour, total.pods, total.cores, total.gpus, total.cost)
         writer.writerow(
             (
@@ -248,9 +283,14 @@ def _kind_words(row: HeldTime) -> str:
 
 
 def _table(
-    title: str, rows: Sequence[HeldTime], view: UsageView, key_of: Callable[[HeldTime], tuple[str, str]]
+    title: str,
+    rows: Sequence[HeldTime],
+    view: UsageView,
+    key_of: Callable[[HeldTime], tuple[str, str]],
+    narrows: str = "",
 ) -> UsageTable:
-    """Return the sums by name and id. The id is said only of those that share their name."""
+    """Return the sums by name and id. The id is said only of those that share their name. Each line leads to the page that is narrowed to
+    it, by the parameter `narrows`, if there is one and the page is not narrowed to it already."""
     groups = defaultdict(list)
     for row in rows:
         groups[key_of(row)].append(row)
@@ -258,8 +298,9 @@ def _table(
     totals = {key: total_of(group) for key, group in groups.items()}
     whole = _micro(sum((getattr(total, view.sort) for total in totals.values()), Decimal(0)))
 
-    def line(name: str, total: UsageTotal, user_id: int = 0) -> UsageLine:
-        return UsageLine(name, total, percent(_micro(getattr(total, view.sort)), whole), user_id)
+    def line(name: str, total: UsageTotal, user_id: int = 0, id: str = "") -> UsageLine:
+        only = view.query(**{narrows: id}) if id and narrows and narrows not in view.only else ""
+        return UsageLine(name, total, percent(_micro(getattr(total, view.sort)), whole), user_id, only)
 
     order = sorted(totals, key=lambda key: (-getattr(totals[key], view.sort), -totals[key].pods, key))
     is_people = title == _BY_PERSON
@@ -268,6 +309,7 @@ def _table(
             f"{key[0]} ({key[1]})" if names[key[0]] > 1 else key[0],
             totals[key],
             groups[key][0].user_id if is_people else 0,
+            key[1],
         )
         for key in order[:SHOWN]
     )

@@ -50,20 +50,21 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
     person = User.objects.filter(username=username).first() if username and "\0" not in username else None
     if person is not None:
         return redirect("person-usage", person.pk)
-    view = UsageView.parse(request.GET.get("month", ""), request.GET.get("sort", ""), now)
+    view = UsageView.parse(request.GET.dict(), now)
     month = view.month
     if request.GET.get("download") == "1":
-        return _csv(read_usage(month.first, month.last, now), f"usage-{month.value}.csv", has_kinds=False)
-    rows, days = read_everybody(month.first, month.last, now)
+        rows = read_usage(month.first, month.last, now, only=view.columns)
+        return _csv(rows, f"usage-{month.value}.csv", has_kinds=False)
+    rows, days = read_everybody(month.first, month.last, now, view.columns)
     context = {"months": last_months(now), "unknown": username, "is_everybody": True}
     return render(request, _TEMPLATE, context | _month(rows, days, view, is_everybody=True))
 
 
 def _usage_of(request: HttpRequest, person: User) -> HttpResponse:
     now = timezone.now()
-    view = UsageView.parse(request.GET.get("month", ""), request.GET.get("sort", ""), now)
+    view = UsageView.parse(request.GET.dict(), now)
     months = last_months(now)
-    rows = read_usage(months[-1].first, months[0].last, now, person.pk)
+    rows = read_usage(months[-1].first, months[0].last, now, person.pk, view.columns)
     if request.GET.get("download") == "1":
         return _csv(rows, f"usage-{months[-1].value}-to-{months[0].value}.csv", has_kinds=True)
     context = {
@@ -82,6 +83,7 @@ def _month(
     bars = day_bars(days, view.month)
     return {
         "view": view,
+        "chips": view.chips(rows),
         "total": total_of(rows),
         "bars": bars,
         "picture": picture_sentence(bars, view.month),

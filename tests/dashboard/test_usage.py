@@ -40,7 +40,8 @@ from tests.test_query_plans import scans
 MARCH, DAY = UsageMonth(date(2026, 3, 1)), 24 * 60
 NOW = MOMENT  # the fourth of March 2026, 9:00
 ROW = HeldTime(
-    date(2026, 3, 2), 1, "alice", "churn", "Churn", "small", "Small", "job", Decimal("0.60"), 3600, 3_600_000, 0
+    *(date(2026, 3, 2), 1, "alice", "churn", "Churn", "small", "Small", "default", "job"),
+    *(Decimal("0.60"), 3600, 3_600_000, 0),
 )
 
 
@@ -68,8 +69,8 @@ def test_month_is_that_of_utc_wherever_the_clock_is() -> None:
 
 @pytest.mark.parametrize("month", ["", "2024-01", "2026-13", "2026-04", "x", "<b>"])
 def test_unknown_month_is_this_one_and_unknown_column_the_cost(month: str) -> None:
-    view = UsageView.parse(month, "colour", NOW)
-    assert (view.month.value, view.sort) == ("2026-03", "cost")
+    view = UsageView.parse({"month": month, "sort": "colour", "pool": "\0"}, NOW)
+    assert (view.month.value, view.sort, view.only) == ("2026-03", "cost", {})
 
 
 def test_total_is_exact() -> None:
@@ -90,7 +91,7 @@ def test_tables_begin_with_the_largest_and_sum_up_what_is_left_out() -> None:
     rows = [
         ROW._replace(user_id=number, username=f"user-{number:02}", pod_seconds=number * 3600) for number in range(1, 61)
     ]
-    people, projects, tiers = tables(rows, UsageView(MARCH), is_everybody=True)
+    people, projects, tiers, _ = tables(rows, UsageView(MARCH), is_everybody=True)
     assert [line.name for line in people.lines][:2] == ["user-60", "user-59"]
     assert people.lines[0].user_id == 60
     assert projects.lines[0].user_id == 0
@@ -118,8 +119,29 @@ def test_projects_of_one_name_are_told_apart_by_their_ids() -> None:
 
 
 def test_kind_of_deleted_executions_is_not_known() -> None:
-    kinds = tables([ROW, ROW._replace(kind="")], UsageView(MARCH), is_everybody=False)[2]
+    kinds = tables([ROW, ROW._replace(kind="")], UsageView(MARCH), is_everybody=False)[3]
     assert {line.name for line in kinds.lines} == {"Job", "Deleted executions"}
+
+
+def test_pools_are_summed_and_lead_to_the_page_of_one_alone() -> None:
+    view = UsageView(MARCH, "gpus", {"tier": "small"})
+    rows = [ROW, ROW._replace(node_pool="gpu", gpu_seconds=3600), ROW._replace(node_pool="gpu", user_id=2)]
+    _, projects, tiers, pools = tables(rows, view, is_everybody=True)
+    assert [(line.name, int(line.total.pods)) for line in pools.lines] == [("gpu", 2), ("default", 1)]
+    assert pools.lines[0].only == "?month=2026-03&sort=gpus&tier=small&pool=gpu"
+    assert projects.lines[0].only.endswith("&tier=small&project=churn")
+    assert tiers.lines[0].only == ""
+
+
+def test_narrowed_page_says_to_what_and_how_to_see_all_again() -> None:
+    query = {"month": "2026-03", "pool": "gpu", "project": "churn", "tier": ""}
+    view = UsageView.parse(query, NOW)
+    assert [(chip.words, chip.without) for chip in view.chips([ROW])] == [
+        ("Project: Churn", "?month=2026-03&sort=cost&pool=gpu"),
+        ("Node pool: gpu", "?month=2026-03&sort=cost&project=churn"),
+    ]
+    assert [chip.words for chip in view.chips([])] == ["Project: churn", "Node pool: gpu"]
+    assert view.cleared == "?month=2026-03&sort=cost"
 
 
 def test_days_are_bars_of_cost_and_of_hours_where_all_is_free() -> None:
@@ -235,12 +257,38 @@ class TestReading:
         assert {row.tier for row in others} == {"Gpu"}
         assert read(people.stranger) == []
 
+    def test_narrowed_reading_is_the_part_of_the_whole(self, people: People, execution: Execution) -> None:
+        fraud = make_project(people.owner, id="fraud")
+        gpu = make_tier("gpu", gpus=2, node_pool="gpu")
+        for number, project in enumerate((execution.project, fraud)):
+            for tier in (execution.tier, gpu):
+                row = make_execution(people.owner, project, tier=tier, kind="job")
+                make_interval(row, f"{number}{tier.pk}-over", price="1", began=-2 * DAY, ended=-30 - number)
+                make_interval(row, f"{number}{tier.pk}-open", price="2", began=-90 - number)
+                gone = make_interval(row, f"{number}{tier.pk}-gone", price="3", began=-50, ended=-40)
+                UsageInterval.objects.filter(execution=row).update(node_pool=tier.node_pool)
+                gone.refresh_from_db()
+                dailyusage.add(dailyusage.added_up([gone]))
+                gone.delete()
+        whole, _ = read_everybody(MARCH.first, MARCH.last, NOW)
+        assert {row.node_pool for row in whole} == {"default", "gpu"}
+        for only in ({"project_id": "fraud"}, {"node_pool": "gpu"}, {"project_id": "fraud", "tier_id": "gpu"}):
+            part = [row for row in whole if all(getattr(row, name) == value for name, value in only.items())]
+            assert part
+            for rows in (
+                *read_everybody(MARCH.first, MARCH.last, NOW, only),
+                read_usage(MARCH.first, MARCH.last, NOW, only=only),
+                read_usage(MARCH.first, MARCH.last, NOW, people.owner.pk, only),
+            ):
+                assert total_of(rows) == total_of(part)
+
     def test_no_reading_reads_all_intervals(self, people: People, execution: Execution) -> None:
         make_interval(execution, "a", price="1", began=-100, ended=-40)
         with CaptureQueriesContext(connection) as queries:
             read(people.owner)
             read_everybody(MARCH.first, MARCH.last, NOW)
-        assert len(queries) > 8
+            read_everybody(MARCH.first, MARCH.last, NOW, {"project_id": "churn"})
+        assert len(queries) > 16
         assert list(scans(queries)) == []
 
 
@@ -289,6 +337,18 @@ class TestPages:
         assert "Nobody has the name “&lt;b&gt;”." in client.get("/usage/everybody/?person=<b>").content.decode()
         assert client.get("/usage/everybody/?person=%00").status_code == 200
 
+    def test_page_of_one_pool_has_its_chart_and_its_file(self, people: People, used: Execution) -> None:
+        client = client_of(people.operator)
+        page = client.get("/usage/everybody/").content.decode()
+        assert "By node pool" in page
+        assert "pool=default" in page
+        assert "$12.34" in client.get("/usage/everybody/?pool=default").content.decode()
+        for path in ("/usage/everybody/?pool=gpu", f"/usage/people/{people.owner.pk}/?pool=gpu"):
+            other = client.get(path).content.decode()
+            assert "Node pool: gpu" in other
+            assert "$12.34" not in other
+            assert "12.34" not in client.get(f"{path}&download=1").content.decode()
+
     def test_person_that_is_not_there_is_not_found_by_those_who_may_look(self, people: People) -> None:
         assert client_of(people.operator).get("/usage/people/999999/").status_code == 404
         assert client_of(people.owner).get("/usage/people/999999/").status_code == 403
@@ -302,5 +362,5 @@ class TestPages:
         assert client_of(people.teammate).get(path).status_code == 403
         assert client_of(people.teammate).get("/usage/everybody/?download=1").status_code == 403
         everybody = client_of(people.admin).get("/usage/everybody/?download=1").content.decode()
-        assert "alice,churn,Customer churn,small,Small,12.3400,1.0000" in everybody
+        assert "alice,churn,Customer churn,small,Small,default,12.3400,1.0000" in everybody
         assert "kind" not in everybody

@@ -14,10 +14,11 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from dashboard.schedule_records import next_runs
 from dashboard.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
-from dashboard.viewmodels.prices import Spending, money
+from dashboard.viewmodels.prices import Spending
 from grid.errors import Rejected
 from grid.launch.jobsettings import RunRecord, read_record, settings_of
 from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageInterval
+from grid.wording import money
 
 JOBS_PER_PAGE = 24
 RUNS_PER_PAGE = 50

@@ -1,7 +1,13 @@
-"""Counts, lists and times in sentences; pure."""
+"""Counts, lists, times and amounts of money in sentences; pure. The currency is the installation's (environment variable
+`GRID_CURRENCY`)."""
 
+import os
 from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
+
+CURRENCY = os.environ.get("GRID_CURRENCY", "$")
+_CENT = Decimal("0.01")
 
 POD_STAYS_SENTENCE = (
     "It cannot be resumed yet: its last pod is not confirmed gone. On a lost node this takes until the node is back or removed. "
@@ -38,3 +44,10 @@ def duration(span: timedelta) -> str:
         if seconds >= 2 * size:
             return plural(seconds // size, word)
     return plural(seconds, "second")
+
+
+def money(amount: Decimal) -> str:
+    """Return the amount with two decimal places, or "less than" a cent instead of zero."""
+    if 0 < amount < _CENT:
+        return f"less than {CURRENCY}{_CENT}"
+    return f"{CURRENCY}{amount.quantize(_CENT):,}"

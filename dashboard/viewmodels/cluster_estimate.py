@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Literal
 
 from dashboard.viewmodels.launch import Slots
-from dashboard.viewmodels.prices import CURRENCY, price_number
+from dashboard.viewmodels.prices import price_number
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, Pools, fit, largest_for, nodes_needed, places
 from grid.diagnosis.requests import Amounts, summary
 from grid.quantity import format_bytes, format_cores
-from grid.wording import listed, plural
+from grid.wording import CURRENCY, listed, plural
 
 Severity = Literal["ok", "wait", "problem"]
 _HALF = 2  # more than half of a node's CPU or memory left unused is worth advice

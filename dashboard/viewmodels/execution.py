@@ -16,7 +16,7 @@ from dashboard.viewmodels.format import span
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.prices import Spending, money, price_words
+from dashboard.viewmodels.prices import Spending, price_words
 from dashboard.viewmodels.run_place import RunPlace
 from dashboard.viewmodels.shown_findings import ShownFinding, shown_findings
 from dashboard.viewmodels.shutdown import StopOutlook
@@ -27,7 +27,7 @@ from dashboard.viewmodels.states import ENDED_STATES, state_status, state_word
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
 from grid.launch.quota import about_owner
-from grid.wording import POD_STAYS_SENTENCE, plural
+from grid.wording import POD_STAYS_SENTENCE, money, plural
 
 _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dashboard.viewmodels.launch import Slots
-from dashboard.viewmodels.prices import money, price_words
+from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
-from grid.wording import plural
+from grid.wording import money, plural
 
 _HOURS_A_DAY = 24
 _SUGGESTED = 2

@@ -1,12 +1,11 @@
-"""Costs, and amounts of money in words, in the installation's currency (environment variable `GRID_CURRENCY`); pure."""
+"""Costs, and prices in words; pure."""
 
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-CURRENCY = os.environ.get("GRID_CURRENCY", "$")
-_CENT = Decimal("0.01")
+from grid.wording import CURRENCY
+
 _HOUR = 3600
 
 
@@ -27,13 +26,6 @@ class Spending:
         for price, since in self.running:
             so_far += price * max(0, int((moment - since).total_seconds()))
         return so_far / _HOUR
-
-
-def money(amount: Decimal) -> str:
-    """Return the amount with two decimal places, or "less than" a cent instead of zero."""
-    if 0 < amount < _CENT:
-        return f"less than {CURRENCY}{_CENT}"
-    return f"{CURRENCY}{amount.quantize(_CENT):,}"
 
 
 def price_words(cost_per_hour: Decimal) -> str:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from dashboard.viewmodels.live import Fragment, ViewModel
-from dashboard.viewmodels.prices import CURRENCY, price_number
+from dashboard.viewmodels.prices import price_number
 from dashboard.viewmodels.sizes import cores_words
 from grid.diagnosis.rightsize import SizedTier, SmallerTier
 from grid.quantity import format_bytes, format_cores
+from grid.wording import CURRENCY
 
 MEASURED = "Use is measured every 15 to 60 seconds, so a short peak is missed."
 _NEAR_PERCENT = 90  # of its memory limit: the peak that was measured shows that it ran out

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.format import percent, spreadsheet_text
-from dashboard.viewmodels.prices import money
+from grid.wording import money
 
 MONTHS = 12
 SHOWN = 50  # lines of a table

@@ -35,7 +35,10 @@ class QueueHead(ViewModel, frozen=True, gc=False):
 
 
 _COMPUTING = WaitLine("Still being computed.", "")
-_HELD = WaitLine("When an operator releases it.", "")
+_ASIDE = {
+    "held": WaitLine("When an operator releases it.", ""),
+    "over_budget": WaitLine("When its project may spend again.", ""),
+}
 
 
 def queue_row(
@@ -50,7 +53,7 @@ def queue_row(
         owner="you" if is_own else row.owner_username,
         reason=message_of(row, to_owner=is_own),
         since=row.requested_at,
-        expected=_HELD if row.reason == "held" else _in_column(wait_line(estimate, passed) or _COMPUTING),
+        expected=_ASIDE.get(row.reason) or _in_column(wait_line(estimate, passed) or _COMPUTING),
         may_order=may_order,
     )
 

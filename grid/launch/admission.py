@@ -4,14 +4,16 @@ Two processes may run this at the same time and no slot is given twice; see `sna
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
 from grid.launch import lifecycle, snapshot, startups
+from grid.launch.budgets.closing import closed_projects
 from grid.launch.lifecycle import Transition
-from grid.launch.quota import Deferred, admit
+from grid.launch.quota import Deferred, QuotaSnapshot, admit
 from grid.launch.snapshot import Queue, Unit
 from grid.models import Execution, LastAdmission, QueueOrder, State
 from grid.wording import again, duration
@@ -28,7 +30,7 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
         return []
     with transaction.atomic():
         queue = snapshot.take(data_plane)
-        decisions = admit(queue.snapshot)
+        decisions = admit(_with_budgets(queue, now))
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
         admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
         _remember_turns(admitted, now)
@@ -38,6 +40,14 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
             is_late = refused.code != "held" and now - since > timeout
             _keep_waiting(queue.units[id], refused, is_late, timeout, now)
     return [row.pk for row in admitted]
+
+
+def _with_budgets(queue: Queue, now: datetime) -> QuotaSnapshot:
+    """Return the snapshot with the units whose project has used up its budget."""
+    project_of = {id: unit[0].project_id for id, unit in queue.units.items()}
+    closed = closed_projects(set(project_of.values()), now)
+    waiting = (replace(one, over_budget=closed.get(project_of[one.execution_id], "")) for one in queue.snapshot.waiting)
+    return replace(queue.snapshot, waiting=tuple(waiting))
 
 
 def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
@@ -86,6 +96,8 @@ def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedel
 def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
         message = f"No slot became free within {duration(timeout)}. {again(row.kind).capitalize()} when there is room."
+        if refused.code == "over_budget":
+            message = f"It has waited {duration(timeout)} and could not start. {refused.message}"
         change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
         start_up = startups.never_admitted(row.pk, change.reason, now)
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, start_up=start_up)

@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from grid.databasetrouble import trouble_of
 from grid.errors import Problem, Rejected
+from grid.launch.budgets.closing import CLOSED
 from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.jobrows import RunAttempt, attempt_id
 from grid.launch.jobsettings import LONGEST_WAIT, RunRecord, read_record
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 Outcome = JobRun.Outcome
 # A refusal that passes by itself; every other one is a decision of a person.
-PASSING = frozenset({"queue_full"})
+PASSING = frozenset({"queue_full", CLOSED})
 # The reason of an error that another attempt would meet as well, or would only pass by running without what its owner meant it to have.
 HOPELESS = frozenset({"secret_missing"})
 REFUSED_SECONDS = 30

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
+from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.clusters.request import cluster_settings
 from grid.launch.jobrows import make_job, make_run, make_runs, record_of
 from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
@@ -29,7 +30,11 @@ DELETED, ACTIVE = "deleted", "active"
 def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
     """Create a job whose first run starts after another. Raise Rejected with all problems."""
     with transaction.atomic():
-        problems = [*validate(request, pools=pools), *_wrong_earlier(after, request.project.pk)]
+        problems = [
+            *validate(request, pools=pools),
+            *_wrong_earlier(after, request.project.pk),
+            *problems_of_budget(request.project.pk, now),
+        ]
         if problems:
             raise Rejected(problems)
         execution = draft(request, now=now, execution_id=job_id)[0]
@@ -64,6 +69,7 @@ def start(
             *wrong_variables(given, path="parameters", what="parameter"),
             *validate(launch_request(job, record)),
             *(_wrong_earlier(after, job.project_id) if after else ()),
+            *problems_of_budget(job.project_id, now),
         ]
         if problems:
             raise Rejected(problems)
@@ -90,7 +96,11 @@ def start_sweep(
         if known := _requested_before(job, request_key):
             return known
         record = record_of(job, job.environment, job.tier)
-        problems = [*_wrong_rows(rows), *validate(launch_request(job, record))]
+        problems = [
+            *_wrong_rows(rows),
+            *validate(launch_request(job, record)),
+            *problems_of_budget(job.project_id, now),
+        ]
         if problems:
             raise Rejected(problems)
         runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True, request_key=request_key)

@@ -31,11 +31,17 @@ class QueuedUnit:
     rank: int | None = None  # in front of all that have none; a smaller one is earlier
     back_at: datetime | None = None  # when an operator moved it behind all that waited
     hold: str = ""  # a sentence that says who holds it; "" when it may start
+    over_budget: str = ""  # a sentence that says which budget is used up; "" when it may start
 
     @property
     def execution_id(self) -> str:
         """The id of its first part, which is its name in the queue."""
         return self.parts[0].execution_id
+
+    @property
+    def stands_aside(self) -> bool:
+        """Whether it cannot start whatever is free, and so lets all others pass."""
+        return bool(self.hold or self.over_budget)
 
     @property
     def slots(self) -> int:
@@ -61,7 +67,7 @@ def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
     waiting = list(waiting)
     oldest: dict[str, datetime] = {}
     for one in waiting:
-        if one.rank is None and one.back_at is None and not one.hold:
+        if one.rank is None and one.back_at is None and not one.stands_aside:
             for tier in one.tiers:
                 oldest[tier] = min(one.requested_at, oldest.get(tier, one.requested_at))
 

@@ -3,8 +3,8 @@
 Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its maximum; each user
 is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
 users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
-workspace or job and its cluster start together or not at all; what an operator has moved goes first or last, and what an operator holds
-lets all others pass; every refusal says why and what happens next.
+workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what an operator holds, and
+what is of a project whose budget is used up, lets all others pass; every refusal says why and what happens next.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from typing import Literal
 from grid.launch import queue
 from grid.launch.queue import NEVER, QueuedUnit
 
-Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held"]
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "over_budget"]
 _YOU_USE, _FOR_MORE_SLOTS = "You use ", "or ask your admin for more slots."
 
 
@@ -65,7 +65,7 @@ class QuotaSnapshot:
 @dataclass(frozen=True, slots=True)
 class Deferred:
     """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what is
-    held."""
+    held, or whose budget is used up."""
 
     code: Refusal
     message: str
@@ -109,8 +109,8 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
 
 
 def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
-    """Return the ids of the units that nobody holds, in the order in which they would start if there were room for all of them."""
-    waiting = tuple(one for one in snapshot.waiting if not one.hold)
+    """Return the ids of the units that do not stand aside, in the order in which they would start if there were room for all of them."""
+    waiting = tuple(one for one in snapshot.waiting if not one.stands_aside)
     tiers = [tier for one in waiting for tier in one.tiers]
     boundless = replace(
         snapshot,
@@ -144,7 +144,7 @@ class _Cause:
     tier: str = ""
 
 
-_HELD = _Cause("held")
+_HELD, _OVER_BUDGET = _Cause("held"), _Cause("over_budget")
 
 
 class _Room:
@@ -205,8 +205,8 @@ class _Line:
         while self._place < len(self._line):
             one = self._line[self._place]
             never = self._room.too_small_tier(one)
-            if one.hold:
-                self.refused[one.execution_id] = _HELD
+            if one.stands_aside:
+                self.refused[one.execution_id] = _aside(one)
             elif one.slots > self._room.most > 0:
                 self.refused[one.execution_id] = _Cause("larger_than_limit")
             elif never:
@@ -235,8 +235,12 @@ class _Line:
     def _refuse_rest(self) -> None:
         """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
         for one in self._line[self._place :]:
-            self.refused[one.execution_id] = _HELD if one.hold else _Cause("over_user_slots")
+            self.refused[one.execution_id] = _aside(one) if one.stands_aside else _Cause("over_user_slots")
         self._place = len(self._line)
+
+
+def _aside(one: QueuedUnit) -> _Cause:
+    return _HELD if one.hold else _OVER_BUDGET
 
 
 def held_message(hold: str) -> str:
@@ -246,9 +250,9 @@ def held_message(hold: str) -> str:
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {
-        one.execution_id: Deferred("held", held_message(one.hold), 0)
+        one.execution_id: Deferred(_aside(one).code, held_message(one.hold) if one.hold else one.over_budget, 0)
         for one in snapshot.waiting
-        if refused.get(one.execution_id) == _HELD
+        if refused.get(one.execution_id) in (_HELD, _OVER_BUDGET)
     }
     left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
     for line in queue.lines(left).values():

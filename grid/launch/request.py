@@ -18,6 +18,7 @@ from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, value_of, v
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobrows, lifecycle, snapshot
+from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.changes import resize, restart_head, slots_to_keep
 from grid.launch.clusters.request import (
     Check,
@@ -117,8 +118,8 @@ def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Pro
 def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", pools: Pools | None = None) -> Execution:
     """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
 
-    Raise Rejected with all problems, or when the queue is full. A caller that may send a request twice gives it an id: the second time
-    raises IntegrityError.
+    Raise Rejected with all problems, or when the project's budget is used up or the queue is full. A caller that may send a request twice
+    gives it an id: the second time raises IntegrityError.
     """
     with transaction.atomic():
         stored = _Stored(request)
@@ -128,6 +129,8 @@ def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", poo
         home_gibibytes, queue_limit = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT)
         unit = _unit(request, stored, execution_id or new_execution_id(), now, home_gibibytes)
         first = unit[0]
+        if closed := problems_of_budget(first.project_id, now):
+            raise Rejected(closed)
         full = snapshot.why_queue_is_full(unit, queue_limit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])

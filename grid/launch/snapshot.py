@@ -1,12 +1,13 @@
 """Reads the snapshot for `grid.launch.quota` from the database."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import Count, F, Max, Q, Sum
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.launch.budgets.closing import CLOSED
 from grid.launch.queue import NEVER, Part, QueuedUnit
 from grid.launch.queuelimit import Batch, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
@@ -18,7 +19,7 @@ Unit = tuple[Execution, ...]
 
 # The columns that a decision reads and writes; a queue may be long, and rows are wide.
 _COLUMNS = (
-    *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at"),
+    *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id"),
     *("revision", "state", "state_since", "reason", "message"),
 )
 _WAITS = Q(state=State.QUEUED)
@@ -106,10 +107,10 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
 
 
 def _owners_of_moved(data_plane: str) -> set[int]:
-    """Return the users of whom an operator has moved or held something in the queue."""
+    """Return the users of whom an operator has moved or held something in the queue, or a used up budget keeps something there."""
     moved = list(QueueOrder.objects.values_list("pk", flat=True))
-    rows = Execution.objects.in_data_plane(data_plane).queued().filter(pk__in=moved)
-    return set(rows.order_by().values_list("owner_id", flat=True)) if moved else set()
+    rows = Execution.objects.in_data_plane(data_plane).queued().filter(Q(pk__in=moved) | Q(reason=CLOSED))
+    return set(rows.order_by().values_list("owner_id", flat=True))
 
 
 def _batches(executions: ExecutionQuerySet) -> Iterator[Batch]:
@@ -135,9 +136,12 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
 
 def _waiting(unit: Unit, order: QueueOrder | None = None) -> QueuedUnit:
     parts = tuple(_part(row) for row in unit)
+    # As decided last; admission decides it anew.
+    over_budget = unit[0].message if unit[0].reason == CLOSED else ""
+    asked = QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, over_budget=over_budget)
     if order is None:
-        return QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts)
-    return QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, order.rank, order.back_at, held_words(order))
+        return asked
+    return replace(asked, rank=order.rank, back_at=order.back_at, hold=held_words(order))
 
 
 def held_words(order: QueueOrder) -> str:

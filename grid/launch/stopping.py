@@ -16,12 +16,13 @@ from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
-REPLACED = "replaced"
+REPLACED, OVER_BUDGET = "replaced", "over_budget"
 IDLE, LIFETIME = "idle", "lifetime"
 _WHY = {
     LEFT_PROJECT: "its owner has left the project",
     ONLY_VIEWS: "its owner is only a viewer of the project now",
     ACCOUNT_CLOSED: "its owner's account was closed",
+    OVER_BUDGET: "the budget of its project is used up",
     REPLACED: "the next run of its schedule replaces it",
     IDLE: "nobody used it for too long",
     LIFETIME: "its maximum lifetime is over",

@@ -4,6 +4,7 @@ import asyncio
 import random
 
 from grid.databasetrouble import TroubleLog
+from grid.launch.budgets.keeper import BudgetKeeper
 from grid.launch.context import Context
 from grid.launch.deadlines import DeadlineWatch
 from grid.launch.notifications.sender import Sender
@@ -12,7 +13,7 @@ from grid.launch.shutdown.watch import ShutdownWatch
 
 
 async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-    """Send notifications, notice timeouts that come near, and make the stops that they and idleness lead to."""
+    """Send notifications, notice timeouts that come near and lines of budgets that are reached, and make the stops that they and idleness lead to."""
     database, clock = context.database, context.clock
     deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
     shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
@@ -20,3 +21,4 @@ async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> Non
         tasks.create_task(Sender(database, clock, troubles, rng).run())
         tasks.create_task(deadlines.run())
         tasks.create_task(shutdown.run())
+        tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run())

@@ -5,6 +5,7 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 
 from grid.models.admission import LastAdmission
 from grid.models.audit import AuditEntry
+from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
@@ -40,6 +41,7 @@ from grid.models.workspace import Workspace
 
 __all__ = [
     "AuditEntry",
+    "BudgetMonth",
     "CheckOutcome",
     "ClusterSample",
     "ConfigRecord",
@@ -67,6 +69,7 @@ __all__ = [
     "PoolSample",
     "PoolTemplate",
     "Project",
+    "ProjectBudget",
     "QueueOrder",
     "RunSettings",
     "SavedView",

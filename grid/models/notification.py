@@ -19,6 +19,7 @@ class NotificationEvent(models.TextChoices):
     STOPPING_SOON = "stopping_soon", "it is about to be stopped"
     STOPPED = "stopped", "somebody else, or a rule, has stopped it"
     SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
+    BUDGET = "budget", "a project's budget reaches its warning or stop line"
 
 
 class Notification(models.Model):

@@ -23,7 +23,7 @@ from dashboard.viewmodels.format import span
 from dashboard.viewmodels.log import LogQuery, log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
 from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.prices import Spending, money, price_words
+from dashboard.viewmodels.prices import Spending, price_words
 from dashboard.viewmodels.sizes import size_words
 from dashboard.viewmodels.startup import StartMeasures
 from dashboard.viewmodels.states import state_status
@@ -35,6 +35,7 @@ from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
 from grid.runtime.executions import ExecutionRow
+from grid.wording import money
 from tests.dashboard.executing import RECORD, ROW, entered, pod_of
 from tests.dashboard.execution_listing import execution_rows
 from tests.dashboard.test_executions_viewmodel import BAD, source

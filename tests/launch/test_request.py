@@ -42,6 +42,7 @@ def test_a_launch_reads_each_row_that_it_points_to_once(
         "project",
         "secrets",
         "configuration",
+        "budget of the project",
         "length of the queue",
     ]
     written = ["savepoint", "workspace", "execution", "line of history", "savepoint released"]

@@ -22,6 +22,7 @@ _WHAT = {
     "stopping_soon": "{title} is about to be stopped",
     "stopped": "{title} was stopped",
     "schedule_paused": "The schedule of {title} was paused",
+    "budget": "The budget of {title} has reached a line",
     TEST: "This is a test",
 }
 _NEXT = {
@@ -31,6 +32,7 @@ _NEXT = {
     "stopping_soon": "Save what you need. Read more on:",
     "stopped": "Its page says who stopped it and why:",
     "schedule_paused": "Correct what is wrong and resume the schedule on the page of its job:",
+    "budget": "Its course, and what was spent, are on:",
     TEST: "Nothing else is to be done. You choose what you are told on:",
 }
 _OTHERWISE = "Its page says more:"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from grid.launch.notifications.channels import outward_channels
 from grid.launch.notifications.events import (
@@ -19,9 +19,11 @@ from grid.models import (
     Execution,
     Job,
     JobRun,
+    Membership,
     Notification,
     NotificationChoice,
     NotificationEvent,
+    Project,
     State,
     User,
 )
@@ -97,6 +99,16 @@ def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
     """Tell the owner that a schedule of a job was paused by somebody else or by a rule; the caller holds the lock of the job."""
     about = _Subject(job.owner, str(job), "job", f"/jobs/{job.pk}/")
     _write(about, NotificationEvent.SCHEDULE_PAUSED, why, now)
+
+
+def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
+    """Tell the owner of a project and the admins that a line of its budget is reached; the caller holds the transaction, and calls this
+    once for each line."""
+    project = Project.objects.get(pk=project_id)
+    is_owner = Q(memberships__project=project_id, memberships__role=Membership.Role.OWNER)
+    for user in User.objects.filter(is_owner | Q(is_superuser=True), is_active=True).distinct().order_by("pk"):
+        about = _Subject(user, project.name, "project", f"/projects/{project_id}/budget/")
+        _write(about, NotificationEvent.BUDGET, sentence, now)
 
 
 def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: datetime, path: str = "") -> None:

@@ -182,6 +182,13 @@ def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
     return viewer is not None and (roles.get(viewer.id) == Membership.Role.OWNER or may_administer(viewer))
 
 
+def may_see_budget(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user may see what the project may spend and has spent (`roles` by user id): its owner and contributors, who spend
+    it, and all observers. Admins set it."""
+    viewer = viewer_of(user)
+    return viewer is not None and (may_contribute(viewer, roles) or may_observe(viewer))
+
+
 def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
     """Return whether the user may resume, rename and delete it: its owner only, because it runs as the owner with the owner's files.
     (Its execution decides who may stop it.)"""

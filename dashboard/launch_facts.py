@@ -9,6 +9,7 @@ from decimal import Decimal
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
+from dashboard.budget_records import left_for_launch
 from dashboard.forms.launch import LaunchForm
 from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
@@ -122,7 +123,8 @@ def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) 
     if cluster is not None:
         prices += [cluster.head_tier.cost_per_hour, cluster.tier.cost_per_hour * cluster.workers_minimum]
     queue = place_in_queue(unit)
-    full = snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
+    budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
+    full = over_budget or snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
     waits = queue is not None and not queue.for_good and not full
     return FitQuestion(
         pods=tuple(pods),
@@ -135,6 +137,7 @@ def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) 
         usual_start=usual_start(tier=request.tier.pk, environment=request.environment.pk),
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
+        budget=budget,
         choices=tuple(_choices(form, pods, running)),
     )
 

@@ -8,6 +8,7 @@ from dashboard.ids import IdConverter, NameConverter
 from dashboard.views import (
     account,
     administration,
+    budgets,
     clusters,
     components,
     configuration,
@@ -159,6 +160,7 @@ urlpatterns: list[URLPattern] = [
     *_catalogue(PROJECTS, projects.projects, projects.project),
     *_catalogue(KNOWLEDGE, knowledge.knowledge_base, knowledge.knowledge_entry, knowledge.knowledge_archive),
     path("knowledge/<name:id>/found/", knowledge.knowledge_found, name="knowledge-found"),
+    path("projects/<name:id>/budget/", budgets.project_budget, name="project-budget"),
     path("projects/<name:id>/members/", projects.project_member, name="project-member"),
     path("projects/<name:id>/secrets/", secrets.project_secrets, name="project-secrets"),
     path(

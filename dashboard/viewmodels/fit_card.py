@@ -29,7 +29,8 @@ class TierChoice:
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
     """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected` and `usual_start` are as
-    in `LaunchFacts`, `needs` what the namespace would count of its pods, and `secrets` the names of those that it gets."""
+    in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, and
+    `budget` what is left of the project's."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -41,6 +42,7 @@ class FitQuestion:
     usual_start: float | None = None
     needs: tuple[PodNeeds, ...] = ()
     secrets: tuple[str, ...] = ()
+    budget: str = ""
     choices: tuple[TierChoice, ...] = ()
 
 
@@ -69,6 +71,7 @@ class FitCard:
     slots: str
     price: str
     secrets: str
+    budget: str
     warnings: tuple[str, ...]
     suggestions: tuple[Alternative, ...]
 
@@ -91,6 +94,7 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         slots=f"{plural(question.slots, 'slot')}; you use {held.used:,} of {held.maximum:,}",
         price=f"{price_words(question.price)}{a_day}",
         secrets=", ".join(question.secrets),
+        budget=question.budget,
         warnings=tuple(warnings(question.needs, limits)),
         suggestions=_suggestions(question, found, facts),
     )

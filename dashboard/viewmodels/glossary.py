@@ -143,6 +143,11 @@ GROUPS = (
                 "What a pod of this size costs in an hour. It is counted by the second while the pod holds a node: never while it "
                 "waits in the queue or for a node.",
             ),
+            _thing(
+                "Budget",
+                "What a project may spend in a calendar month. At its warning line its owner and the admins are told; at its stop line new "
+                "launches are refused until the next month, or until an admin raises it.",
+            ),
             _things(
                 "Core hours",
                 "Cores, multiplied by the hours for which they were held: 4 cores for half an hour are 2 core hours.",

@@ -126,6 +126,7 @@ _LAUNCH = {"kind": "workspace", "project": "churn", "environment": "jupyterlab",
 _BODIES: dict[str, dict[str, Any]] = {
     "login": {"username": "owner", "password": "wrong"},
     "launch": _LAUNCH,
+    "project-budget": {"amount": "100", "warning_percent": "80", "stop_percent": "100", "at_stop": "refuse"},
     "launch-check": _LAUNCH,
     "launch-objects": _LAUNCH,
     "execution-opening": {"opener": "a" * 64},

@@ -1,0 +1,46 @@
+"""Reads budgets of projects for pages; synchronously."""
+
+from collections import defaultdict
+from datetime import date, datetime
+from decimal import Decimal
+
+from dashboard.access import AnyUser, may_see_budget
+from dashboard.usage_records import read_everybody
+from dashboard.viewmodels.budgets import BudgetView, budget_view, left_words
+from grid.launch.budgets.closing import budgets, counted, problems_of_budget
+from grid.launch.budgets.rules import month_of
+from grid.models import Project
+
+_HOUR = 3600
+
+
+def budget_of_project(project: Project, now: datetime) -> BudgetView | None:
+    """Return the budget with what was spent until now; None for a project without one."""
+    budget = budgets([project.pk]).get(project.pk)
+    return budget_view(budget, costs_by_day(project.pk, now), now) if budget is not None else None
+
+
+def budget_for(user: AnyUser, project: Project, now: datetime) -> BudgetView | None:
+    """Return the budget as `budget_of_project` does; None for who may not see it."""
+    roles = dict(project.memberships.values_list("user_id", "role"))
+    return budget_of_project(project, now) if may_see_budget(user, roles) else None
+
+
+def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
+    """Return what the project has spent on each day of this month until now; days without any are left out."""
+    month = month_of(now)
+    _, days = read_everybody(month, now.date(), now, {"project_id": project_id})
+    found: defaultdict[date, Decimal] = defaultdict(Decimal)
+    for row in days:
+        found[row.day] += row.price_per_hour * row.pod_seconds / _HOUR
+    return dict(found)
+
+
+def left_for_launch(project_id: str, price: Decimal, now: datetime) -> tuple[str, str]:
+    """Return what is left for a launch in the project, and why it would be refused; "" for each without a budget or a reason."""
+    budget = budgets([project_id]).get(project_id)
+    if budget is None:
+        return "", ""
+    refusal = "".join(problem.message for problem in problems_of_budget(project_id, now))
+    spent = counted([project_id], now).get(project_id, Decimal(0))
+    return left_words(budget, spent, price, now), refusal

@@ -1,0 +1,143 @@
+"""A project's budget: the meter, the course of the month with where it leads, and what is left for a launch; pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from grid.diagnosis.diagnosis import Severity
+from grid.launch.budgets.rules import (
+    PACE_DAYS,
+    Budget,
+    beginning,
+    month_of,
+    next_month,
+    pace_began,
+    spent_by_end,
+    used_up_at,
+)
+from grid.wording import money, plural
+
+_FULL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CourseBar:
+    """What was spent until the end of one day, or would be if it goes on as lately (`is_projected`); `top` and `height` are percent of
+    the picture's height, `left` and `width` of its width."""
+
+    title: str
+    left: str
+    width: str
+    top: int
+    height: int
+    is_projected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetView:
+    """The budget of the present month in words and as a picture. `share` is of the amount, at most 100; the lines are percent of the
+    meter's width (`*_at`) and of the picture's height from its top (`*_top`)."""
+
+    severity: Severity
+    headline: str
+    state: str
+    projection: str
+    share: int
+    warning_at: int
+    stop_at: int
+    warning_top: int
+    stop_top: int
+    bars: tuple[CourseBar, ...]
+    picture: str
+    first: date
+    last: date
+
+
+def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) -> BudgetView:
+    """Return the view; `costs` are what was spent on each day of the month until now."""
+    month = month_of(now)
+    spent = sum(costs.values(), Decimal(0))
+    lately = sum((cost for day, cost in costs.items() if day >= pace_began(now).date()), Decimal(0))
+    by_end = spent_by_end(spent, lately, now)
+    highest = max(budget.amount, spent, min(by_end or spent, budget.amount * 2))
+    severity, state = _state(budget, spent, month)
+    return BudgetView(
+        severity=severity,
+        headline=f"{money(spent)} of {money(budget.amount)} spent in {month:%B %Y}",
+        state=state,
+        projection=_projection(budget, spent, lately, by_end, now),
+        share=min(_FULL, int(spent / budget.amount * _FULL)),
+        warning_at=budget.warning_percent,
+        stop_at=budget.stop_percent,
+        warning_top=_top(budget.warning_line, highest),
+        stop_top=_top(budget.stop_line, highest),
+        bars=_bars(costs, spent, by_end, highest, now),
+        picture=f"What was spent in {month:%B} until each day, beside the warning line at {money(budget.warning_line)} and the stop line "
+        f"at {money(budget.stop_line)}.",
+        first=month,
+        last=next_month(month) - timedelta(days=1),
+    )
+
+
+def left_words(budget: Budget, spent: Decimal, price: Decimal, now: datetime) -> str:
+    """Return what is left for a launch at a price per hour; "" when nothing is, which its refusal says."""
+    left = budget.stop_line - spent
+    if left <= 0:
+        return ""
+    rest = (beginning(next_month(month_of(now))) - now) / timedelta(hours=1)
+    lasts = f": {_hours(left / price)} of this launch" if price and left / price < rest else ""
+    return f"{money(left)} of {money(budget.amount)} left for {month_of(now):%B}{lasts}"
+
+
+def _hours(count: Decimal) -> str:
+    return plural(int(count), "hour") if count >= 1 else "less than an hour"
+
+
+def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
+    left = money(max(Decimal(0), budget.stop_line - spent))
+    if budget.is_closed(spent):
+        running = "Running executions are stopped." if budget.stops_running else "Running executions continue."
+        return "problem", f"New launches are refused until {next_month(month):%-d %B} (UTC). {running}"
+    if budget.is_near(spent):
+        return (
+            "wait",
+            f"Above the warning line at {money(budget.warning_line)}; {left} left until launches are refused.",
+        )
+    return "ok", f"{left} left until launches are refused."
+
+
+def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal | None, now: datetime) -> str:
+    """Return where the course leads, as a sentence; "" once nothing more can be launched."""
+    if budget.is_closed(spent):
+        return ""
+    if by_end is None:
+        return "The month has just begun: where this leads is not known yet."
+    days = plural((now.astimezone(UTC).date() - pace_began(now).date()).days + 1, "day")
+    pace = f"At the pace of the last {days}" if days != f"{PACE_DAYS} days" else "At the pace of the last week"
+    used_up = used_up_at(budget, spent, lately, now)
+    if used_up is not None:
+        return f"{pace} it is used up on {used_up:%-d %B}."
+    return f"{pace} {money(by_end)} are spent by the end of the month."
+
+
+def _bars(
+    costs: Mapping[date, Decimal], spent: Decimal, by_end: Decimal | None, highest: Decimal, now: datetime
+) -> tuple[CourseBar, ...]:
+    month, today = month_of(now), now.astimezone(UTC).date()
+    days = (next_month(month) - month).days
+    a_day = (by_end - spent) / max(1, days - today.day) if by_end is not None else Decimal(0)
+    width, bars, total = 100 / days, [], Decimal(0)
+    for number in range(days):
+        day = month + timedelta(days=number)
+        is_projected = day > today
+        total += a_day if is_projected else costs.get(day, Decimal(0))
+        title = f"{day:%-d %B}: {'about ' if is_projected else ''}{money(total)}"
+        height = min(_FULL, round(total / highest * _FULL)) if by_end is not None or not is_projected else 0
+        left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
+        bars.append(CourseBar(title, left, wide, _FULL - height, height, is_projected))
+    return tuple(bars)
+
+
+def _top(line: Decimal, highest: Decimal) -> int:
+    return _FULL - round(line / highest * _FULL)

@@ -26,6 +26,7 @@ _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = 
     "stopped": ("Stopped", "neutral"),
     "schedule_paused": ("Schedule paused", "wait"),
     "budget": ("Budget", "wait"),
+    "queue_position": ("In the queue", "neutral"),
 }
 
 

@@ -8,12 +8,13 @@ from grid.launch.budgets.keeper import BudgetKeeper
 from grid.launch.context import Context
 from grid.launch.deadlines import DeadlineWatch
 from grid.launch.notifications.sender import Sender
+from grid.launch.queuewatch import QueueWatch
 from grid.launch.shutdown.observer import PodObserver
 from grid.launch.shutdown.watch import ShutdownWatch
 
 
 async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-    """Send notifications, notice timeouts that come near and lines of budgets that are reached, and make the stops that they and idleness lead to."""
+    """Send notifications, notice what comes near (timeouts, lines of budgets, places in the queue), and make the stops that follow."""
     database, clock = context.database, context.clock
     deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
     shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
@@ -22,3 +23,4 @@ async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> Non
         tasks.create_task(deadlines.run())
         tasks.create_task(shutdown.run())
         tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run())
+        tasks.create_task(QueueWatch(context, troubles, rng).run())

@@ -19,6 +19,7 @@ from grid.models.notification import (
     Notification,
     NotificationChoice,
     NotificationEvent,
+    QueueNotice,
     StopWarning,
     WebhookTarget,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "PoolTemplate",
     "Project",
     "ProjectBudget",
+    "QueueNotice",
     "QueueOrder",
     "RunSettings",
     "SavedView",

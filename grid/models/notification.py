@@ -20,6 +20,7 @@ class NotificationEvent(models.TextChoices):
     STOPPED = "stopped", "somebody else, or a rule, has stopped it"
     SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
     BUDGET = "budget", "a project's budget reaches its warning or stop line"
+    QUEUE_POSITION = "queue_position", "it is next in the queue, or is expected to start soon"
 
 
 class Notification(models.Model):
@@ -56,6 +57,18 @@ class StopWarning(models.Model):
 
     def __str__(self) -> str:
         return f"stop of {self.execution_id} told"
+
+
+class QueueNotice(models.Model):
+    """When its owner was told that a queued execution is next, and that it starts soon. There is one of each execution: two controllers
+    tell it once."""
+
+    execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="queue_notice")
+    next_at = models.DateTimeField(null=True, blank=True)
+    soon_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"queue of {self.execution_id} told"
 
 
 class NotificationChoice(models.Model):

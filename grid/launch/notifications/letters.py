@@ -23,6 +23,7 @@ _WHAT = {
     "stopped": "{title} was stopped",
     "schedule_paused": "The schedule of {title} was paused",
     "budget": "The budget of {title} has reached a line",
+    "queue_position": "{title} is near the front of the queue",
     TEST: "This is a test",
 }
 _NEXT = {
@@ -33,6 +34,7 @@ _NEXT = {
     "stopped": "Its page says who stopped it and why:",
     "schedule_paused": "Correct what is wrong and resume the schedule on the page of its job:",
     "budget": "Its course, and what was spent, are on:",
+    "queue_position": "Its place, and what it waits for, are on its page:",
     TEST: "Nothing else is to be done. You choose what you are told on:",
 }
 _OTHERWISE = "Its page says more:"

@@ -36,13 +36,17 @@ def report(intervals: int) -> None:
 
     from dashboard.usage_records import read_everybody, read_usage
     from dashboard.viewmodels.usage import UsageView, last_months, months_of, tables
-    from grid.models import User
+    from grid.launch.budgets import spending
+    from grid.models import Project, User
 
     plain, busy = User.objects.get(username="user-7"), User.objects.get(username="user-0")
     months = last_months(NOW)
     whole_year, this, last = (months[-1].first, months[0].last), (months[0].first, months[0].last), months[1]
     view = UsageView(last)
+    projects = list(Project.objects.values_list("pk", flat=True))
     work: dict[str, Callable[[], object]] = {
+        "budgets: before today": lambda: spending.settled(projects, NOW),
+        "budgets: today": lambda: spending.recent(projects, NOW),
         "home: this month": lambda: read_usage(*this, NOW, plain.pk),
         "own: twelve months": lambda: months_of(read_usage(*whole_year, NOW, plain.pk), NOW),
         "own, a busy user": lambda: months_of(read_usage(*whole_year, NOW, busy.pk), NOW),

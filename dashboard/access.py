@@ -159,7 +159,8 @@ def may_see_job(user: AnyUser, job: ExecutionLike) -> bool:
 
 
 def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
-    """Return whether the user may see the project and who is in it (`roles` by user id): its members and all observers."""
+    """Return whether the user may see the project, who is in it and its budget (`roles` by user id): its members and all observers. Admins
+    set the budget."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in roles or may_observe(viewer))
 
@@ -180,13 +181,6 @@ def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
     """Return whether the user may rename the project and change its members: its owner and admins."""
     viewer = viewer_of(user)
     return viewer is not None and (roles.get(viewer.id) == Membership.Role.OWNER or may_administer(viewer))
-
-
-def may_see_budget(user: AnyUser, roles: Mapping[int, str]) -> bool:
-    """Return whether the user may see what the project may spend and has spent (`roles` by user id): its owner and contributors, who spend
-    it, and all observers. Admins set it."""
-    viewer = viewer_of(user)
-    return viewer is not None and (may_contribute(viewer, roles) or may_observe(viewer))
 
 
 def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:

@@ -4,7 +4,6 @@ from collections import defaultdict
 from datetime import date, datetime
 from decimal import Decimal
 
-from dashboard.access import AnyUser, may_see_budget
 from dashboard.usage_records import read_everybody
 from dashboard.viewmodels.budgets import BudgetView, budget_view, left_words
 from grid.launch.budgets.closing import budgets, counted, problems_of_budget
@@ -18,12 +17,6 @@ def budget_of_project(project: Project, now: datetime) -> BudgetView | None:
     """Return the budget with what was spent until now; None for a project without one."""
     budget = budgets([project.pk]).get(project.pk)
     return budget_view(budget, costs_by_day(project.pk, now), now) if budget is not None else None
-
-
-def budget_for(user: AnyUser, project: Project, now: datetime) -> BudgetView | None:
-    """Return the budget as `budget_of_project` does; None for who may not see it."""
-    roles = dict(project.memberships.values_list("user_id", "role"))
-    return budget_of_project(project, now) if may_see_budget(user, roles) else None
 
 
 def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:

@@ -1,4 +1,4 @@
-"""The page of a project's budget: its meter and course for those who spend it, the form for admins."""
+"""The page of a project's budget: its meter and course for whoever sees the project, the form for admins."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import may_administer, may_see_budget, may_see_project
+from dashboard.access import may_administer, may_see_project
 from dashboard.budget_records import budget_of_project
 from dashboard.forms.budgets import BudgetForm
 from dashboard.viewmodels.administration import history_lines
@@ -28,8 +28,8 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
     if project is None or not may_see_project(request.user, roles):
         raise Http404
     may_set = may_administer(request.user)
-    if not may_see_budget(request.user, roles) or (request.method == "POST" and not may_set):
-        raise PermissionDenied("Contributors and the owner of the project see its budget; admins set it.")
+    if request.method == "POST" and not may_set:
+        raise PermissionDenied("Only admins set the budget of a project.")
     form = _form(project, request.POST if request.method == "POST" else None) if may_set else None
     if form is not None and form.is_bound and form.is_valid():
         _save(form, project, request.user)

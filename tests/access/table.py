@@ -237,7 +237,7 @@ GET  project                 churn               login    200      200      200 
 POST project                 churn               login    403      400      403      403      404      404      403      403      400
 GET  project-member          churn               login    403      200      403      403      404      404      403      403      200
 POST project-member          churn               login    403      302      403      403      404      404      403      403      302
-GET  project-budget          churn               login    200      200      200      403      404      404      200      200      200
+GET  project-budget          churn               login    200      200      200      200      404      404      200      200      200
 POST project-budget          churn               login    403      403      403      403      404      404      403      403      302
 GET  project-budget          no-such             login    404      404      404      404      404      404      404      404      404
 GET  project-secrets         churn               login    200      200      200      403      404      404      403      403      200

@@ -8,12 +8,13 @@ import pytest
 from dashboard.viewmodels.budgets import budget_view, left_words
 from grid.launch.budgets.keeper import count, set_budget
 from grid.launch.budgets.rules import Budget
-from grid.models import AuditEntry, BudgetMonth, Execution, Project, ProjectBudget, UsageInterval
+from grid.models import AuditEntry, BudgetMonth, Execution, Job, JobRun, Project, ProjectBudget, UsageInterval
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.clustering import make_interval
-from tests.dashboard.executing import make_execution, make_project
+from tests.dashboard.executing import make_environment, make_execution, make_project, make_workspace
 from tests.dashboard.launching import ATTACHED
+from tests.dashboard.workspaces import resume, sent
 
 PATH = "/projects/churn/budget/"
 POSTED = {"amount": "100", "warning_percent": "80", "stop_percent": "100", "at_stop": "refuse"}
@@ -150,14 +151,14 @@ class TestPages:
         assert field in answer.context["form"].errors
         assert not ProjectBudget.objects.exists()
 
-    def test_members_see_it_on_the_projects_page_and_viewers_do_not(self, people: People, project: Project) -> None:
+    def test_members_and_observers_see_it_on_the_projects_page(self, people: People, project: Project) -> None:
         self.set_by_admin(people)
+        assert client_of(people.stranger).get("/projects/churn/").status_code == 404
         project.members.add(people.stranger, through_defaults={"role": "viewer"})
-        for person in (people.owner, people.teammate, people.operator, people.admin):
+        for person in (people.owner, people.teammate, people.stranger, people.operator, people.admin):
             page = client_of(person).get("/projects/churn/").content.decode()
             assert "$12.00 of $100.00 spent" in page, person
             assert f'href="{PATH}"' in page
-        assert "of $100.00" not in client_of(people.stranger).get("/projects/churn/").content.decode()
 
     def test_nobody_but_an_admin_gets_the_form(self, people: People, project: Project) -> None:
         self.set_by_admin(people)
@@ -183,3 +184,15 @@ class TestPages:
         answer = client.post("/launch/", posted)
         assert "has spent $12.00 of its $12.00" in answer.content.decode()
         assert Execution.objects.count() == before
+
+    def test_resumed_workspace_and_run_are_refused_with_the_sentence(self, people: People, project: Project) -> None:
+        workspace = make_workspace(people.owner, project)
+        script = make_environment("script", kind="job", port=None)
+        fields = {"project": "churn", "environment": script.pk, "tier": "small", "command": "python train.py"}
+        assert client_of(people.owner).post("/launch/", {"kind": "job", "token": "t1", **fields}).status_code == 302
+        job = Job.objects.get()
+        set_budget(ProjectBudget(project=project, amount=Decimal(12)), now=datetime.now(UTC))
+        for answer in (resume(people.owner, workspace), sent(people.owner, f"/jobs/{job.pk}/run/", **fields)):
+            assert answer[0] != 302
+            assert "has spent $12.00 of its $12.00" in answer[1]
+        assert JobRun.objects.count() == 1

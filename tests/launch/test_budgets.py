@@ -501,3 +501,29 @@ def test_budget_set_while_it_is_counted_is_in_force(on_file: Shop) -> None:
     count(None, now=NOW)
     with pytest.raises(Rejected, match="has spent"):
         on_file.launch()
+
+
+@pytest.mark.django_db
+def test_budget_that_is_raised_while_it_is_counted_is_not_told_as_reached(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = running(shop)
+    budget(shop, at_stop="stop")
+    spend(shop, "100")
+    recent = spending.recent
+
+    def raised_meanwhile(*asked: Any) -> spending.Spent:
+        found = recent(*asked)
+        monkeypatch.setattr(spending, "recent", recent)
+        budget(shop, "1000")
+        return found
+
+    monkeypatch.setattr(spending, "recent", raised_meanwhile)
+    count(None, now=NOW)
+    assert told() == told("stopping_soon") == []
+    budget(shop, "100")
+    assert len(told()) == 2
+    monkeypatch.setattr(spending, "recent", raised_meanwhile)
+    count(None, now=NOW + 11 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None

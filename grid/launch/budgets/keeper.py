@@ -65,6 +65,7 @@ def count(earlier: SettledSpending | None, *, now: datetime) -> SettledSpending 
     return earlier
 
 
+@transaction.atomic
 def set_budget(row: ProjectBudget, *, now: datetime) -> None:
     """Store a budget and count at once what is spent, so that it is in force. Its lines are new ones: they are told again when reached."""
     row.save()
@@ -108,7 +109,7 @@ def _act(budget: Budget, row: BudgetMonth, now: datetime) -> None:
 
 def _tell_warning(budget: Budget, row: BudgetMonth, now: datetime) -> None:
     with transaction.atomic():
-        if _month(row).filter(warned_at=None).update(warned_at=now):
+        if _is_current(budget) and _month(row).filter(warned_at=None).update(warned_at=now):
             tell_of_budget(budget.project_id, warning_sentence(budget, row.spent, row.month), now=now)
 
 
@@ -116,6 +117,8 @@ def _tell_stop(budget: Budget, row: BudgetMonth, now: datetime) -> None:
     """Tell the owner and the admins of the stop line, and whoever runs something of its stop, if that was chosen; the warning line, when
     both are reached at once, is told with it."""
     with transaction.atomic():
+        if not _is_current(budget):
+            return
         if not _month(row).filter(stopped_at=None).update(stopped_at=now, warned_at=row.warned_at or now):
             return
         logger.info("project=%s has reached the stop line of its budget", budget.project_id)
@@ -128,8 +131,17 @@ def _tell_stop(budget: Budget, row: BudgetMonth, now: datetime) -> None:
 
 def _stop_running(budget: Budget, now: datetime) -> None:
     for execution in _running(budget):
-        request_stop(execution, by=BY, reason=OVER_BUDGET, now=now)
+        with transaction.atomic():
+            if not _is_current(budget):
+                return
+            request_stop(execution, by=BY, reason=OVER_BUDGET, now=now)
         logger.info("execution=%s ends, the budget of its project is used up", execution.pk)
+
+
+def _is_current(budget: Budget) -> bool:
+    """Return whether no admin has changed the budget since it was read, and let nobody change it until this transaction ends."""
+    stored = ProjectBudget.objects.select_for_update(no_key=True).filter(pk=budget.project_id).first()
+    return stored is not None and stored.amount is not None and budget_of(stored) == budget
 
 
 def _running(budget: Budget) -> QuerySet[Execution]:

@@ -27,7 +27,6 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
             "stop_percent": "New launches are refused from here on, and the owner and the admins are told.",
             "at_stop": "Queued executions wait. Who runs something is told 10 minutes before it is stopped.",
         }
-        widgets = {"at_stop": forms.RadioSelect}
 
     def clean_amount(self) -> Decimal | None:
         """Return the amount as it is stored, so that typing it again in another way is no change."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 from asgiref.sync import sync_to_async
 
 from grid.launch.budgets.keeper import set_budget
-from grid.models import BudgetMonth, Project, ProjectBudget, UsageInterval
+from grid.models import AuditEntry, BudgetMonth, Notification, Project, ProjectBudget, UsageInterval
 from tests.browser import using
 from tests.browser.server import Stage
 
@@ -28,6 +28,8 @@ def _budget(amount: str) -> None:
 def _no_budget() -> None:
     ProjectBudget.objects.all().delete()
     BudgetMonth.objects.all().delete()
+    Notification.objects.filter(event="budget").delete()
+    AuditEntry.objects.filter(object_type="projectbudget").delete()
 
 
 async def month(stage: Stage) -> None:

@@ -45,8 +45,8 @@ def report(intervals: int) -> None:
     view = UsageView(last)
     projects = list(Project.objects.values_list("pk", flat=True))
     work: dict[str, Callable[[], object]] = {
-        "budgets: before today": lambda: spending.settled(projects, NOW),
-        "budgets: today": lambda: spending.recent(projects, NOW),
+        "budgets: before today": lambda: spending.settled(projects, NOW - timedelta(seconds=1)),
+        "budgets: today": lambda: spending.recent(projects, NOW - timedelta(seconds=1)),
         "home: this month": lambda: read_usage(*this, NOW, plain.pk),
         "own: twelve months": lambda: months_of(read_usage(*whole_year, NOW, plain.pk), NOW),
         "own, a busy user": lambda: months_of(read_usage(*whole_year, NOW, busy.pk), NOW),

@@ -162,6 +162,27 @@ def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
+def test_database_adds_up_what_ended_by_price(shop: Shop) -> None:
+    row = shop.launch()
+    for number in range(20):
+        ended = interval(row, NOW - DAY - HOUR, NOW - DAY + number * MINUTE, price="2" if number % 2 else "3")
+        if number < 10:
+            dailyusage.add(dailyusage.added_up([ended]))
+            ended.delete()
+    read: list[int] = []
+
+    def rows(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        with connection.cursor() as counting:
+            counting.cursor.execute(f"SELECT count(*) FROM ({sql}) AS read_rows", params)
+            read.append(counting.cursor.fetchone()[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(rows):
+        spending.settled(["churn"], NOW)
+    assert read == [4], "two prices of what is kept, two of what is deleted"
+
+
+@pytest.mark.django_db
 def test_admission_and_launch_read_no_interval(shop: Shop) -> None:
     budget(shop)
     spend(shop, "100")

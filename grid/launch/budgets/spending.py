@@ -35,8 +35,7 @@ def settled(projects: Collection[str], now: datetime) -> Spent:
     ended = UsageInterval.objects.filter(project__in=projects, ended_at__gt=begin, ended_at__lt=until)
     deleted = DailyUsage.objects.filter(project__in=projects, day__gte=month, day__lt=next_month(month)).order_by()
     whole, cut = _whole_and_cut(ended, begin)
-    sums = deleted.values_list("project_id", "price_per_hour", Sum("pod_seconds"), _NEVER, _NEVER)
-    return _added_up(projects, cut.union(whole, sums, all=True), begin, now)
+    return _added_up(projects, cut.union(whole, _sums(deleted, "pod_seconds"), all=True), begin, now)
 
 
 def recent(projects: Collection[str], now: datetime) -> Spent:
@@ -51,10 +50,14 @@ def recent(projects: Collection[str], now: datetime) -> Spent:
 def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[Any, Any]:
     """Return the sums of those that began in the month, and the few that began before, of which a part counts, each with the same
     columns."""
-    began = ended.filter(began_at__gte=begin).order_by()
-    whole = began.values_list("project_id", "price_per_hour", Sum("seconds"), _NEVER, _NEVER)
     cut = ended.filter(began_at__lt=begin).order_by()
-    return whole, cut.values_list(*_COLUMNS)
+    return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), cut.values_list(*_COLUMNS)
+
+
+def _sums(rows: QuerySet[Any], seconds: str) -> Any:
+    """Return the sums by project and price, in the columns of what is not summed up."""
+    grouped = rows.values("project_id", "price_per_hour").annotate(total=Sum(seconds), from_=_NEVER, until=_NEVER)
+    return grouped.values_list("project_id", "price_per_hour", "total", "from_", "until")
 
 
 def _added_up(projects: Collection[str], rows: Any, begin: datetime, now: datetime) -> Spent:

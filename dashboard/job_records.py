@@ -169,7 +169,7 @@ def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False)
     found = {run.pk: run for run in runs}
     attempts: dict[int, list[AttemptLine]] = defaultdict(list)
     rows = Execution.objects.filter(run__in=found).order_by("run", "attempt")
-    columns = ("run_id", "pk", "attempt", "state", "message", "started_at", "ended_at")
+    columns = ("run_id", "pk", "attempt", "state", "message", "started_at", "ended_at", "exit_code")
     for run_id, *values in rows.values_list(*columns):
         attempts[run_id].append(AttemptLine(*values))
     costs = _costs(found, now)

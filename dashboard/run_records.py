@@ -3,6 +3,7 @@
 from django.urls import reverse
 
 from dashboard.viewmodels.run_place import RunPlace, SiblingAttempt
+from grid.diagnosis.exits import code_words
 from grid.errors import Rejected
 from grid.launch.jobsettings import read_record
 from grid.models import Execution
@@ -30,5 +31,6 @@ def run_place(execution: Execution) -> RunPlace | None:
         parameters=tuple(run.parameters.items()),
         others=others,
         message=run.message,
+        exit_words="" if execution.exit_code is None else code_words(execution.exit_code),
         again=reverse("job-again", args=[job.pk, run.number]) if is_there else "",
     )

@@ -10,6 +10,7 @@ from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.schedules import ScheduleLine
+from grid.diagnosis.exits import code_words
 
 JOBS, RUNS = "jobs", "runs"  # regions
 _FRAGMENTS = "dashboard/fragments/"
@@ -43,6 +44,8 @@ class RunRow(ViewModel, frozen=True, gc=False):
     status: StatusLine
     running_since: datetime | None
     took: str
+    exit_code: str  # "" until its pod says so
+    exit_words: str
     attempts: str
     cost: str
     requested_at: datetime
@@ -182,6 +185,8 @@ def _run_row(job_id: str, run: RunLine, now: datetime, *, may_stop: bool) -> Run
         status=run_status(run, now),
         running_since=started_at if ended_at is None else None,
         took=span((ended_at - started_at).total_seconds()) if started_at and ended_at else "",
+        exit_code="" if run.exit_code is None else str(run.exit_code),
+        exit_words="" if run.exit_code is None else code_words(run.exit_code),
         attempts=run.attempt_words,
         cost=run.cost,
         requested_at=run.requested_at,

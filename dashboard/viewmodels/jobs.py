@@ -7,6 +7,7 @@ from itertools import chain
 
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
+from grid.diagnosis.exits import code_words
 from grid.launch.jobsettings import JobSettings, RunRecord
 from grid.wording import duration, exact_duration
 
@@ -16,7 +17,9 @@ _OUTCOMES = {
     "stopped": StatusLine("neutral", "Stopped"),
     "not_started": StatusLine("problem", "Not started"),
 }
-_CAME_OF_IT = frozenset({"Started after", "Requested by", "Outcome", "Attempts", "Message", "Duration", "Cost"})
+_CAME_OF_IT = frozenset(
+    {"Started after", "Requested by", "Outcome", "Exit code", "Attempts", "Message", "Duration", "Cost"}
+)
 _SHOWN = 60  # characters of parameters in a line
 
 
@@ -30,6 +33,7 @@ class AttemptLine:
     message: str
     started_at: datetime | None
     ended_at: datetime | None
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class RunLine:
     def attempt_words(self) -> str:
         most = self.record.job.retries + 1
         return f"{self.latest.number} of {most}" if self.latest else f"0 of {most}"
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program of its latest attempt ended; None until its pod says so."""
+        return self.latest.exit_code if self.latest else None
 
     @property
     def took(self) -> str:
@@ -190,7 +199,13 @@ def run_facts(run: RunLine) -> dict[str, str]:
     """Return all that a run was asked to run with, and how it ended."""
     facts = asked_facts(run)
     facts |= {"Started after": run.after, "Requested by": run.requested_by, "Outcome": run.status.word}
-    facts |= {"Attempts": run.attempt_words, "Message": run.message, "Duration": run.took, "Cost": run.cost}
+    facts |= {
+        "Exit code": "" if run.exit_code is None else code_words(run.exit_code),
+        "Attempts": run.attempt_words,
+        "Message": run.message,
+        "Duration": run.took,
+        "Cost": run.cost,
+    }
     return {name: text for name, text in facts.items() if text}
 
 

@@ -31,6 +31,7 @@ class RunPlace:
     parameters: tuple[tuple[str, str], ...]
     others: tuple[SiblingAttempt, ...]
     message: str
+    exit_words: str  # "137, it was killed (SIGKILL)"; "" until its pod says so
     again: str  # URL for another run of the same; "" when there is no job any more
 
     @property

@@ -21,6 +21,17 @@ MEANINGS = {
     139: "it crashed (segmentation fault)",
     143: "something asked it to end (SIGTERM)",
 }
+_SIGNALS = {
+    1: "SIGHUP",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    5: "SIGTRAP",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    13: "SIGPIPE",
+    24: "SIGXCPU",
+    25: "SIGXFSZ",
+}
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {130: "it was interrupted (SIGINT)", 137: "it was killed (SIGKILL)", 143: "it was asked to end (SIGTERM)"}
 _NOT_FOUND = re.compile(
@@ -57,8 +68,22 @@ def exit_words(ended: Terminated, why: str = "") -> str:
     end, "" when that is not known."""
     if why and ended.exit_code in _REQUESTED:
         return f"exit code {ended.exit_code}, {_REQUESTED[ended.exit_code]} because {why}"
-    known = _command_words(ended) or MEANINGS.get(ended.exit_code)
+    known = _command_words(ended) or _meaning(ended.exit_code)
     return f"exit code {ended.exit_code}" + (f", {known}" if known else "")
+
+
+def code_words(code: int) -> str:
+    """Return "137, it was killed (SIGKILL)", what an exit code says by itself."""
+    known = _meaning(code)
+    return f"{code}, {known}" if known else str(code)
+
+
+def _meaning(code: int) -> str:
+    """Return what an exit code means, "" when only the program knows. A shell adds 128 to the signal that ended a program."""
+    if code in MEANINGS:
+        return MEANINGS[code]
+    name = _SIGNALS.get(code - 128)
+    return f"a signal ended it ({name})" if name else ""
 
 
 def cause_words(ended: Terminated | None) -> str:

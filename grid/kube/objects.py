@@ -5,6 +5,7 @@ something (a time that has not come, an exit code). Quantities stay text; `grid.
 whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 """
 
+import sys
 from datetime import datetime
 from typing import Any, Literal
 
@@ -141,8 +142,14 @@ class ContainerStatus(Slim, frozen=True, kw_only=True):
     started: bool | None = None
     restart_count: int = 0
     image: str = ""
+    image_id: str = msgspec.field(default="", name="imageID")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
+
+    def __post_init__(self) -> None:
+        """Keep each image's id once: every pod is in memory, and they run few images."""
+        if self.image_id:
+            msgspec.structs.force_setattr(self, "image_id", sys.intern(self.image_id))
 
 
 class PodSpec(Slim, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ Requests to stop, admission and clean-up are not decided here; see `grid.launch.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,7 @@ from grid.wording import again, duration
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
 COMPLETED = "completed"
+IMAGE_ID_LENGTH = 500
 _BY_USER_CODE = frozenset({COMPLETED, "deadline", "exit_code", "out_of_memory", "storage_limit"})
 _TOO_LONG = {
     State.DEPLOYING: ("deploying_timeout", "No node took it"),
@@ -123,6 +125,17 @@ def ran_since(pod: Pod) -> datetime | None:
         if started is not None and started.started_at is not None:
             return started.started_at
     return None
+
+
+def told_by(pod: Pod) -> dict[str, Any]:
+    """Return the columns that the status of the program's container fills: the image that runs, and the exit code once it has ended."""
+    status = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
+    if status is None:
+        return {}
+    columns: dict[str, Any] = {"image_id": status.image_id[:IMAGE_ID_LENGTH]} if status.image_id else {}
+    if (ended := status.state.terminated) is not None:
+        columns["exit_code"] = ended.exit_code
+    return columns
 
 
 def _ended(row: LedgerRecord, why: Diagnosis) -> Transition:

@@ -81,6 +81,7 @@ class Reconciler:
         self._runs = Runs(context)
         self._clusters = Clusters(context)
         self._noted: dict[str, dict[str, int]] = {}
+        self._exits: dict[str, dict[str, Any]] = {}  # what the last pods of executions that are stopping have told
 
     async def reconcile(self, execution_id: str) -> float | None:
         """Take the next step and return the seconds until the next reconcile, None without any:
@@ -101,6 +102,8 @@ class Reconciler:
             return None
         if await self._note_events(row):
             await self._startups.events_came(row)
+        if row.state == State.STOPPING and row.kind != Kind.CLUSTER:
+            self._note_exit(row)
         await self._record_usage(row)
         if row.state == State.QUEUED:
             return None
@@ -125,6 +128,7 @@ class Reconciler:
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
         self._noted.pop(execution_id, None)
+        self._exits.pop(execution_id, None)
         self._context.invalidated.discard(execution_id)
         self._context.pods.deleted_pods.pop(execution_id, None)
         self._runs.forget(execution_id)
@@ -191,6 +195,8 @@ class Reconciler:
         now = self._context.clock()
         fields: dict[str, Any] = {}
         log = ""
+        if pod is not None and row.kind != Kind.CLUSTER:
+            fields |= progress.told_by(pod)
         if change.state == State.PREPARING and pod is not None:
             fields["node_name"] = pod.spec.node_name
         if change.state == State.RUNNING and pod is not None:
@@ -213,7 +219,8 @@ class Reconciler:
             message = f"{self._objects(row).stopped(row)} The project's files are kept."
             change = Transition(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
         now = self._context.clock()
-        await self._write(row, change, now, {"slots_freed_at": now} if row.holds_slots else {})
+        fields = {"slots_freed_at": now} if row.holds_slots else {}
+        await self._write(row, change, now, fields | self._exits.pop(row.id, {}))
         return 0.0
 
     async def _clear(self, row: LedgerRecord) -> float | None:
@@ -259,6 +266,13 @@ class Reconciler:
             logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
+
+    def _note_exit(self, row: LedgerRecord) -> None:
+        """Remember what the pod tells of its program's end until the end is written: by then the pod is gone. It may be gone already."""
+        pods, gone = self._context.pods, self._context.pods.deleted_pods.get(row.id, {})
+        for pod in (*(one.pod for one in gone.values()), *pods.by("execution", row.id)):
+            if pod.metadata.name == row.object_name and (told := progress.told_by(pod)):
+                self._exits[row.id] = told
 
     async def _note_events(self, row: LedgerRecord) -> bool:
         """Record new events; return whether there were any."""

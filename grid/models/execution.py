@@ -219,6 +219,12 @@ class Execution(models.Model):
         null=True, blank=True, help_text="Since when its owner has been seen without access to the project."
     )
     node_name = models.CharField(max_length=253, blank=True)
+    exit_code = models.IntegerField(
+        null=True, blank=True, help_text="Of a job, workspace or app: how its program ended, where its pod said so."
+    )
+    image_id = models.CharField(
+        max_length=500, blank=True, help_text="The image that ran, with its digest, as the kubelet named it."
+    )
     revision = models.PositiveIntegerField(default=0)
     updated_at = models.DateTimeField(auto_now=True)
 

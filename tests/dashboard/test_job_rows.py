@@ -56,7 +56,7 @@ ENDED = replace(
     outcome="failed",
     message=f"Exit code 1 {HOSTILE}",
     ended_at=NOW,
-    attempts=(AttemptLine("e3", 2, "failed", "", MOMENT, MOMENT + timedelta(minutes=7)),),
+    attempts=(AttemptLine("e3", 2, "failed", "", MOMENT, MOMENT + timedelta(minutes=7), 137),),
 )
 TRIED_AGAIN = replace(
     RUNNING, number=2, message="Attempt 1 failed.", next_attempt_at=NOW + timedelta(minutes=3), attempts=()

@@ -130,6 +130,7 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.LIFECYCLE_RETENTION: partial(_retention, noun="event"),
     centralconfig.SAMPLE_RETENTION: partial(_retention, noun="sample"),
     centralconfig.LOG_RETENTION: partial(_retention, noun="log"),
+    centralconfig.METRIC_RETENTION: partial(_retention, noun="metric"),
     centralconfig.NOTIFICATION_RETENTION: partial(_retention, noun="notification"),
     centralconfig.DELIVERY_RETENTION: partial(_retention, noun="message"),
     centralconfig.AUDIT_RETENTION: partial(_retention, noun="record"),

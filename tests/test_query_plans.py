@@ -47,6 +47,9 @@ from grid.launch.notifications import channels
 from grid.launch.notifications.deliveries import record_result, take_due
 from grid.launch.notifications.results import SENT, SendResult
 from grid.launch.request import submit
+from grid.launch.runmetrics import store
+from grid.launch.runmetrics.place import LogPlace, Measurements
+from grid.launch.runmetrics.store import KnownPlace
 from grid.launch.shutdown.records import carry_out, store_looks, watched
 from grid.launch.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
 from grid.models import (
@@ -68,10 +71,11 @@ from grid.runtime.executions import read_rows, read_versions
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
+MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.
 _TABLES = (
     "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
-    "|notification|delivery|stopwarning|stopplan|workspacegrant|startup"
+    "|notification|delivery|stopwarning|stopplan|workspacegrant|startup|runmetric|metricreading"
 )
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
@@ -127,6 +131,7 @@ def history(shop: Shop) -> Shop:
         usage.record(id, Changes((Interval(id, id, "node-1", False, NOW, end),)))
     ExecutionLog.objects.create(execution=ended, text="the end", at=NOW)
     ClusterSample.objects.create(execution=ended, at=NOW, ready=1, wanted=1)
+    store.add(ended.pk, KnownPlace(), LogPlace("2026-02-02T10:00:00", 1, "2026-02-02T10:00:00.0"), MEASURED, now=NOW)
     LifecycleEntry.objects.create(execution=ended, at=NOW, source="kubernetes", event_uid="e", reason="Pulled")
     return shop
 
@@ -139,6 +144,10 @@ def announce_stops(shop: Shop) -> None:
     outcome = LookOutcome(Look(is_known=True), "no kernel busy")
     for run in store_looks({run.id: outcome for run in runs}, runs, NOW):
         assert carry_out(run, Announce(PlannedStop("idle", LATER)), NOW)
+
+
+def read_on() -> None:
+    store.add(ENDED_ID, store.read_place(ENDED_ID), LogPlace("2026-02-02T10:00:01", 1), MEASURED, now=NOW)
 
 
 def use_a_node(execution: Execution) -> None:
@@ -263,6 +272,8 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "orphan intervals": lambda shop: retention.end_orphan_intervals(LATER, 200),
     "old logs": lambda shop: retention.drop_logs(LATER, 200),
     "old samples": lambda shop: retention.drop_samples(LATER, 200),
+    "old metrics": lambda shop: retention.drop_metrics(LATER, 200),
+    "metrics of a run": lambda shop: read_on(),
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
     "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
     "the executions in a sample of the pools": lambda shop: poolsamples.store(1, {"default": poolsamples.PoolTally()}),

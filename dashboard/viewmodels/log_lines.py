@@ -9,18 +9,17 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from dashboard.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.viewmodels.log_level import is_shown, level_of
 from grid.diagnosis.logfindings import finding_of
+from grid.logstamps import STAMP, stamped
 
 PAGE_LINES = 500
 LONGEST_ROW = 4000  # characters
 _LONGEST_LINE = 64 * 1024  # bytes
 _TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
 
-_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |$)")
 _POSITION = re.compile(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})", re.ASCII)
 
 
@@ -113,7 +112,7 @@ class PodLines:
         return kept[-self._keep :]
 
     def _take(self, line: bytes) -> None:
-        stamp, text = _stamped(line) if self._has_stamps else ("", line)
+        stamp, text = stamped(line) if self._has_stamps else ("", line)
         stamp = self.latest = max(self.latest, stamp)  # a line without a timestamp stays after the one before it
         self.taken += 1
         if self.taken == 1:
@@ -191,23 +190,9 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def _stamped(line: bytes) -> tuple[str, bytes]:
-    found = _STAMP.match(line)
-    if found is None:
-        return "", line
-    seconds, fraction = found[1].decode(), (found[2] or b"").decode().ljust(9, "0")
-    if found[3] != b"Z":  # the node's own time zone
-        try:
-            moment = datetime.fromisoformat(f"{seconds}{found[3].decode()}")
-            seconds = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        except (ValueError, OverflowError):
-            return "", line
-    return f"{seconds}.{fraction}", line[found.end() :]
-
-
 def _shortened(line: bytes) -> bytes:
     """Return the part of an unfinished line that is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
-    found = _STAMP.match(line)
+    found = STAMP.match(line)
     stamp = line[: found.end()] if found else b""
     state = line.rpartition(b"\r")[2] if b"\r" in line else line[len(stamp) :]
     return stamp + state[: _LONGEST_LINE // 2]

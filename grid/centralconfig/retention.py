@@ -46,6 +46,12 @@ LOG_RETENTION = _days(
     90,
     "The last lines of a log (up to 64 KiB), kept when its pod goes, are deleted this many days after the execution ended.",
 )
+METRIC_RETENTION = _days(
+    "metricDays",
+    "Metrics of ended jobs",
+    365,
+    "How long the metrics that a job's program has written are kept once it has ended. They take a few kilobytes of each metric.",
+)
 NOTIFICATION_RETENTION = _days(
     "notificationDays", "Notifications", 90, "How long people's notifications are kept, read or not."
 )
@@ -72,6 +78,7 @@ RETENTION_SETTINGS = (
     LIFECYCLE_RETENTION,
     SAMPLE_RETENTION,
     LOG_RETENTION,
+    METRIC_RETENTION,
     NOTIFICATION_RETENTION,
     DELIVERY_RETENTION,
     AUDIT_RETENTION,

@@ -56,6 +56,7 @@ CHORES: Mapping[str, Chore] = {
     "launch checks": dryrun.purge,
     "logs": retention.drop_logs,
     "samples": retention.drop_samples,
+    "metrics": retention.drop_metrics,
     "lifecycle entries": retention.drop_lifecycle_entries,
     "audit entries": retention.drop_audit_entries,
     "notifications": retention.drop_notifications,

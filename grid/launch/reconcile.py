@@ -20,6 +20,7 @@ from grid.launch.context import Context, NotYet
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.lifecycle import Transition
 from grid.launch.progress import CREATED, Finding
+from grid.launch.runmetrics.collector import MetricCollector
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
 from grid.launch.startups import StartUps
 from grid.launch.storedsecrets import SecretMissing
@@ -78,6 +79,7 @@ class Reconciler:
         self._database = context.database
         self._usage = UsageRecorder(context, attended_until=attended_until)
         self._startups = StartUps(context)
+        self.metrics = MetricCollector(context)
         self._runs = Runs(context)
         self._clusters = Clusters(context)
         self._noted: dict[str, dict[str, int]] = {}
@@ -202,6 +204,8 @@ class Reconciler:
         if change.state == State.RUNNING and pod is not None:
             fields["started_at"] = progress.ran_since(pod) or now
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
+            if row.kind == Kind.JOB:
+                await self.metrics.read_to_end(row.id, pod)
             log = await self._context.log_of(pod)
             if log:
                 # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.

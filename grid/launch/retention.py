@@ -20,6 +20,7 @@ from grid.centralconfig import (
     GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
+    METRIC_RETENTION,
     NOTIFICATION_RETENTION,
     SAMPLE_RETENTION,
     Setting,
@@ -35,6 +36,7 @@ from grid.models import (
     JobRun,
     LifecycleEntry,
     Notification,
+    RunMetric,
     UsageInterval,
     WorkspaceGrant,
 )
@@ -61,6 +63,10 @@ def drop_logs(now: datetime, at_most: int) -> int:
 
 def drop_samples(now: datetime, at_most: int) -> int:
     return _drop(SAMPLE_RETENTION, now, at_most)
+
+
+def drop_metrics(now: datetime, at_most: int) -> int:
+    return _drop(METRIC_RETENTION, now, at_most)
 
 
 def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
@@ -97,7 +103,7 @@ def drop_executions(now: datetime, at_most: int) -> int:
         # Locked, so that a second controller waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
         ids = list(locked.values_list("pk", flat=True)[:at_most])
-        for rows in (ClusterSample.objects, LifecycleEntry.objects):
+        for rows in (ClusterSample.objects, RunMetric.objects, LifecycleEntry.objects):
             found = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
             if found:
                 return _delete(rows, found)
@@ -134,6 +140,7 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
         return Delivery.objects.filter(next_try_at__isnull=True, at__lt=limit)
     rows: QuerySet[Any] = {
         LOG_RETENTION: ExecutionLog.objects.all(),
+        METRIC_RETENTION: RunMetric.objects.all(),
         SAMPLE_RETENTION: ClusterSample.objects.all(),
         # The changes of state stay: without them an execution's page could not say what happened.
         LIFECYCLE_RETENTION: LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE)),

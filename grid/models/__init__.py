@@ -14,6 +14,7 @@ from grid.models.grant import WorkspaceGrant
 from grid.models.job import Job, JobRun, RunSettings
 from grid.models.knowledge import KnowledgeEntry, LogOccurrence
 from grid.models.launchcheck import CheckOutcome, LaunchCheck
+from grid.models.metric import MetricReading, RunMetric
 from grid.models.notification import (
     Delivery,
     Notification,
@@ -63,6 +64,7 @@ __all__ = [
     "LifecycleEntry",
     "LogOccurrence",
     "Membership",
+    "MetricReading",
     "Notification",
     "NotificationChoice",
     "NotificationEvent",
@@ -73,6 +75,7 @@ __all__ = [
     "ProjectBudget",
     "QueueNotice",
     "QueueOrder",
+    "RunMetric",
     "RunSettings",
     "SavedView",
     "Schedule",

@@ -15,6 +15,7 @@ from grid.centralconfig import (
     GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
+    METRIC_RETENTION,
     SAMPLE_RETENTION,
 )
 from grid.launch import retention, usage
@@ -28,6 +29,7 @@ from grid.models import (
     Execution,
     ExecutionLog,
     LifecycleEntry,
+    RunMetric,
     State,
     UsageInterval,
     WorkspaceGrant,
@@ -79,6 +81,9 @@ def ended(shop: Shop, days: float, *, hours: float = 1, settled: bool = True, **
     usage.record(execution.pk, Changes((pod,)))
     ExecutionLog.objects.create(execution=execution, text="the end", at=at)
     ClusterSample.objects.create(execution=execution, at=at, ready=1, wanted=1)
+    RunMetric.objects.create(
+        execution=execution, name="loss", points=[[0, 0, 1]], count=1, last=1, lowest=1, highest=1, at=at
+    )
     LifecycleEntry.objects.create(execution=execution, at=at, source="kubernetes", event_uid="e", reason="Pulled")
     LifecycleEntry.objects.filter(execution=execution).update(at=at)
     execution.refresh_from_db()
@@ -152,8 +157,8 @@ def test_a_step_that_fails_half_way_has_done_nothing(
     def fail(*args: object) -> int:
         raise OSError("the disk is full")
 
-    ClusterSample.objects.all().delete()
-    LifecycleEntry.objects.all().delete()
+    for parts in (ClusterSample, RunMetric, LifecycleEntry):
+        parts.objects.all().delete()
     with monkeypatch.context() as patch:
         patch.setattr(retention, "_delete", fail)
         with pytest.raises(OSError, match="full"):
@@ -173,14 +178,14 @@ def test_the_oldest_go_first(shop: Shop, configure: Configure) -> None:
 
 
 def test_what_is_not_settled_stays_however_old(shop: Shop, configure: Configure) -> None:
-    for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION):
+    for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION):
         configure(setting, 1)
     ended(shop, 400, settled=False)
     running = shop.launch()
-    for name in ("executions", "logs", "samples", "lifecycle entries"):
+    for name in ("executions", "logs", "metrics", "samples", "lifecycle entries"):
         whole(CHORES[name])
     assert Execution.objects.count() == 2
-    assert [ExecutionLog.objects.count(), ClusterSample.objects.count()] == [1, 1]
+    assert [one.objects.count() for one in (ExecutionLog, RunMetric, ClusterSample)] == [1, 1, 1]
     assert LifecycleEntry.objects.filter(source="kubernetes").count() == 1
     assert running.lifecycle.count() == 1
 
@@ -211,7 +216,8 @@ def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, confi
 
 
 def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Configure) -> None:
-    for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, AUDIT_RETENTION):
+    parts = (LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION)
+    for setting in (EXECUTION_RETENTION, AUDIT_RETENTION, *parts):
         configure(setting, 0)
     ended(shop, 10_000)
     AuditEntry.objects.create(at=NOW - 10_000 * DAY, actor_name="ada", action="changed", object_type="x", object_id="y")
@@ -223,6 +229,7 @@ def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Con
     ("chore", "setting", "left"),
     [
         (retention.drop_logs, LOG_RETENTION, lambda: ExecutionLog.objects.values_list("execution", flat=True)),
+        (retention.drop_metrics, METRIC_RETENTION, lambda: RunMetric.objects.values_list("execution", flat=True)),
         (retention.drop_samples, SAMPLE_RETENTION, lambda: ClusterSample.objects.values_list("execution", flat=True)),
         (
             retention.drop_lifecycle_entries,
@@ -230,7 +237,7 @@ def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Con
             lambda: LifecycleEntry.objects.filter(source="kubernetes").values_list("execution", flat=True),
         ),
     ],
-    ids=["logs", "samples", "events"],
+    ids=["logs", "metrics", "samples", "events"],
 )
 def test_parts_go_before_their_execution(
     shop: Shop, configure: Configure, chore: Chore, setting: Any, left: Callable[[], Any]
@@ -247,10 +254,11 @@ def test_parts_go_before_their_execution(
     ("chore", "setting"),
     [
         (retention.drop_logs, LOG_RETENTION),
+        (retention.drop_metrics, METRIC_RETENTION),
         (retention.drop_samples, SAMPLE_RETENTION),
         (retention.drop_lifecycle_entries, LIFECYCLE_RETENTION),
     ],
-    ids=["logs", "samples", "events"],
+    ids=["logs", "metrics", "samples", "events"],
 )
 def test_parts_of_what_ran_for_long_stay_as_long_after_its_end(
     shop: Shop, configure: Configure, chore: Chore, setting: Any

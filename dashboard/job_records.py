@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
+from dashboard.metric_records import last_values, ranked_runs
 from dashboard.schedule_records import next_runs
 from dashboard.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
 from dashboard.viewmodels.prices import Spending
@@ -39,6 +40,7 @@ class RunsPage:
 
     lines: Sequence[RunLine | SweepLine]
     older: int = 0
+    metrics: Sequence[str] = ()  # names of what the runs of the page have measured
 
 
 def read_job(job_id: str) -> JobRecord | None:
@@ -60,7 +62,7 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     shown = found[:JOBS_PER_PAGE]
     latest = JobRun.objects.filter(Q(*(Q(job=job, number=job.runs_made) for job in shown), _connector=Q.OR))
     runs = {run.job_id: run for run in latest} if shown else {}
-    by_job = _lines(runs.values(), now)
+    by_job = _lines(runs.values(), now, with_metrics=False)
     coming = next_runs(job.pk for job in shown)
     sweeps = _sweeps((run.job_id, run.sweep) for run in runs.values() if run.sweep)
     cards = []
@@ -70,6 +72,20 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
         next_at, paused = coming.get(job.pk, (None, 0))
         cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
     return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
+
+
+def ranked_runs_of(job_id: str, *, sweep: str, metric: str, order: str, start: int, now: datetime) -> RunsPage:
+    """Return a page of a sweep's runs by the last value of a metric, from the place `start` on, which is also how `older` counts."""
+    numbers = ranked_runs(job_id, sweep, metric, order)
+    shown = numbers[start : start + RUNS_PER_PAGE]
+    runs = _lines(JobRun.objects.filter(job=job_id, number__in=shown), now)
+    lines = sorted(runs.values(), key=lambda line: shown.index(line.number))
+    end = start + RUNS_PER_PAGE
+    return RunsPage(lines, end if end < len(numbers) else 0, _measured(lines))
+
+
+def _measured(lines: Iterable[RunLine | SweepLine]) -> list[str]:
+    return list(dict.fromkeys(name for line in lines if isinstance(line, RunLine) for name in line.metrics))
 
 
 def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
@@ -83,7 +99,7 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
     sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
     runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now)
     lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
-    return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0)
+    return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0, _measured(lines))
 
 
 def _has_earlier_of_sweep() -> Exists:
@@ -164,7 +180,9 @@ def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
     }
 
 
-def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False) -> dict[int, RunLine]:
+def _lines(
+    runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False, with_metrics: bool = True
+) -> dict[int, RunLine]:
     """Return a line for each run, by its key."""
     found = {run.pk: run for run in runs}
     attempts: dict[int, list[AttemptLine]] = defaultdict(list)
@@ -173,6 +191,8 @@ def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False)
     for run_id, *values in rows.values_list(*columns):
         attempts[run_id].append(AttemptLine(*values))
     costs = _costs(found, now)
+    latest = {pk: lines[-1].execution_id for pk, lines in attempts.items()}
+    measured = last_values(latest.values()) if with_metrics else {}
     settings = RunSettings.objects.in_bulk({run.settings_id for run in found.values()})
     records = {pk: _read_record(one) for pk, one in settings.items()}
     return {
@@ -182,6 +202,7 @@ def _lines(runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False)
             attempts[pk] if all_attempts else attempts[pk][-1:],
             costs.get(pk, ""),
             now,
+            measured.get(latest.get(pk, ""), {}),
             with_after=all_attempts,
         )
         for pk, run in found.items()
@@ -196,7 +217,14 @@ def _read_record(settings: RunSettings) -> RunRecord:
 
 
 def _line(
-    run: JobRun, record: RunRecord, attempts: Sequence[AttemptLine], cost: str, now: datetime, *, with_after: bool
+    run: JobRun,
+    record: RunRecord,
+    attempts: Sequence[AttemptLine],
+    cost: str,
+    now: datetime,
+    metrics: Mapping[str, float],
+    *,
+    with_after: bool,
 ) -> RunLine:
     return RunLine(
         number=run.number,
@@ -213,6 +241,7 @@ def _line(
         attempts=attempts,
         cost=cost,
         now=now,
+        metrics=metrics,
     )
 
 

@@ -1,9 +1,11 @@
 // Every chart. `data-chart` is the address of the values of one or several charts, `data-name` says which of them a box draws; lines, scales,
 // dashes and colours come with the values (dashboard/viewmodels/charts.py). The charts of a page share their cursor, which the arrow keys move.
+// Where the values have steps instead of times, each chart has steps of its own, and `data-charts` is a box to which charts of new values are added.
 // The table beside a chart says the same without this script; "charted" on the body tells it that there is something new.
 (() => {
   const boxes = [...document.querySelectorAll("[data-chart]")];
-  if (!boxes.length || !window.uPlot) return;
+  const grids = [...document.querySelectorAll("[data-charts]")];
+  if (!(boxes.length || grids.length) || !window.uPlot) return;
 
   // A canvas knows no light-dark(), which is what the property itself holds.
   const colour = (name) => {
@@ -15,8 +17,9 @@
   };
   const element = (name, css) => Object.assign(document.createElement(name), { className: css });
   const moment = (at, ...part) => new Date(at * 1000).toISOString().slice(...part);
-  const written = (value, unit) => (value == null ? "–" : value.toLocaleString("en", { maximumFractionDigits: 2 }) + unit);
-  const brief = (value) => value.toLocaleString("en", value < 10000 ? {} : { notation: "compact" });
+  const written = (value, unit, digits = { maximumFractionDigits: 2 }) => (value == null ? "–" : value.toLocaleString("en", digits) + unit);
+  const brief = (value) => value.toLocaleString("en", Math.abs(value) < 10000 ? { maximumSignificantDigits: 4 } : { notation: "compact" });
+  const exact = { maximumSignificantDigits: 6 };
 
   // What a line looks like, for the legend: its dashes as well as its colour.
   const sample = (line) => {
@@ -31,7 +34,7 @@
 
   // An axis with one moment spans years; a minute before it, of which nothing is known, gives it a measure.
   const withStart = (data) => {
-    if (data.times.length !== 1) return data;
+    if (data.steps || data.times.length !== 1) return data;
     for (const chart of Object.values(data.charts)) for (const line of Object.values(chart.lines)) line.values.unshift(null);
     return { ...data, times: [data.times[0] - 60, data.times[0]] };
   };
@@ -55,20 +58,22 @@
       const had = this.data && Object.keys(this.lines).join();
       this.data = data;
       this.lines = data.charts[this.box.dataset.name]?.lines ?? {};
+      this.times = data.charts[this.box.dataset.name]?.times ?? data.times;
+      this.digits = data.steps ? exact : undefined;
       if (!this.plot || had !== Object.keys(this.lines).join()) return this.draw();
       this.plot.setData(this.columns());
       this.rest(this.plot);
     }
 
     columns() {
-      return [this.data.times, ...Object.values(this.lines).map((line) => line.values)];
+      return [this.times, ...Object.values(this.lines).map((line) => line.values)];
     }
 
     draw() {
       if (!this.data) return;
       this.plot?.destroy();
       this.plot = null;
-      if (!this.data.times.length) {
+      if (!this.times.length) {
         this.event.textContent = this.box.dataset.empty;
         this.box.replaceChildren(this.event);
         return;
@@ -80,22 +85,23 @@
       if (this.data.events) this.box.append(this.event);
       this.box.append(this.said);
       // Focus and keys only where there is something to move through.
-      Object.entries({ tabindex: 0, role: "application", "aria-roledescription": "chart", "aria-label": `${this.box.dataset.title}. The arrow keys move through time.` })
+      Object.entries({ tabindex: 0, role: "application", "aria-roledescription": "chart", "aria-label": `${this.box.dataset.title}. The arrow keys move through ${this.data.steps ? "its steps" : "time"}.` })
         .forEach(([name, value]) => this.box.setAttribute(name, value));
       this.rest(this.plot);
     }
 
     options() {
       const { scales } = this.data.charts[this.box.dataset.name];
-      // A sample between two gaps makes no line, so it is drawn as a point.
+      // A sample between two gaps makes no line, so it is drawn as a point; over steps there are no gaps, and a line of one value is a point.
       const alone = (u, series) => [...u.data[series].keys()].filter((place) => {
+        if (this.data.steps) return u.data[series][place] != null && u.data[series].filter((value) => value != null).length === 1;
         const [before, here, after] = [-1, 0, 1].map((step) => u.data[series][place + step]);
         return here != null && before == null && after == null;
       });
       const stepped = uPlot.paths.stepped({ align: 1 });
       const line = colour("--line");
       const axis = { stroke: colour("--muted"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
-      const times = (u, all, index, space, step) => all.map((at) => moment(at, ...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10])));
+      const times = (u, all, index, space, step) => this.data.steps ? all.map(brief) : all.map((at) => moment(at, ...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10])));
       const yAxis = ([name, scale]) => ({
         ...axis,
         scale: name,
@@ -109,7 +115,8 @@
       const drawn = (one) => ({
         label: one.label,
         scale: one.scale,
-        value: (u, value) => written(value, scales[one.scale].unit),
+        value: (u, value) => written(value, scales[one.scale].unit, this.digits),
+        spanGaps: Boolean(this.data.steps),
         stroke: colour(one.colour),
         width: one.width,
         dash: one.dash.length ? one.dash : undefined,
@@ -123,9 +130,13 @@
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
         cursor: { sync: { key: "page" }, y: false },
         // Without a range of its own the axis is as long as what is known.
-        scales: { ...(this.data.range && { x: { range: () => this.data.range } }), ...Object.fromEntries(Object.entries(scales).map(([name, scale]) => [name, { range: (u, low, high) => [0, Math.max(scale.top, (high || 0) * 1.05)] }])) },
+        scales: {
+          ...(this.data.range && { x: { range: () => this.data.range } }),
+          ...(this.data.steps && { x: { time: false, range: (u, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) } }),
+          ...Object.fromEntries(Object.entries(scales).map(([name, scale]) => [name, scale.free ? {} : { range: (u, low, high) => [0, Math.max(scale.top, (high || 0) * 1.05)] }])),
+        },
         axes: [{ ...axis, space: 75, size: 30, values: times }, ...Object.entries(scales).map(yAxis)],
-        series: [{ label: "UTC", value: (u, at) => (at == null ? "–" : this.when(at)) }, ...Object.values(this.lines).map(drawn)],
+        series: [{ label: this.data.steps ? "Step" : "UTC", value: (u, at) => (at == null ? "–" : this.when(at)) }, ...Object.values(this.lines).map(drawn)],
         hooks: { draw: [(u) => this.mark(u)], setCursor: [(u) => this.rest(u)] },
       };
     }
@@ -158,12 +169,13 @@
 
     // A sample that stands for a day has no time.
     when(at, end = 19) {
-      const { times } = this.data;
+      const { times } = this;
+      if (this.data.steps) return written(at, "", this.digits);
       return times[1] - times[0] < 86400 ? moment(at, 11, end) : moment(at, 0, 10);
     }
 
     newest() {
-      const { times } = this.data;
+      const { times } = this;
       const known = (place) => Object.values(this.lines).some((line) => line.values[place] != null);
       for (let place = times.length - 1; place > 0; place--) if (known(place)) return place;
       return times.length - 1;
@@ -200,20 +212,36 @@
       if (to === undefined) return;
       event.preventDefault();
       for (const { plot } of charts.filter((one) => one.plot && one.box.dataset.chart === this.box.dataset.chart))
-        plot.setCursor(to < 0 ? { left: -10, top: -10 } : { left: plot.valToPos(plot.data[0][to], "x"), top: 1 }, true, false);
+        plot.setCursor(to < 0 ? { left: -10, top: -10 } : { left: plot.valToPos(this.times[to], "x"), top: 1 }, true, false);
       this.said.textContent = to < 0 ? "" : this.sentence(to);
     }
 
     sentence(place) {
       const { scales } = this.data.charts[this.box.dataset.name];
-      const values = Object.values(this.lines).map((line) => `${line.label} ${written(line.values[place], scales[line.scale].unit)}`);
+      const values = Object.values(this.lines).map((line) => `${line.label} ${written(line.values[place], scales[line.scale].unit, this.digits)}`);
       const near = this.event.textContent ? `. ${this.event.textContent}` : "";
-      const { times } = this.data;
-      return `${this.when(times[place], times[1] - times[0] < 60 ? 19 : 16)} UTC: ${values.join(", ")}${near}`;
+      const { times } = this;
+      const when = this.when(times[place], times[1] - times[0] < 60 ? 19 : 16);
+      return `${this.data.steps ? `Step ${when}` : `${when} UTC`}: ${values.join(", ")}${near}`;
     }
   }
 
-  const follow = (address, drawn) => {
+  // A box for each chart that the page did not know yet.
+  const completed = (grid, data, drawn) => {
+    for (const [name, { title }] of Object.entries(data.charts)) {
+      if (drawn.some((chart) => chart.box.dataset.name === name)) continue;
+      const figure = grid.appendChild(element("figure", "card chart-card"));
+      figure.append(Object.assign(element("figcaption", "break"), { textContent: title }));
+      const box = figure.appendChild(element("div", "chart"));
+      Object.assign(box.dataset, { chart: grid.dataset.charts, name, title, height: 170 });
+      const chart = new Chart(box);
+      drawn.push(chart);
+      charts.push(chart);
+    }
+  };
+
+  const follow = (address, drawn, grid) => {
+    const { period, final } = (grid ?? drawn[0].box).dataset;
     let isFirst = true;
     const update = async () => {
       if (document.hidden) return;
@@ -221,6 +249,7 @@
         const answer = await fetch(address, { headers: { Accept: "application/json" } });
         if (!answer.ok) return;
         const data = withStart(await answer.json());
+        if (grid) completed(grid, data, drawn);
         for (const chart of drawn) chart.show(data);
         if (!isFirst) document.body.dispatchEvent(new Event("charted"));
         isFirst = false;
@@ -229,10 +258,11 @@
       }
     };
     update();
-    if (drawn[0].box.dataset.final === undefined) setInterval(update, Number(drawn[0].box.dataset.period) * 1000);
+    if (final === undefined) setInterval(update, Number(period) * 1000);
     document.addEventListener("visibilitychange", update);
   };
   charts.push(...boxes.map((box) => new Chart(box)));
-  for (const address of new Set(boxes.map((box) => box.dataset.chart))) follow(address, charts.filter((one) => one.box.dataset.chart === address));
+  for (const address of new Set([...boxes.map((box) => box.dataset.chart), ...grids.map((grid) => grid.dataset.charts)]))
+    follow(address, charts.filter((one) => one.box.dataset.chart === address), grids.find((grid) => grid.dataset.charts === address));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.draw()));
 })();

@@ -4,20 +4,31 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_manage_job, may_see_job
 from dashboard.ids import valid_ids
-from dashboard.job_records import RunsPage, read_job, read_sweep, runs_of
+from dashboard.job_records import RunsPage, ranked_runs_of, read_job, read_sweep, runs_of
 from dashboard.pages.jobs import attempts_of
 from dashboard.pages.page import LivePage
 from dashboard.schedule_records import schedules_of
-from dashboard.viewmodels.job_rows import RUNS, job_ending, next_run, run_fragments, sweep_head
+from dashboard.viewmodels.job_rows import (
+    RUNS,
+    job_ending,
+    metric_choice,
+    metric_head,
+    next_run,
+    run_fragments,
+    sweep_head,
+)
 from dashboard.viewmodels.jobs import JobRecord, RunLine, SweepLine
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.run_metrics import ORDERS
 from dashboard.viewmodels.schedules import ScheduleLine
 from grid import database
+from grid.launch.runmetrics.lines import LONGEST_NAME
 from grid.runtime import Runtime
 from grid.runtime.written import roles_in, runs_of_job
 from grid.watch.hub import Topic
@@ -33,6 +44,13 @@ class JobRunsView:
     id: str
     sweep: str = ""
     before: int = 0
+    metric: str = ""  # whose values the table shows; "" for the first that there is
+    order: str = ""  # of a sweep's runs by that metric: `run_metrics.ORDERS`
+
+    def query(self, older: int) -> str:
+        """Return the query of the page that begins behind `older`."""
+        parts = {"before": older, "sweep": self.sweep, "metric": self.metric, "order": self.order}
+        return f"?{urlencode({name: value for name, value in parts.items() if value})}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,12 @@ def _read(view: JobRunsView, now: datetime) -> JobFacts | None:
     if record is None:
         return None
     sweep = read_sweep(view.id, view.sweep) if view.sweep else None
-    runs = runs_of(view.id, sweep=view.sweep, before=view.before, now=now)
+    if view.sweep and view.metric and view.order:
+        runs = ranked_runs_of(
+            view.id, sweep=view.sweep, metric=view.metric, order=view.order, start=view.before, now=now
+        )
+    else:
+        runs = runs_of(view.id, sweep=view.sweep, before=view.before, now=now)
     return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
 
 
@@ -67,7 +90,11 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         sweep, before = str(query.get("sweep", "")), str(query.get("before", ""))
         is_number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= _LARGEST
         return JobRunsView(
-            ids[0] if ids else "", sweep if sweep.isascii() and sweep.isdigit() else "", int(before) if is_number else 0
+            ids[0] if ids else "",
+            sweep if sweep.isascii() and sweep.isdigit() else "",
+            int(before) if is_number else 0,
+            str(query.get("metric", ""))[:LONGEST_NAME].replace("\0", ""),
+            order if (order := str(query.get("order", ""))) in ORDERS else "",
         )
 
     async def prepare(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> None:
@@ -108,10 +135,11 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         if facts.sweep is not None:
             found.append(sweep_head(facts.sweep))
         found += map(next_run, facts.schedules)
-        older = (
-            f"?before={facts.runs.older}" + (f"&sweep={view.sweep}" if view.sweep else "") if facts.runs.older else ""
-        )
-        return [*found, *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage)]
+        older = view.query(facts.runs.older) if facts.runs.older else ""
+        metric = view.metric or next(iter(facts.runs.metrics), "")
+        found.append(metric_head(metric))
+        found.append(metric_choice(view.sweep, metric, view.order, facts.runs.metrics))
+        return [*found, *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric)]
 
     def _remember(self, job_id: str, record: JobRecord | None) -> None:
         """Keep who may see the job: that is asked where the database must not be."""

@@ -14,7 +14,7 @@ DOTS, DASHES, LONG_DASHES, DASH_DOT, FINE_DOTS = (2, 3), (6, 4), (18, 2), (9, 3,
 
 @dataclass(frozen=True, slots=True)
 class ChartScale:
-    """An axis that begins at 0 and reaches at least to `top`; `unit` follows each number."""
+    """An axis that begins at 0 and reaches at least to `top`, or with `is_free` is as long as its values; `unit` follows each number."""
 
     name: str
     top: float
@@ -22,6 +22,7 @@ class ChartScale:
     label: str = ""
     is_whole: bool = False
     is_right: bool = False
+    is_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ def chart_values(scales: Iterable[ChartScale], lines: Iterable[ChartLine]) -> di
                 "label": one.label,
                 "whole": one.is_whole,
                 "right": one.is_right,
+                "free": one.is_free,
             }
             for one in scales
         },

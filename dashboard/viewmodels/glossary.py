@@ -66,6 +66,11 @@ GROUPS = (
             _thing("Sweep", "Runs of one job that differ only in their parameters, one run for each line of a table."),
             _thing("Parameter", "A value of one run, which its command reads as an environment variable: $rate."),
             _thing(
+                "Metric",
+                "A number that a job’s program measures, such as its loss, and writes as a line of JSON to its output. It is drawn over "
+                "its steps.",
+            ),
+            _thing(
                 "Schedule",
                 "The times at which a job runs by itself: a cron expression in a time zone. You can pause it.",
             ),

@@ -9,6 +9,7 @@ from dashboard.viewmodels.jobs import JobCard, RunLine, SweepLine
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.run_metrics import ORDERS, number_words
 from dashboard.viewmodels.schedules import ScheduleLine
 from grid.diagnosis.exits import code_words
 
@@ -46,10 +47,27 @@ class RunRow(ViewModel, frozen=True, gc=False):
     took: str
     exit_code: str  # "" until its pod says so
     exit_words: str
+    metric: str  # the last value of the chosen metric; "" without one
     attempts: str
     cost: str
     requested_at: datetime
     may_stop: bool
+
+
+class MetricHead(ViewModel, frozen=True, gc=False):
+    """The head of the column with a metric's last values; "" while nothing is measured."""
+
+    name: str
+
+
+class MetricChoice(ViewModel, frozen=True, gc=False):
+    """The form that chooses the metric of the column, and the order of a sweep's runs."""
+
+    sweep: str
+    metric: str
+    order: str
+    metrics: tuple[str, ...]
+    orders: tuple[tuple[str, str], ...]  # () where runs are in one order only
 
 
 class SweepRow(ViewModel, frozen=True, gc=False):
@@ -99,10 +117,16 @@ def job_fragments(cards: Sequence[JobCard], now: datetime, *, older: str) -> lis
 
 
 def run_fragments(
-    job_id: str, lines: Sequence[RunLine | SweepLine], now: datetime, *, older: str, may_stop: bool
+    job_id: str,
+    lines: Sequence[RunLine | SweepLine],
+    now: datetime,
+    *,
+    older: str,
+    may_stop: bool,
+    metric: str = "",
 ) -> list[Fragment]:
-    """Return the page of runs; `older` is the link to those before them, "" without one."""
-    rows = [_run_fragment(job_id, line, now, may_stop=may_stop) for line in lines]
+    """Return the page of runs; `older` is the link to those before them, "" without one. `metric` is the one whose values are shown."""
+    rows = [_run_fragment(job_id, line, now, metric, may_stop=may_stop) for line in lines]
     if not rows:
         rows = [Fragment("runs-none", f"{_FRAGMENTS}empty_row.html", _NONE_LEFT, RUNS)]
     compare = CompareRuns(sum(isinstance(line, RunLine) for line in lines) > 1)
@@ -113,11 +137,23 @@ def run_fragments(
     ]
 
 
-def _run_fragment(job_id: str, line: RunLine | SweepLine, now: datetime, *, may_stop: bool) -> Fragment:
+def metric_head(name: str) -> Fragment:
+    return Fragment("runs-metric", f"{_FRAGMENTS}runs_metric.html", MetricHead(name))
+
+
+def metric_choice(sweep: str, metric: str, order: str, metrics: Sequence[str]) -> Fragment:
+    offered = tuple(dict.fromkeys([*metrics, metric] if metric else metrics))
+    orders = tuple(ORDERS.items()) if sweep else ()
+    return Fragment(
+        "runs-metrics", f"{_FRAGMENTS}runs_metrics.html", MetricChoice(sweep, metric, order, offered, orders)
+    )
+
+
+def _run_fragment(job_id: str, line: RunLine | SweepLine, now: datetime, metric: str, *, may_stop: bool) -> Fragment:
     if isinstance(line, SweepLine):
         sweep = SweepRow(line.id, f"{line.total} runs", _sweep_status(line), line.requested_at)
         return Fragment(element_id("sweep", line.id), f"{_FRAGMENTS}sweep_row.html", sweep, RUNS)
-    row = _run_row(job_id, line, now, may_stop=may_stop)
+    row = _run_row(job_id, line, now, metric, may_stop=may_stop)
     return Fragment(f"run-{line.number}", f"{_FRAGMENTS}run_row.html", row, RUNS)
 
 
@@ -174,7 +210,7 @@ def _job_row(card: JobCard, now: datetime) -> JobRow:
     )
 
 
-def _run_row(job_id: str, run: RunLine, now: datetime, *, may_stop: bool) -> RunRow:
+def _run_row(job_id: str, run: RunLine, now: datetime, metric: str, *, may_stop: bool) -> RunRow:
     latest = run.latest
     started_at, ended_at = (latest.started_at, latest.ended_at) if latest else (None, None)
     return RunRow(
@@ -187,6 +223,7 @@ def _run_row(job_id: str, run: RunLine, now: datetime, *, may_stop: bool) -> Run
         took=span((ended_at - started_at).total_seconds()) if started_at and ended_at else "",
         exit_code="" if run.exit_code is None else str(run.exit_code),
         exit_words="" if run.exit_code is None else code_words(run.exit_code),
+        metric=number_words(run.metrics[metric]) if metric in run.metrics else "",
         attempts=run.attempt_words,
         cost=run.cost,
         requested_at=run.requested_at,

@@ -1,11 +1,12 @@
 """Puts jobs, their runs and sweeps into words, and compares two runs; pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
 from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.run_metrics import number_words
 from dashboard.viewmodels.states import state_status
 from grid.diagnosis.exits import code_words
 from grid.launch.jobsettings import JobSettings, RunRecord
@@ -54,6 +55,7 @@ class RunLine:
     attempts: Sequence[AttemptLine]
     cost: str
     now: datetime
+    metrics: Mapping[str, float] = field(default_factory=dict)  # the last values of its latest attempt
 
     @property
     def latest(self) -> AttemptLine | None:
@@ -192,7 +194,7 @@ def compared(
 
 def _rank(name: str) -> int:
     """Parameters come first, since a sweep differs in them, and what came of the runs last."""
-    return 0 if name.startswith("Parameter ") else 2 if name in _CAME_OF_IT else 1
+    return 0 if name.startswith("Parameter ") else 2 if name in _CAME_OF_IT or name.startswith("Metric ") else 1
 
 
 def run_facts(run: RunLine) -> dict[str, str]:
@@ -206,6 +208,7 @@ def run_facts(run: RunLine) -> dict[str, str]:
         "Duration": run.took,
         "Cost": run.cost,
     }
+    facts |= {f"Metric {name}": number_words(value) for name, value in run.metrics.items()}
     return {name: text for name, text in facts.items() if text}
 
 

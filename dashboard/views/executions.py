@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.history import ended_choices, ended_page
+from dashboard.metric_records import metrics_table
 from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person
 from dashboard.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.records import read_record
@@ -92,6 +93,8 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
     if tab == "log":
         context["log"] = await execution_log_view(request, runtime, record)
+    if record.run is not None and who.may_read:
+        context["metrics"] = await sync_to_async(metrics_table)(id)
     if record.cluster is not None:
         context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
     if runtime.executions.get(id) is not None:

@@ -7,16 +7,19 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access import may_manage_job, may_see_job
 from dashboard.forms.launch import new_token
 from dashboard.job_records import launched_with, read_job, read_run, read_sweep
+from dashboard.metric_records import leading_runs, metrics_of_runs
 from dashboard.pages.job import JOB
 from dashboard.pages.jobs import JOBS_LIST
 from dashboard.schedule_records import schedules_of
 from dashboard.viewmodels.jobs import JobRecord, compared
+from dashboard.viewmodels.run_metrics import chart_titles
 from dashboard.views.live import live_page
 
 _NOT_THERE = "This job does not exist, or you have no access to it."
@@ -40,8 +43,11 @@ def _job(request: HttpRequest, id: str) -> dict[str, Any]:
     """Return what the page has that does not change while it is open. Raise Http404 when the job is not there for this user."""
     record, view = seen(request, id), JOB.view(request.GET)
     sweep = read_sweep(id, view.sweep) if view.sweep else None
+    measured = leading_runs(id, view.sweep, view.metric, view.order)[1] if sweep else ""
     return {
         "record": record,
+        "titles": {"metric-0": measured} if measured else {},
+        "metrics_url": f"{reverse('job-metrics', args=[id])}?{request.GET.urlencode()}",
         "is_mine": may_manage_job(request.user, record),
         "token": new_token(),
         "sweep": sweep,
@@ -65,6 +71,9 @@ def job_compare(request: HttpRequest, id: str) -> HttpResponse:
         "runs": (one, other),
         "different": [fact for fact in facts if fact.differs],
         "alike": [fact for fact in facts if not fact.differs],
+        "titles": chart_titles(metrics_of_runs(id, (one.number, other.number)).values()),
+        "metrics_query": f"?run={one.number}&run={other.number}",
+        "is_final": bool(one.outcome and other.outcome),
     }
     return render(request, "dashboard/job_compare.html", context)
 

@@ -88,6 +88,7 @@ GET  execution               workspace           login    200      200      200 
 WS   execution               workspace           login    open     open     open     open     refused  refused  open     open     open
 GET  execution-log           workspace           login    200      200      200      200      404      404      200      200      200
 GET  execution-lifecycle     workspace           login    200      200      200      200      404      404      200      200      200
+GET  execution-metrics       workspace           login    200      200      200      200      404      404      200      200      200
 GET  execution-stop          workspace           login    200      200      403      403      404      404      403      200      200
 POST execution-stop          workspace           login    302      302      403      403      404      404      403      302      302
 POST execution-keep          workspace           login    302      302      403      403      404      404      403      302      302
@@ -114,6 +115,7 @@ GET  execution               left-workspace      login    200      200      200 
 WS   execution               left-workspace      login    open     open     open     open     open     refused  open     open     open
 GET  execution-log           left-workspace      login    200      200      200      200      403      404      200      200      200
 GET  execution-lifecycle     left-workspace      login    200      200      200      200      200      404      200      200      200
+GET  execution-metrics       left-workspace      login    200      200      200      200      403      404      200      200      200
 GET  execution-stop          left-workspace      login    403      200      403      403      200      404      403      200      200
 POST execution-stop          left-workspace      login    403      302      403      403      302      404      403      302      302
 POST execution-keep          left-workspace      login    403      302      403      403      302      404      403      302      302
@@ -164,6 +166,7 @@ POST jobs-stop                                   login    302      302      302 
 GET  job                     training            login    200      200      200      200      404      404      200      200      200
 WS   job                     training            login    open     open     open     open     refused  refused  open     open     open
 GET  job-compare             training            login    302      302      302      302      404      404      302      302      302
+GET  job-metrics             training            login    200      200      200      200      404      404      200      200      200
 GET  job-again               training            login    200      403      403      403      404      404      403      403      403
 POST job-again               training            login    302      403      403      403      404      404      403      403      403
 GET  job-run                 training            login    200      403      403      403      404      404      403      403      403

@@ -1,0 +1,33 @@
+"""Metrics of runs on the stage, as if the controller had read them in their logs."""
+
+import math
+
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from grid.launch.runmetrics import store
+from grid.launch.runmetrics.place import LogPlace, Measurements
+from grid.models import Execution, RunMetric
+from tests.browser.server import Stage
+
+STEPS = 2000
+
+
+async def measure(stage: Stage, job: str, number: int, more: str = "") -> None:
+    """The run measures a loss that falls and an accuracy that rises, each run another; and one more metric, when it is named."""
+    await sync_to_async(_measure)(job, number, more)
+
+
+def _measure(job: str, number: int, more: str) -> None:
+    id = Execution.objects.get(run__job=job, run__number=number).pk
+    known = store.read_place(id)
+    first = RunMetric.objects.filter(execution=id, name="loss").values_list("count", flat=True).first() or 0
+    steps = range(first, first + STEPS)
+    values = {
+        "loss": [(step, 2 * math.exp(-step / (300 + 150 * number)) + 0.05 * math.sin(step * number)) for step in steps],
+        "accuracy": [(step, 1 - math.exp(-step / (300 + 150 * number))) for step in steps],
+    }
+    if more:
+        values[more] = [(step, 1e-4 * step) for step in steps]
+    found = Measurements(values, refused=3 if more else 0)
+    assert store.add(id, known, LogPlace("2026-02-02T10:00:00", 1), found, now=timezone.now())

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
@@ -122,18 +121,6 @@ def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
 def waiting_runs() -> QuerySet[JobRun]:
     """Return the open runs of all jobs that have no execution yet, or wait for their next attempt."""
     return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
-
-
-def launched_with(run: RunLine) -> dict[str, str]:
-    """Return what the cluster was asked for by a run's latest attempt: the image and the size of that moment."""
-    if run.latest is None:
-        return dict.fromkeys(("Image", "CPU", "Memory", "Node pool"), "not launched yet")
-    spec: Any = Execution.objects.filter(pk=run.execution_id).values_list("spec", flat=True).first() or {}
-    tier, environment = spec.get("tier") or {}, spec.get("environment") or {}
-    names = {"Image": environment.get("image"), "CPU": tier.get("cores"), "Memory": tier.get("memory")}
-    names |= {"GPUs": tier.get("gpus"), "Node pool": tier.get("node_pool")}
-    names |= {f"Environment's variable {name}": "set" for name in environment.get("variables") or {}}
-    return {name: str(value) for name, value in names.items() if value}
 
 
 def _present() -> QuerySet[Job]:

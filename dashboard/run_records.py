@@ -23,6 +23,7 @@ def run_place(execution: Execution) -> RunPlace | None:
     job = run.job
     is_there = job.deleted_at is None
     return RunPlace(
+        execution_id=execution.pk,
         job_id=job.pk if is_there else "",
         job_name=str(job),
         number=run.number,

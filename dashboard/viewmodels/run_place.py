@@ -23,6 +23,7 @@ class RunPlace:
     """A value of a live fragment, so it is hashable. `job_id` is "" when the job was deleted; `message` says why the run waits, or how it
     ended."""
 
+    execution_id: str
     job_id: str
     job_name: str
     number: int

@@ -17,15 +17,18 @@ from dashboard.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
 from dashboard.forms.launch import MachineForm, new_token
 from dashboard.job_records import read_run
 from dashboard.launch_facts import pool_states
+from dashboard.ran_with_records import ran_with
 from dashboard.viewmodels.jobs import JobRecord, asked_facts, preview_words
 from dashboard.viewmodels.launch import tier_cards
+from dashboard.viewmodels.ran_with import RanWith, changed_size, launch_facts
 from dashboard.views.jobs import managed, number_in
 from dashboard.views.launch import tier_offers
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobs as rules
 from grid.launch.jobrows import record_of
-from grid.models import Job, JobRun, User
+from grid.launch.spec import tier_spec
+from grid.models import HardwareTier, Job, JobRun, User
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 from grid.wording import plural
@@ -102,8 +105,15 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
         raise Http404("This run is no longer in the history. Run the job with its current settings.")
     if request.method != "POST":
         run = read_run(id, number, now)
-        facts = asked_facts(run) if run else {}
-        context = {"record": record, "number": number, "run": run, "facts": facts, "token": new_token()}
+        ran = ran_with(run.execution_id) if run and run.latest else None
+        context = {
+            "record": record,
+            "number": number,
+            "run": run,
+            "facts": (asked_facts(run) if run else {}) | (launch_facts(ran) if ran else {}),
+            "changes": _changed_tier(ran) if ran else [],
+            "token": new_token(),
+        }
         return render(request, "dashboard/job_again.html", context)
     key = _again_key(request, id, number, now)
     try:
@@ -267,6 +277,11 @@ def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) ->
 def _sent_twice(run: JobRun, now: datetime) -> str:
     """Return a sentence when the run was asked for before; "" when it is new."""
     return "This form was sent twice; it was run once." if run.requested_at < now else ""
+
+
+def _changed_tier(ran: RanWith) -> list[str]:
+    tier = HardwareTier.objects.filter(pk=ran.spec.tier.id).first()
+    return changed_size(ran, tier_spec(tier)) if tier else []
 
 
 def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:

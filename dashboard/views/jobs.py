@@ -13,10 +13,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import may_manage_job, may_see_job
 from dashboard.forms.launch import new_token
-from dashboard.job_records import launched_with, read_job, read_run, read_sweep
+from dashboard.job_records import read_job, read_run, read_sweep
 from dashboard.metric_records import leading_runs, metrics_of_runs
 from dashboard.pages.job import JOB
 from dashboard.pages.jobs import JOBS_LIST
+from dashboard.ran_with_records import launched_with
 from dashboard.schedule_records import schedules_of
 from dashboard.viewmodels.jobs import JobRecord, compared
 from dashboard.viewmodels.run_metrics import chart_titles
@@ -63,7 +64,7 @@ def job_compare(request: HttpRequest, id: str) -> HttpResponse:
     if one is None or other is None:
         messages.info(request, "Choose two runs to compare, one in each column.")
         return redirect("job", id=id)
-    facts = compared(one, other, launched_with(one), launched_with(other))
+    facts = compared(one, other, launched_with(one.execution_id), launched_with(other.execution_id))
     context = {
         "record": record,
         "one": one,

@@ -247,6 +247,7 @@ def launch_request(job: Job, record: RunRecord, attempt: RunAttempt | None = Non
         cluster=read_cluster_settings(record.cluster) if record.cluster else None,
         job=record.job,
         attempt=attempt,
+        pinned=record.pinned,
     )
 
 

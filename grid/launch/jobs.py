@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import msgspec
 from django.db import transaction
 
 from grid.diagnosis.launchfit import Pools
@@ -18,6 +19,7 @@ from grid.launch.jobrows import make_job, make_run, make_runs, record_of
 from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
 from grid.launch.jobsettings import JobSettings, RunRecord, read_record, wrong_variables
 from grid.launch.request import LaunchRequest, draft, validate, wrong_title
+from grid.launch.spec import pinned_environment
 from grid.launch.stopping import REPLACED, request_stop
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
 from grid.wording import plural
@@ -78,9 +80,15 @@ def start(
 
 
 def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -> JobRun:
-    """Ask for a run with all that an earlier run of the same job ran with. Raise Rejected with all problems."""
+    """Ask for a run with all that an earlier run of the same job ran with, whatever was changed since. Raise Rejected with all problems.
+
+    The environment is that of its latest attempt, and the image by its digest where that is known. The tier's size is that of today.
+    """
     earlier = JobRun.objects.select_related("settings").get(pk=run_id)
     record = read_record(earlier.settings.record)
+    attempts = Execution.objects.filter(run=earlier).order_by("-attempt")
+    if (ran := attempts.values_list("spec", "image_id").first()) is not None:
+        record = msgspec.structs.replace(record, pinned=pinned_environment(*ran))
     return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=record, request_key=request_key)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from grid.errors import Problem, Rejected
+from grid.launch.spec import EnvironmentSpec
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
 from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken
@@ -54,6 +55,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     tier_name: str
     cluster: dict[str, Any] | None = None
     job: JobSettings = DEFAULTS
+    pinned: EnvironmentSpec | None = None  # of a run that repeats an earlier one: its environment as it was then
 
 
 def settings_of(job: Job) -> JobSettings:

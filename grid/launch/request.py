@@ -37,7 +37,7 @@ from grid.launch.offers import (
     tiers_for,
     wrong_tier,
 )
-from grid.launch.spec import serialize_spec
+from grid.launch.spec import EnvironmentSpec, serialize_spec
 from grid.launch.stopping import request_stop
 from grid.launch.storedsecrets import for_launch
 from grid.models import Environment, Execution, HardwareTier, Project, State, StoredSecret, User, Workspace
@@ -78,7 +78,8 @@ class LaunchRequest:
     """The form's values. For the kind cluster, `cluster` is all of it; a workspace or job with a `cluster` is launched with it.
 
     `workspace` is the workspace to resume; without it, launching a workspace creates one. `job` is what a job runs with, and `attempt` the
-    attempt of a run that exists; without it, launching a job creates the job and its first run.
+    attempt of a run that exists; without it, launching a job creates the job and its first run. `pinned` is the environment as it was at
+    an earlier launch, which is used in place of what is stored of it now; whether it may be launched is asked of what is stored.
     """
 
     owner: User
@@ -91,6 +92,7 @@ class LaunchRequest:
     workspace: Workspace | None = None
     job: JobSettings = DEFAULTS
     attempt: RunAttempt | None = None
+    pinned: EnvironmentSpec | None = None
 
 
 def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Problem]:
@@ -165,7 +167,7 @@ def _unit(request: LaunchRequest, stored: "_Stored", id: str, now: datetime, hom
         _make_cluster(cluster, request, home_gibibytes, stored.secrets)
         unit.append(cluster)
     of_job = jobrows.spec_of(first.pk, request.job, request.attempt) if request.kind == Kind.JOB else None
-    serialize_spec(first, home_gibibytes=home_gibibytes, secrets=stored.secrets, job=of_job)
+    serialize_spec(first, home_gibibytes=home_gibibytes, secrets=stored.secrets, job=of_job, environment=request.pinned)
     return unit
 
 

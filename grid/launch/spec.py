@@ -4,6 +4,7 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 already launched, and a retry after months builds the same objects.
 """
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
@@ -16,6 +17,9 @@ from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
+
+# How container runtimes name an image by its digest, which any node can pull again.
+_BY_DIGEST = re.compile(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,9 +181,11 @@ def serialize_spec(
     secrets: Iterable[StoredSecret] = (),
     cluster: ClusterSpec | None = None,
     job: JobSpec | None = None,
+    environment: EnvironmentSpec | None = None,
 ) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
-    that say of it what SQL sums and lists show. `home_gibibytes` is the size of a home volume that is made now."""
+    that say of it what SQL sums and lists show. `home_gibibytes` is the size of a home volume that is made now; `environment` is what an
+    earlier launch has frozen of it, to be used again."""
     spec = ExecutionSpec(
         id=execution.pk,
         kind=execution.kind,
@@ -192,7 +198,7 @@ def serialize_spec(
         project=_project(execution.project),
         home=None if cluster else _home(execution, home_gibibytes),
         tier=tier_spec(execution.tier),
-        environment=_environment(execution.environment),
+        environment=environment or _environment(execution.environment),
         secrets=tuple(_secret(one) for one in secrets),
         cluster=cluster,
         job=job,
@@ -246,6 +252,17 @@ def parse_spec(stored: Stored) -> ExecutionSpec:
     except msgspec.ValidationError as error:
         raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
     return spec.with_workers(stored.workers_minimum, stored.workers_maximum) if spec.cluster else spec
+
+
+def pinned_environment(stored: object, image_id: str) -> EnvironmentSpec | None:
+    """Return the environment of an earlier launch, with the very image that ran where the kubelet named its digest; None when the stored
+    spec cannot be read."""
+    try:
+        environment = msgspec.convert(stored, ExecutionSpec).environment
+    except msgspec.ValidationError:
+        return None
+    ran = _BY_DIGEST.fullmatch(image_id)
+    return msgspec.structs.replace(environment, image=ran[1]) if ran else environment
 
 
 def tier_spec(tier: HardwareTier) -> TierSpec:

@@ -28,6 +28,7 @@ from grid.models.environment import Kind
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 5.0
+REST = 3.0  # pause after a turn, in multiples of its duration: however many jobs measure, others get the database, too
 PERIOD_SECONDS = 15.0  # between two readings of a log that had values the last time
 LONGEST_SECONDS = 300.0  # of one that has none, after the period has doubled a few times
 AT_ONCE = 4
@@ -56,9 +57,12 @@ class MetricCollector:
         self._followed: dict[str, _Followed] = {}
 
     async def run(self) -> None:
+        loop, took = asyncio.get_running_loop(), 0.0
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(max(TICK_SECONDS, REST * took))
+            began = loop.time()
             await self.once()
+            took = loop.time() - began
 
     async def once(self) -> None:
         """Read the logs that are due. A failure is logged, and the log is read again later."""

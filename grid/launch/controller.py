@@ -140,13 +140,9 @@ class Controller:
                 )
                 if self._listener is not None:
                     tasks.create_task(self._listener.run())
-                for loop in (
-                    self._poll_for_ever,
-                    self._audit_for_ever,
-                    self._go_round_for_ever,
-                    self._predict_for_ever,
-                ):
+                for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
                     tasks.create_task(loop())
+                tasks.create_task(self._predict_for_ever())
                 tasks.create_task(self._reconciler.metrics.run())
                 tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())

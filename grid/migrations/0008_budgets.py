@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grid', '0006_shutdown'),
+        ('grid', '0007_run_metrics'),
     ]
 
     operations = [

@@ -1,0 +1,456 @@
+"""The executor: the container beside an execution's program that fetches the project's files from Git, and saves what changed.
+
+It stands alone: Python's standard library and git, nothing else of this project. It runs before the program starts and until after the
+program's end, when it is sent SIGTERM:
+
+    prepare   check out the branch or commit into the working copy; then the file `ready` appears
+    wait      until SIGTERM, or until a stop (`stopping` appears) has nearly used up the grace period
+    save      commit what changed, push it; on a conflict to a branch named after the execution
+
+Nothing is overwritten, and nothing is lost as long as any volume can be written: what cannot be pushed is kept as a bundle in the
+repository's volume, or else in HOME. Its last words, as JSON, are the container's termination message.
+
+Its own Git directory is out of the program's reach, so no configuration, hook or filter of the program's is ever obeyed. A `.git` that the
+program made is saved as plain files under another name, and gets its own back at the next start.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KEPT = ".kept"  # the ending of a saved .git
+GONE, UNUSABLE = 3, 4  # exit codes: what was asked for is not there; the repository cannot be used now
+_TRIES = 5
+_LOOK_SECONDS = 0.5
+_COMMAND_SECONDS = 1800.0
+_LONGEST_REPORT = 4000
+_ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merge\n"
+_CONFIGURATION = """\
+[safe]
+directory = *
+[core]
+hooksPath = /dev/null
+fsmonitor = false
+attributesFile = /dev/null
+excludesFile = /dev/null
+autocrlf = false
+protectHFS = false
+protectNTFS = false
+bigFileThreshold = 16m
+compression = 1
+[gc]
+auto = 0
+[receive]
+autogc = false
+[pack]
+threads = 1
+windowMemory = 32m
+[protocol]
+allow = never
+[protocol "file"]
+allow = always
+[commit]
+gpgSign = false
+"""
+
+
+class GitError(Exception):
+    """Git refused or failed; the message is its own."""
+
+
+class Missing(Exception):
+    """The branch or commit does not exist."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked for: the places, where the files begin, and the execution's name. Without a branch, the work goes to its own."""
+
+    repository: Path
+    work: Path
+    state: Path
+    report: Path
+    home: Path
+    name: str
+    branch: str = ""
+    commit: str = ""
+    author: str = ""
+    title: str = ""
+    grace: float = 30.0
+    seconds: float = 60.0
+
+    @property
+    def git(self) -> Path:
+        return self.state / "git"
+
+    @property
+    def ready(self) -> Path:
+        return self.state / "ready"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    task = _task(arguments)
+    stop = _Stop(task)
+    try:
+        prepare(task)
+    except Missing as error:
+        return _tell(task, GONE, problem=str(error))
+    except (GitError, OSError, subprocess.TimeoutExpired) as error:
+        return _tell(task, UNUSABLE, problem=f"The project's repository cannot be used: {_short(error)}")
+    if not stop.wait():
+        save(task)  # the program is still writing, so it is saved once more when it has ended
+        stop.wait_for_signal()
+    return _tell(task, 0, **save(task))
+
+
+# --- Before the program -------------------------------------------------------------------------------------------
+
+
+def prepare(task: Task) -> None:
+    """Check out the files, unless an earlier process of this container has: the program may have changed them since.
+
+    Raise Missing, GitError, OSError.
+    """
+    if task.ready.exists():
+        return
+    task.state.mkdir(parents=True, exist_ok=True)
+    _empty(task.work)
+    shutil.rmtree(task.git, ignore_errors=True)
+    (task.state / "gitconfig").write_text(_CONFIGURATION)
+    if not (task.repository / "HEAD").is_file():
+        bare = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--shared=group")
+        _git(task, *bare, directory=task.repository)
+        for name in ("receive.denyDeletes", "receive.denyNonFastForwards"):
+            _git(task, "config", name, "true", directory=task.repository)
+    _git(task, "init", "--quiet", "--template=", str(task.work))
+    (task.git / "info").mkdir(exist_ok=True)
+    (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
+    # Objects of the repository are read where they are, and not copied.
+    (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
+    began = _beginning(task)
+    if began:
+        _git(task, "checkout", "--quiet", "--force", "--detach", began)
+    for place in _saved_directories(task.work):
+        place.rename(place.with_name(place.name.removesuffix(KEPT)))
+    _write(task.ready, {"began": began, "base": began})
+
+
+def _beginning(task: Task) -> str:
+    """Return the commit to begin with; "" in a repository that has none yet."""
+    _fetch(task)
+    name = task.commit or f"refs/remotes/origin/{task.branch}"
+    try:
+        return _git(task, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except GitError:
+        pass
+    if not task.commit and not _git(task, "for-each-ref", "--count=1", "refs/remotes/origin/"):
+        return ""
+    what = f"commit {task.commit}" if task.commit else f"branch {task.branch}"
+    raise Missing(f"The project's repository has no {what}.")
+
+
+def _fetch(task: Task) -> None:
+    _git(task, "fetch", "--quiet", "--no-tags", str(task.repository), "+refs/heads/*:refs/remotes/origin/*")
+
+
+# --- After it -----------------------------------------------------------------------------------------------------
+
+
+def save(task: Task) -> dict[str, Any]:
+    """Commit and push what changed since the last time; return what to report."""
+    known = json.loads(task.ready.read_text())
+    try:
+        commit, left_out = _commit(task, known["base"])
+    except (GitError, OSError, subprocess.TimeoutExpired) as error:
+        return {**known, "ended": "", "problem": f"Its changes could not be committed: {_short(error)}"}
+    report = {
+        "began": known["began"],
+        "ended": commit,
+        "branch": task.branch,
+        **({"left_out": left_out} if left_out else {}),
+    }
+    if commit == known["base"]:
+        return report
+    target = task.branch or task.name
+    deadline = time.monotonic() + task.seconds
+    for number in range(_TRIES):
+        try:
+            report["branch"], report["ended"] = _push(task, commit, target)
+        except (GitError, OSError, subprocess.TimeoutExpired) as error:
+            problem = _short(error)
+        else:
+            _write(task.ready, {"began": known["began"], "base": commit})
+            return report
+        pause = 2.0**number
+        if time.monotonic() + pause > deadline:
+            break
+        time.sleep(pause)
+    return {
+        **report,
+        "branch": "",
+        "kept": _keep(task, commit, known["began"]),
+        "problem": f"It could not be pushed: {problem}",
+    }
+
+
+def _commit(task: Task, base: str) -> tuple[str, int]:
+    """Commit the working copy; return the commit, `base` when nothing has changed, and how many files could not be read."""
+    for place in _git_directories(task.work):
+        place.rename(_free(place.with_name(place.name + KEPT)))
+    for module in _modules(task):
+        if any((task.work / module).iterdir()):
+            _git(task, "update-index", "--force-remove", "--", module)
+    try:
+        _git(task, "add", "--all", "--", ".")
+        left_out = 0
+    except GitError:  # most likely files without the right to read them
+        _make_readable(task.work)
+        left_out = _add_what_can_be_added(task)
+    tree = _git(task, "write-tree")
+    before = _git(task, "rev-parse", f"{base}^{{tree}}") if base else _git(task, "mktree")
+    if tree == before:
+        return base, left_out
+    message = f"{task.title or task.name}\n\nExecution: {task.name}\n"
+    commit = _git(task, "commit-tree", tree, *(("-p", base) if base else ()), "-m", message)
+    _git(task, "update-ref", "--no-deref", "HEAD", commit)  # so that it is found if this process is killed now
+    return commit, left_out
+
+
+def _push(task: Task, commit: str, target: str) -> tuple[str, str]:
+    """Push the commit to its branch, merged with what others have pushed meanwhile, or to a branch of its own where both changed the
+    same. Return the branch and the commit. Raise GitError."""
+    for _ in range(_TRIES):
+        try:
+            _git(
+                task,
+                "push",
+                "--quiet",
+                "--atomic",
+                str(task.repository),
+                f"{commit}:refs/heads/{target}",
+                f"{commit}:{_ref(task)}",
+            )
+        except GitError:
+            _fetch(task)
+            theirs = _git(task, "for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{target}")
+            if not theirs or _is_ancestor(task, theirs, commit):
+                raise  # nobody has pushed meanwhile, so something else is wrong
+        else:
+            return target, commit
+        merged = _merge(task, theirs, commit)
+        if not merged:
+            break
+        commit = merged
+    own = task.name
+    _git(task, "push", "--quiet", str(task.repository), f"{commit}:refs/heads/{own}", f"{commit}:{_ref(task)}")
+    return own, commit
+
+
+def _merge(task: Task, theirs: str, ours: str) -> str:
+    """Return a commit with both changes; "" when they touch the same lines, or this git is too old to say."""
+    try:
+        tree = _git(task, "merge-tree", "--write-tree", "--no-messages", theirs, ours).split()[0]
+    except GitError:
+        return ""
+    message = f"Merge {task.name}\n\nExecution: {task.name}\n"
+    return _git(task, "commit-tree", tree, "-p", theirs, "-p", ours, "-m", message)
+
+
+def _ref(task: Task) -> str:
+    """Return the name under which the repository remembers an execution's result, whatever becomes of the branches."""
+    return f"refs/executions/{task.name}"
+
+
+def _is_ancestor(task: Task, old: str, new: str) -> bool:
+    try:
+        _git(task, "merge-base", "--is-ancestor", old, new)
+    except GitError:
+        return False
+    return True
+
+
+def _keep(task: Task, commit: str, began: str) -> str:
+    """Keep the commit as a bundle; return where: `repository`, `home`, or "" when nothing can be written."""
+    _git(task, "update-ref", "refs/heads/kept", commit)
+    for place, folder, since in (
+        ("repository", task.repository / "unpushed", (f"^{began}",) if began else ()),
+        ("home", task.home / "unpushed-files", ()),  # whole: perhaps the repository is what is broken
+    ):
+        try:
+            folder.mkdir(exist_ok=True)
+            _git(task, "bundle", "create", "--quiet", str(folder / f"{task.name}.bundle"), "refs/heads/kept", *since)
+        except (GitError, OSError, subprocess.TimeoutExpired):
+            continue
+        return place
+    return ""
+
+
+def _add_what_can_be_added(task: Task) -> int:
+    try:
+        _git(task, "add", "--all", "--ignore-errors", "--", ".")
+    except GitError:
+        others = _git(task, "ls-files", "-z", "--others", "--exclude-standard")
+        return max(1, others.count("\0"))
+    return 0
+
+
+# --- Git and files ------------------------------------------------------------------------------------------------
+
+
+def _git(task: Task, *arguments: str, directory: Path | None = None) -> str:
+    """Return what git prints. Raise GitError with its last words."""
+    done = subprocess.run(
+        ["git", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=_environment(task, directory),
+        cwd=task.work if directory is None else directory.parent,
+        start_new_session=True,  # a signal to this program does not end it half-way
+        timeout=_COMMAND_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise GitError(done.stderr.decode(errors="replace").strip() or f"git {arguments[0]}: {done.returncode}")
+    return done.stdout.decode(errors="surrogateescape").strip("\n")
+
+
+def _environment(task: Task, directory: Path | None) -> dict[str, str]:
+    name = task.author or "compute-grid"
+    who = {"NAME": name, "EMAIL": f"{name}@compute-grid.invalid"}
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(task.state),
+        "LC_ALL": "C.UTF-8",
+        "GIT_DIR": str(directory or task.git),
+        **({} if directory else {"GIT_WORK_TREE": str(task.work)}),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(task.state / "gitconfig"),
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
+    }
+
+
+def _modules(task: Task) -> Iterator[str]:
+    """Yield the folders that the commit names as other repositories, whose files git would leave out."""
+    for line in _git(task, "ls-files", "--stage", "-z").split("\0"):
+        facts, _, path = line.partition("\t")
+        if facts.startswith("160000 ") and (task.work / path).is_dir() and not (task.work / path).is_symlink():
+            yield path
+
+
+def _git_directories(root: Path) -> list[Path]:
+    """Return everything called .git, in any spelling: git never commits that, and leaves out whatever lies beside it."""
+    return [place for place in _all_below(root) if place.name.lower() == ".git"]
+
+
+def _saved_directories(root: Path) -> list[Path]:
+    return [place for place in _all_below(root) if place.name.lower() == f".git{KEPT}"]
+
+
+def _all_below(root: Path) -> Iterator[Path]:
+    """Yield files and folders, the deepest first, so that each may be renamed. No link is followed."""
+    for folder, folders, files in os.walk(root, topdown=False, followlinks=False):
+        for name in (*files, *folders):
+            yield Path(folder, name)
+
+
+def _free(place: Path) -> Path:
+    while place.exists():
+        place = place.with_name(place.name + KEPT)
+    return place
+
+
+def _make_readable(root: Path) -> None:
+    root.chmod(0o700)
+    for folder, folders, files in os.walk(root, followlinks=False):
+        for name in (*folders, *files):
+            place = Path(folder, name)
+            if not place.is_symlink():
+                place.chmod(place.stat().st_mode | (0o700 if name in folders else 0o600))
+
+
+def _empty(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in folder.iterdir():
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_text(json.dumps(content))
+    unfinished.replace(path)
+
+
+def _short(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1][:500].encode(errors="replace").decode()
+
+
+def _tell(task: Task, code: int, **report: Any) -> int:
+    text = json.dumps({"code": code, **report})
+    sys.stdout.write(f"{text}\n")
+    try:
+        task.report.write_text(text[:_LONGEST_REPORT])
+    except OSError as error:
+        sys.stderr.write(f"the report was not written: {error}\n")
+    return code
+
+
+class _Stop:
+    """Waits for the end of the program, of which SIGTERM tells."""
+
+    def __init__(self, task: Task) -> None:
+        self._asked = False
+        self._stopping = task.state / "stopping"
+        self._patience = max(1.0, task.grace)
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def wait(self) -> bool:
+        """Return True after SIGTERM; False when a stop has lasted so long that the program does not seem to end."""
+        began = None
+        while not self._asked:
+            if began is None and self._stopping.exists():
+                began = time.monotonic()
+            if began is not None and time.monotonic() - began > self._patience:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+    def wait_for_signal(self) -> None:
+        while not self._asked:
+            time.sleep(_LOOK_SECONDS)
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
+
+
+def _task(arguments: Sequence[str] | None) -> Task:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    for name in ("repository", "work", "state", "report", "home"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--name", required=True)
+    for name in ("branch", "commit"):
+        parser.add_argument(f"--{name}", default="")
+    for name in ("grace", "seconds"):
+        parser.add_argument(f"--{name}", type=float, required=True)
+    given = vars(parser.parse_args(arguments))
+    return Task(**given, author=os.environ.get("GRID_AUTHOR", ""), title=os.environ.get("GRID_TITLE", ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Runs git on a bare repository. What is in it comes from people: none of it is run, followed or believed.
+
+No shell, no hooks, no configuration of this machine or its user, no network. Every call has a time limit, and every answer a size limit.
+"""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from grid.errors import GridError
+
+SECONDS = 20.0
+LONGEST_ANSWER = 16 * 2**20
+_CHUNK = 64 * 2**10
+_DOWNLOAD_SECONDS = 3600.0
+_ALWAYS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+
+
+class GitFailed(GridError):
+    """Git did not do it: what was asked for is not there, it took too long, or the answer is too long."""
+
+
+class GitMissing(GridError):
+    """The program git is not installed."""
+
+
+def run(repository: Path, *arguments: str, limit: int = LONGEST_ANSWER, seconds: float = SECONDS) -> bytes:
+    """Return what git prints. Raise GitFailed, or GitMissing."""
+    answer = b"".join(_read(repository, arguments, limit=limit + 1, seconds=seconds))
+    if len(answer) > limit:
+        raise GitFailed(f"git {arguments[0]} answered with more than {limit} bytes")
+    return answer
+
+
+def stream(repository: Path, *arguments: str) -> Iterator[bytes]:
+    """Yield what git prints in chunks, however much. Raise GitFailed."""
+    return _read(repository, arguments, limit=None, seconds=_DOWNLOAD_SECONDS)
+
+
+def head(repository: Path, *arguments: str, limit: int) -> bytes:
+    """Return the first `limit` bytes of what git prints. Raise GitFailed."""
+    return b"".join(_read(repository, arguments, limit=limit, seconds=SECONDS))
+
+
+def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, seconds: float) -> Iterator[bytes]:
+    try:
+        process = subprocess.Popen(
+            ["git", *_ALWAYS, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(repository),
+            cwd="/",
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise GitMissing("git is not installed where the dashboard runs") from error
+    assert process.stdout is not None
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    left = limit
+    try:
+        while left is None or left > 0:
+            chunk = process.stdout.read(_CHUNK if left is None else min(_CHUNK, left))
+            if not chunk:
+                break
+            left = None if left is None else left - len(chunk)
+            yield chunk
+        if left == 0:  # enough was read
+            process.kill()
+        elif process.wait() != 0:
+            raise GitFailed(f"git {arguments[0]} ended with code {process.returncode}")
+    finally:
+        timer.cancel()
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+def _environment(repository: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C.UTF-8",
+        # Named, so that git neither searches for a repository nor asks who owns it: pods write with another user's number.
+        "GIT_DIR": str(repository),
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_ALLOW_PROTOCOL": "file",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }

@@ -1,0 +1,191 @@
+"""The repositories of projects, as the dashboard reads them: branches, folders, files and commits.
+
+The executor writes into them (`grid.files.executor`); the dashboard only makes new ones, and takes in what an execution could not push.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grid.files import git
+from grid.files.git import GitFailed
+
+MAIN = "main"
+MOST_ENTRIES = 2000
+_LONGEST_LIST = 64 * 2**20
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_BRANCH = re.compile(r"(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}(?<![./])")
+_BUNDLE = re.compile(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
+_BUNDLE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    name: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder of a commit. `name` is "" where it is no UTF-8: `shown` then has marks for what cannot be shown."""
+
+    name: str
+    shown: str
+    id: str
+    is_folder: bool
+    is_link: bool
+    is_module: bool  # another repository's commit, which is not here
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    id: str
+    author: str
+    at: datetime
+    title: str
+
+    @property
+    def short(self) -> str:
+        return self.id[:8]
+
+
+def is_revision(text: str) -> bool:
+    """Return whether the text can name a branch or a commit."""
+    return bool(_BRANCH.fullmatch(text))
+
+
+def is_path(text: str) -> bool:
+    """Return whether the text is a path below the root, such as `data/a.csv`."""
+    return "\x00" not in text and all(part not in ("", ".", "..") for part in text.split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One project's repository. Every method that reads returns None or nothing for what is not there; all may raise GitFailed."""
+
+    path: Path
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "HEAD").is_file()
+
+    def create(self) -> None:
+        """Make it unless it is there; what a killed process left half-made is completed. Raise OSError, GitFailed."""
+        if self.exists:
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        git.run(self.path, "init", "--quiet", "--bare", "--template=", f"--initial-branch={MAIN}", "--shared=group")
+        # Nothing that was pushed is ever taken back, and no pod's end cuts a clean-up short.
+        for name in ("receive.denyDeletes", "receive.denyNonFastForwards"):
+            git.run(self.path, "config", name, "true")
+        git.run(self.path, "config", "gc.auto", "0")
+
+    def branches(self) -> list[Branch]:
+        """Return the branches, main first, then those that changed last."""
+        form = "--format=%(refname:lstrip=2)%00%(objectname)"
+        lines = git.run(self.path, "for-each-ref", form, "--sort=-committerdate", "refs/heads/").decode(
+            errors="replace"
+        )
+        found = [Branch(*line.split("\0")) for line in lines.splitlines()]
+        return sorted(found, key=lambda one: one.name != MAIN)
+
+    def resolve(self, revision: str) -> str | None:
+        """Return the commit of a branch, or of a commit's own name."""
+        if not is_revision(revision):
+            return None
+        for name in (f"refs/heads/{revision}", *([revision] if _COMMIT.fullmatch(revision) else [])):
+            try:
+                return git.run(self.path, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+            except GitFailed:
+                continue
+        return None
+
+    def entry(self, commit: str, path: str) -> Entry | None:
+        """Return what is at the path."""
+        found = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))
+        return found[0] if len(found) == 1 else None
+
+    def folder(self, commit: str, path: str) -> list[Entry]:
+        """Return the entries of a folder, "" for the root: folders first."""
+        where = f"{_known(commit)}:{path}"
+        found = _entries(git.run(self.path, "ls-tree", "-z", "--long", where, limit=_LONGEST_LIST))
+        return sorted(found, key=lambda one: not one.is_folder)
+
+    def head_of(self, entry: Entry, limit: int) -> bytes:
+        """Return the first bytes of a file."""
+        return git.head(self.path, "cat-file", "blob", _known(entry.id), limit=limit)
+
+    def stream(self, entry: Entry) -> Iterator[bytes]:
+        return git.stream(self.path, "cat-file", "blob", _known(entry.id))
+
+    def history(self, commit: str, path: str = "", *, count: int, skip: int = 0) -> list[Commit]:
+        """Return the commits that led to this one and changed the path, the newest first."""
+        form = ("log", "-z", "--format=%H%x00%an%x00%ct%x00%s", f"--max-count={count}", f"--skip={skip}")
+        answer = git.run(self.path, *form, _known(commit), "--", *([path] if path else []))
+        words = answer.decode(errors="replace").split("\0")[:-1]
+        return [
+            Commit(id, author, datetime.fromtimestamp(int(at), UTC), title)
+            for id, author, at, title in zip(words[::4], words[1::4], words[2::4], words[3::4], strict=True)
+        ]
+
+    # --- What could not be pushed ---
+
+    def unpushed(self) -> Sequence[str]:
+        """Return the names of executions whose last changes are kept beside the branches, because they could not be pushed."""
+        try:
+            files = sorted(file.name for file in (self.path / "unpushed").iterdir())
+        except FileNotFoundError:
+            return ()
+        return [found[1] for found in map(_BUNDLE.fullmatch, files) if found]
+
+    def push_again(self, name: str) -> None:
+        """Take what an execution could not push into a branch that is named after it. Raise GitFailed; then it stays kept."""
+        bundle = self.path / "unpushed" / f"{name}.bundle"
+        if name not in self.unpushed() or bundle.is_symlink():
+            raise GitFailed("nothing is kept of this execution")
+        refs = f"refs/heads/kept:refs/heads/{name}"
+        git.run(self.path, "fetch", "--quiet", "--no-tags", str(bundle), refs, seconds=_BUNDLE_SECONDS)
+        bundle.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """The directory of all repositories."""
+
+    directory: Path
+
+    def of(self, project_id: str) -> Repository:
+        return Repository(self.directory / repository_name(project_id))
+
+
+def repository_name(project_id: str) -> str:
+    """Return the name of a project's repository in the volume."""
+    return f"{project_id}.git"
+
+
+def _known(object_id: str) -> str:
+    if not _COMMIT.fullmatch(object_id):
+        raise GitFailed("no name of an object")
+    return object_id
+
+
+def _entries(listing: bytes) -> Iterator[Entry]:
+    for line in listing.split(b"\0"):
+        facts, _, raw = line.partition(b"\t")
+        if not raw:
+            continue
+        mode, kind, id, size = facts.decode().split()
+        raw = raw.rpartition(b"/")[2]
+        shown = raw.decode(errors="replace")
+        yield Entry(
+            name=shown if shown.encode() == raw else "",
+            shown=shown,
+            id=id,
+            is_folder=kind == "tree",
+            is_link=mode == "120000",
+            is_module=kind == "commit",
+            size=int(size) if size.isdigit() else 0,
+        )

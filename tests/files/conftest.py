@@ -1,0 +1,110 @@
+"""Runs of the executor on real repositories; `Run.program` is where a test plays the user's program."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.files import executor
+from grid.files.executor import Task
+from grid.files.repositories import Repository
+
+
+@dataclass
+class Run:
+    task: Task
+
+    @property
+    def work(self) -> Path:
+        return self.task.work
+
+    def prepare(self) -> "Run":
+        executor.prepare(self.task)
+        return self
+
+    def save(self) -> dict[str, Any]:
+        return executor.save(self.task)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it as the kubelet does, and return when the files are there or it has ended."""
+        places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
+        arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
+        environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
+        process = subprocess.Popen([sys.executable, executor.__file__, *arguments], env=environment)
+        deadline = time.monotonic() + 60
+        while not (self.task.ready.exists() and _catches_sigterm(process.pid)) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return process
+
+    def end(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        return self.report()
+
+    def report(self) -> dict[str, Any]:
+        return dict(json.loads(self.task.report.read_text()))
+
+
+def _catches_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+Runs = Callable[..., Run]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    found = Repository(tmp_path / "volume" / "alpha.git")
+    found.create()
+    return found
+
+
+@pytest.fixture
+def runs(tmp_path: Path, repository: Repository) -> Runs:
+    """Makes runs with working copies of their own."""
+    made: list[Run] = []
+
+    def make(**changed: Any) -> Run:
+        name = f"job-{'abcdefgh'[len(made)]}"
+        place = tmp_path / name
+        for folder in ("work", "state", "home"):
+            (place / folder).mkdir(parents=True)
+        task = Task(
+            repository=repository.path,
+            work=place / "work",
+            state=place / "state",
+            report=place / "report",
+            home=place / "home",
+            name=name,
+            branch="main",
+            author="alice",
+            title="Train",
+            seconds=0.5,
+        )
+        made.append(Run(replace(task, **changed)))
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture
+def read(repository: Repository) -> Callable[[str, str], str | None]:
+    """Returns what a file of a branch says; None where there is none."""
+
+    def text(path: str, branch: str = "main") -> str | None:
+        commit = repository.resolve(branch)
+        entry = repository.entry(commit, path) if commit else None
+        return repository.head_of(entry, 1000).decode() if entry else None
+
+    return text

@@ -1,0 +1,331 @@
+"""What the executor fetches and saves, on real repositories."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grid.files import executor
+from grid.files.executor import GONE, Missing
+from grid.files.repositories import Repository
+from tests.files.conftest import Runs
+
+Read = Callable[..., str | None]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(place.relative_to(folder)) for place in folder.rglob("*") if not place.is_dir())
+
+
+def git_init(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for arguments in (("init", "-q"), (*who, "commit", "-q", "--allow-empty", "-m", "theirs")):
+        subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+
+
+def test_a_second_run_sees_what_the_first_wrote(runs: Runs, repository: Repository) -> None:
+    first = runs().prepare()
+    (first.work / "data").mkdir()
+    (first.work / "data" / "a.txt").write_text("1\n")
+    (first.work / "run.sh").write_text("#!/bin/sh\n")
+    (first.work / "run.sh").chmod(0o755)
+    said = first.save()
+    assert said == {"began": "", "ended": repository.resolve("main"), "branch": "main"}
+    second = runs().prepare()
+    assert names(second.work) == ["data/a.txt", "run.sh"]
+    assert os.access(second.work / "run.sh", os.X_OK)
+    (second.work / "data" / "a.txt").unlink()
+    again = second.save()
+    assert again["began"] == said["ended"]
+    assert names(runs().prepare().work) == ["run.sh"]
+    last = repository.history(again["ended"], count=5)
+    assert [(one.author, one.title) for one in last] == [("alice", "Train")] * 2
+
+
+def test_a_run_that_changes_nothing_makes_no_commit(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    commit = run.save()["ended"]
+    assert runs().prepare().save() == {"began": commit, "ended": commit, "branch": "main"}
+    assert runs().prepare().save()["ended"] == commit
+    assert len(repository.history(commit, count=5)) == 1
+
+
+def test_a_run_in_an_empty_repository_that_writes_nothing_leaves_it_empty(runs: Runs, repository: Repository) -> None:
+    assert runs().prepare().save()["ended"] == ""
+    assert repository.branches() == []
+
+
+def test_two_runs_that_change_different_files_both_end_on_the_branch(runs: Runs, read: Read) -> None:
+    start = runs().prepare()
+    (start.work / "base").write_text("base")
+    start.save()
+    one, other = runs().prepare(), runs().prepare()
+    (one.work / "one").write_text("1")
+    (other.work / "other").write_text("2")
+    assert one.save()["branch"] == "main"
+    assert other.save()["branch"] == "main"
+    assert [read("base"), read("one"), read("other")] == ["base", "1", "2"]
+
+
+def test_a_conflict_goes_to_a_branch_named_after_the_execution(runs: Runs, read: Read, repository: Repository) -> None:
+    start = runs().prepare()
+    (start.work / "a").write_text("base\n")
+    start.save()
+    one, other = runs().prepare(), runs().prepare()
+    (one.work / "a").write_text("one\n")
+    (other.work / "a").write_text("other\n")
+    assert one.save()["branch"] == "main"
+    said = other.save()
+    assert said["branch"] == other.task.name
+    assert said["ended"] == repository.resolve(other.task.name)
+    assert read("a") == "one\n"
+    assert read("a", other.task.name) == "other\n"
+
+
+def test_runs_that_push_at_once_lose_nothing(runs: Runs, read: Read) -> None:
+    start = runs().prepare()
+    (start.work / "base").write_text("base")
+    start.save()
+    several = [runs() for _ in range(3)]
+    processes = [one.start() for one in several]
+    for one in several:
+        (one.work / one.task.name).write_text(one.task.name)
+    for process in processes:
+        process.terminate()
+    for one, process in zip(several, processes, strict=True):
+        assert process.wait(60) == 0
+        said = one.report()
+        assert read(one.task.name, said["branch"]) == one.task.name
+
+
+def test_a_run_begins_at_a_chosen_commit_and_pushes_to_a_branch_of_its_own(runs: Runs, read: Read) -> None:
+    first = runs().prepare()
+    (first.work / "a").write_text("1")
+    old = first.save()["ended"]
+    (first.work / "a").write_text("2")
+    first.save()
+    run = runs(branch="", commit=old).prepare()
+    assert (run.work / "a").read_text() == "1"
+    (run.work / "b").write_text("from the old")
+    said = run.save()
+    assert (said["began"], said["branch"]) == (old, run.task.name)
+    assert (read("a"), read("b"), read("b", run.task.name)) == ("2", None, "from the old")
+
+
+def test_a_branch_that_does_not_exist_is_said(runs: Runs) -> None:
+    first = runs().prepare()
+    (first.work / "a").write_text("1")
+    first.save()
+    with pytest.raises(Missing, match="no branch other"):
+        runs(branch="other").prepare()
+    process = runs(branch="", commit="0" * 40)
+    assert process.start().wait(30) == GONE
+    assert "no commit" in process.report()["problem"]
+
+
+def test_what_cannot_be_pushed_is_kept_and_pushed_again(runs: Runs, repository: Repository, read: Read) -> None:
+    start = runs().prepare()
+    (start.work / "a").write_text("1")
+    start.save()
+    run = runs().prepare()
+    (run.work / "b").write_text("not lost")
+    lock = repository.path / "refs" / "heads" / "main.lock"
+    lock.touch()  # as somebody's killed process leaves it
+    said = run.save()
+    assert (said["kept"], said["branch"]) == ("repository", "")
+    assert "could not be pushed" in said["problem"]
+    lock.unlink()
+    assert repository.unpushed() == [run.task.name]
+    repository.push_again(run.task.name)
+    assert read("b", run.task.name) == "not lost"
+    assert repository.unpushed() == []
+
+
+def test_without_the_repository_the_changes_are_kept_in_home(
+    runs: Runs, repository: Repository, tmp_path: Path
+) -> None:
+    run = runs().prepare()
+    (run.work / "b").write_text("not lost")
+    shutil.move(repository.path, tmp_path / "elsewhere")
+    said = run.save()
+    assert said["kept"] == "home"
+    bundle = run.task.home / "unpushed-files" / f"{run.task.name}.bundle"
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "-q", "-b", "kept", str(bundle), str(copy)], check=True)
+    assert (copy / "b").read_text() == "not lost"
+
+
+def test_a_program_that_is_killed_is_started_again_without_touching_the_files(runs: Runs, read: Read) -> None:
+    run = runs()
+    process = run.start()
+    (run.work / "a").write_text("written before the kill")
+    process.kill()
+    process.wait(30)
+    again = run.start()
+    assert (run.work / "a").read_text() == "written before the kill"
+    assert run.end(again)["branch"] == "main"
+    assert read("a") == "written before the kill"
+
+
+def test_a_checkout_that_was_cut_off_begins_anew(runs: Runs) -> None:
+    first = runs().prepare()
+    (first.work / "a").write_text("1")
+    first.save()
+    run = runs()
+    (run.work / "half").write_text("of a file")
+    run.task.git.mkdir()
+    (run.task.git / "index.lock").touch()
+    assert names(run.prepare().work) == ["a"]
+
+
+def test_a_commit_that_was_made_before_the_kill_is_pushed_by_the_next_process(runs: Runs, read: Read) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    executor._commit(run.task, "")
+    run.prepare()
+    assert run.save()["branch"] == "main"
+    assert read("a") == "1"
+
+
+def test_a_program_that_does_not_stop_is_saved_before_the_grace_period_ends(runs: Runs, repository: Repository) -> None:
+    run = runs(grace=0.0)
+    process = run.start()
+    (run.work / "a").write_text("1")
+    (run.task.state / "stopping").touch()
+    while not repository.branches():
+        assert process.poll() is None
+    (run.work / "b").write_text("2")
+    said = run.end(process)
+    assert said["ended"] == repository.resolve("main")
+    assert {one.name for one in repository.folder(said["ended"], "")} == {"a", "b"}
+
+
+HOSTILE = (
+    "-rf",
+    "--help",
+    "a\nb",
+    "q\"uo'te",
+    "$(id)",
+    "ü",
+    "a b",
+    ":(top)x",
+    "*",
+    ".gitmodules",
+    "git~1",
+    "con",
+    "-",
+    "x" * 200,
+)
+
+
+def test_any_name_of_a_file_comes_back(runs: Runs) -> None:
+    run = runs().prepare()
+    for name in (*HOSTILE, os.fsdecode(b"\xff\xfe")):
+        (run.work / name).write_text("x")
+    before = names(run.work)
+    assert run.save()["branch"] == "main"
+    assert names(runs().prepare().work) == before
+
+
+def test_bytes_come_back_as_they_were_whatever_attributes_say(runs: Runs) -> None:
+    run = runs().prepare()
+    (run.work / ".gitattributes").write_text("* text eol=lf ident filter=evil working-tree-encoding=UTF-16\n")
+    (run.work / "a.txt").write_bytes(b"a\r\nb\n$Id$\n\x00\xff")
+    run.save()
+    assert (runs().prepare().work / "a.txt").read_bytes() == b"a\r\nb\n$Id$\n\x00\xff"
+
+
+def test_links_are_kept_as_links_and_never_followed(runs: Runs, repository: Repository, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("of the machine")
+    run = runs().prepare()
+    (run.work / "out").symlink_to(secret)
+    (run.work / "file").symlink_to(secret / "key")
+    (run.work / "loop").symlink_to(".")
+    commit = run.save()["ended"]
+    entry = repository.entry(commit, "file")
+    assert entry is not None
+    assert entry.is_link
+    assert repository.head_of(entry, 100) == os.fsencode(secret / "key")
+    assert repository.entry(commit, "out/key") is None
+    assert os.readlink(runs().prepare().work / "out") == str(secret)  # noqa: PTH115
+
+
+def test_repositories_inside_the_files_come_back_whole(runs: Runs) -> None:
+    run = runs().prepare()
+    for folder in (run.work, run.work / "sub", run.work / "empty"):
+        folder.mkdir(exist_ok=True)
+        (folder / "file").write_text("x")
+    git_init(run.work)
+    git_init(run.work / "sub")
+    subprocess.run(["git", "init", "-q", str(run.work / "empty")], check=True)
+    assert run.save()["branch"] == "main"
+    copy = runs().prepare().work
+    assert (copy / "sub" / "file").read_text() == "x"
+    log = subprocess.run(["git", "-C", str(copy / "sub"), "log", "--format=%s"], capture_output=True, check=True)
+    assert log.stdout == b"theirs\n"
+    assert (copy / "empty" / ".git" / "HEAD").exists()
+
+
+def test_no_hook_filter_or_command_of_the_files_is_run(runs: Runs, tmp_path: Path) -> None:
+    trap = tmp_path / "sprung"
+    run = runs().prepare()
+    git_init(run.work)
+    for name in ("core.fsmonitor", "core.sshCommand", "core.editor", "filter.evil.clean", "filter.evil.smudge"):
+        subprocess.run(["git", "-C", str(run.work), "config", name, f"touch {trap}; cat"], check=True)
+    hook = run.work / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {trap}\n")
+    hook.chmod(0o755)
+    (run.work / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    (run.work / "a").write_text("x")
+    assert run.save()["branch"] == "main"
+    runs().prepare()
+    assert not trap.exists()
+
+
+def test_files_without_the_right_to_be_read_are_saved_too(runs: Runs, read: Read) -> None:
+    run = runs().prepare()
+    (run.work / "locked").mkdir()
+    (run.work / "locked" / "a").write_text("1")
+    (run.work / "locked" / "a").chmod(0)
+    (run.work / "locked").chmod(0)
+    said = run.save()
+    assert "left_out" not in said
+    assert read("locked/a") == "1"
+
+
+def test_pipes_and_sockets_are_left_out_without_a_failure(runs: Runs, read: Read) -> None:
+    run = runs().prepare()
+    os.mkfifo(run.work / "pipe")
+    (run.work / "a").write_text("1")
+    assert run.save()["branch"] == "main"
+    assert read("a") == "1"
+
+
+def test_ignored_files_are_not_saved(runs: Runs, read: Read) -> None:
+    run = runs().prepare()
+    (run.work / ".gitignore").write_text("*.tmp\n")
+    (run.work / "a.tmp").write_text("x")
+    run.save()
+    assert read("a.tmp") is None
+
+
+@pytest.mark.slow
+def test_a_huge_file_is_saved_in_little_memory(runs: Runs, repository: Repository) -> None:
+    run = runs(seconds=60.0)
+    process = run.start()
+    with (run.work / "huge").open("wb") as file:
+        for _ in range(80):
+            file.write(os.urandom(2**20))
+    prefix = ["prlimit", f"--pid={process.pid}", f"--as={250 * 2**20}"]
+    subprocess.run(prefix, check=True)
+    said = run.end(process)
+    assert said["branch"] == "main"
+    assert repository.folder(said["ended"], "")[0].size == 80 * 2**20

@@ -1,0 +1,89 @@
+"""What the dashboard reads of a repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grid.files import git
+from grid.files.git import GitFailed
+from grid.files.repositories import Repositories, Repository, is_path, is_revision
+from tests.files.conftest import Runs
+
+
+def test_folders_come_first_and_only_what_is_there_is_found(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "z").mkdir()
+    (run.work / "z" / "b.txt").write_text("hello")
+    (run.work / "a.txt").write_text("1")
+    commit = run.save()["ended"]
+    assert [(one.name, one.is_folder) for one in repository.folder(commit, "")] == [("z", True), ("a.txt", False)]
+    (entry,) = repository.folder(commit, "z")
+    assert (entry.name, entry.size) == ("b.txt", 5)
+    assert repository.entry(commit, "z/b.txt") == entry
+    assert repository.entry(commit, "z/none") is None
+    assert repository.head_of(entry, 3) == b"hel"
+    assert b"".join(repository.stream(entry)) == b"hello"
+    with pytest.raises(GitFailed):
+        repository.folder(commit, "a.txt")
+
+
+def test_history_is_of_the_path(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    for name in ("a", "b"):
+        (run.work / name).write_text(name)
+        commit = run.save()["ended"]
+    assert len(repository.history(commit, count=10)) == 2
+    assert len(repository.history(commit, "a", count=10)) == 1
+    assert len(repository.history(commit, count=10, skip=1)) == 1
+
+
+def test_a_name_that_is_no_text_is_listed_without_a_name(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / os.fsdecode(b"\xff")).write_text("x")
+    (run.work / "a\nb").write_text("x")
+    entries = repository.folder(run.save()["ended"], "")
+    assert [(one.name, one.shown) for one in entries] == [("a\nb", "a\nb"), ("", "\ufffd")]
+
+
+def test_names_of_revisions_and_paths_are_checked() -> None:
+    assert all(map(is_revision, ("main", "job-abc", "feature/a.b", "0" * 40)))
+    assert not any(
+        map(is_revision, ("", "-x", "--all", "a..b", "a b", "main^{tree}", "x.lock", "a/", "HEAD@{1}", "a:b", "a\n"))
+    )
+    assert all(map(is_path, ("a", "a/b", "-x", "ü", "a b")))
+    assert not any(map(is_path, ("", "/a", "a//b", "../x", "a/..", ".", "a\0")))
+
+
+def test_a_repository_that_is_half_made_is_completed(tmp_path: Path) -> None:
+    repository = Repositories(tmp_path).of("alpha")
+    repository.path.mkdir()
+    (repository.path / "config").touch()
+    assert not repository.exists
+    repository.create()
+    repository.create()
+    assert repository.branches() == []
+    assert repository.resolve("main") is None
+
+
+def test_an_answer_that_is_too_long_or_takes_too_long_is_refused(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("x" * 5000)
+    commit = run.save()["ended"]
+    with pytest.raises(GitFailed, match="more than"):
+        git.run(repository.path, "show", commit, limit=1000)
+    with pytest.raises(GitFailed):
+        git.run(repository.path, "show", commit, seconds=0.0)
+
+
+def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: Repository, tmp_path: Path) -> None:
+    kept = repository.path / "unpushed"
+    kept.mkdir()
+    for name in ("job-abc.bundle", "../x.bundle".replace("/", "-"), "job-abc.bundle.lock", "JOB-1.bundle"):
+        (kept / name).touch()
+    assert repository.unpushed() == ["job-abc"]
+    (kept / "job-abc.bundle").unlink()
+    (kept / "job-abc.bundle").symlink_to(tmp_path)
+    for name in ("job-abc", "../../x", "job-none"):
+        with pytest.raises(GitFailed):
+            repository.push_again(name)

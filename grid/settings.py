@@ -203,6 +203,13 @@ LABEL_PREFIX, NODE_POOL_LABEL = labels.PREFIX, labels.NODE_POOL
 # Access mode and storage class of projects' volumes: ReadWriteOnce when a volume serves one node at a time; "" is the default class.
 VOLUME_ACCESS_MODE = env.str("GRID_VOLUME_ACCESS_MODE", default="ReadWriteMany")
 VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
+# The directory of the repositories of projects whose files are in Git, where the web process finds them; empty: no project has.
+REPOSITORIES = env.str("GRID_REPOSITORIES", default="")
+# The claim of that volume in the executions' namespace, the image that fetches and saves files, and what it reserves in each pod.
+REPOSITORIES_CLAIM = env.str("GRID_REPOSITORIES_CLAIM", default="repositories")
+EXECUTOR_IMAGE = env.str("GRID_EXECUTOR_IMAGE", default="compute-grid/executor:1")
+EXECUTOR_CORES = env.str("GRID_EXECUTOR_CORES", default="50m")
+EXECUTOR_MEMORY = env.str("GRID_EXECUTOR_MEMORY", default="64Mi")
 # Destinations outside the cluster that executions may connect to, see grid.egress; empty means none.
 EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
 STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])

@@ -18,6 +18,7 @@ from grid.diagnosis.disruptions import (
     folded,
     is_rejected,
 )
+from grid.diagnosis.files import EXECUTOR, explain_files
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
@@ -47,7 +48,10 @@ def explain_pod(pod: Pod, events: Sequence[Event], *, now: datetime, around: Sur
 def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     found = []
     for status in _telling(pod):
-        if status.state.terminated is not None:
+        files = explain_files(status) if status.name == EXECUTOR and part_of(pod, status) == "sidecar" else None
+        if files is not None:
+            why = files
+        elif status.state.terminated is not None:
             why = explain_terminated(pod, status, status.state.terminated)
         elif status.state.running is not None:
             why = explain_running(pod, status, status.state.running, events, now=now)

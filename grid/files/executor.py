@@ -120,8 +120,15 @@ def prepare(task: Task) -> None:
 
     Raise Missing, GitError, OSError.
     """
-    if task.ready.exists():
-        return
+    began = None if task.ready.exists() else _check_out(task)
+    for place in _saved_directories(task.work):
+        place.rename(place.with_name(place.name.removesuffix(KEPT)))
+    if began is not None:
+        _write(task.ready, {"began": began, "base": began})
+
+
+def _check_out(task: Task) -> str:
+    """Return the commit that is checked out; "" in a repository that has none yet."""
     task.state.mkdir(parents=True, exist_ok=True)
     _empty(task.work)
     shutil.rmtree(task.git, ignore_errors=True)
@@ -139,9 +146,7 @@ def prepare(task: Task) -> None:
     began = _beginning(task)
     if began:
         _git(task, "checkout", "--quiet", "--force", "--detach", began)
-    for place in _saved_directories(task.work):
-        place.rename(place.with_name(place.name.removesuffix(KEPT)))
-    _write(task.ready, {"began": began, "base": began})
+    return began
 
 
 def _beginning(task: Task) -> str:

@@ -28,7 +28,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file or folder of a commit. `name` is "" where it is no UTF-8: `shown` then has marks for what cannot be shown."""
 
     name: str
@@ -103,22 +103,22 @@ class Repository:
                 continue
         return None
 
-    def entry(self, commit: str, path: str) -> Entry | None:
+    def entry(self, commit: str, path: str) -> TreeEntry | None:
         """Return what is at the path."""
         found = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))
         return found[0] if len(found) == 1 else None
 
-    def folder(self, commit: str, path: str) -> list[Entry]:
+    def folder(self, commit: str, path: str) -> list[TreeEntry]:
         """Return the entries of a folder, "" for the root: folders first."""
         where = f"{_known(commit)}:{path}"
         found = _entries(git.run(self.path, "ls-tree", "-z", "--long", where, limit=_LONGEST_LIST))
         return sorted(found, key=lambda one: not one.is_folder)
 
-    def head_of(self, entry: Entry, limit: int) -> bytes:
+    def head_of(self, entry: TreeEntry, limit: int) -> bytes:
         """Return the first bytes of a file."""
         return git.head(self.path, "cat-file", "blob", _known(entry.id), limit=limit)
 
-    def stream(self, entry: Entry) -> Iterator[bytes]:
+    def stream(self, entry: TreeEntry) -> Iterator[bytes]:
         return git.stream(self.path, "cat-file", "blob", _known(entry.id))
 
     def history(self, commit: str, path: str = "", *, count: int, skip: int = 0) -> list[Commit]:
@@ -155,10 +155,10 @@ class Repository:
 class Repositories:
     """The directory of all repositories."""
 
-    directory: Path
+    directory: str | Path
 
     def of(self, project_id: str) -> Repository:
-        return Repository(self.directory / repository_name(project_id))
+        return Repository(Path(self.directory) / repository_name(project_id))
 
 
 def repository_name(project_id: str) -> str:
@@ -172,7 +172,7 @@ def _known(object_id: str) -> str:
     return object_id
 
 
-def _entries(listing: bytes) -> Iterator[Entry]:
+def _entries(listing: bytes) -> Iterator[TreeEntry]:
     for line in listing.split(b"\0"):
         facts, _, raw = line.partition(b"\t")
         if not raw:
@@ -180,7 +180,7 @@ def _entries(listing: bytes) -> Iterator[Entry]:
         mode, kind, id, size = facts.decode().split()
         raw = raw.rpartition(b"/")[2]
         shown = raw.decode(errors="replace")
-        yield Entry(
+        yield TreeEntry(
             name=shown if shown.encode() == raw else "",
             shown=shown,
             id=id,

@@ -7,6 +7,7 @@ from the execution's id, so a retry finds existing objects.
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from grid.kube.objects import RawObject
@@ -25,6 +26,7 @@ from grid.labels import (
 )
 from grid.launch import jupyter
 from grid.launch.frameworks import framework
+from grid.launch.runpod import with_executor
 from grid.launch.spec import ExecutionSpec, TierSpec
 from grid.launch.storage import (
     DEFAULT_STORAGE,
@@ -47,6 +49,7 @@ GRACE_SECONDS = 30
 USER_ID = 1000
 NO_SECRETS: Mapping[str, str] = {}
 _SHELL = ("/bin/sh", "-c")
+_CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def build(
         *volume_claims(spec, namespace=namespace, storage=storage),
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
-        Manifest(PODS, _pod(spec, namespace, anchor_uid, _client_variables(cluster, head_address))),
+        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(cluster, head_address)),
     ]
 
 
@@ -168,23 +171,31 @@ def stored_secrets(
     return [Manifest(SECRETS, body)]
 
 
-def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str, str]) -> RawObject:
+def pod(
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", more: Mapping[str, str] = MappingProxyType({})
+) -> Manifest:
+    """Return the pod; `more` are further variables of its program."""
     whole = metadata(spec, namespace, anchor_uid)
     timeout = spec.job.timeout_seconds if spec.job else None
-    return {
+    body = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)},
-        "spec": {
-            "containers": [_container(spec, more)],
-            "volumes": volumes(spec, spec.tier),
-            # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
-            "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
-            "terminationGracePeriodSeconds": GRACE_SECONDS,
-            **({"activeDeadlineSeconds": timeout} if timeout else {}),
-            **placement(spec, spec.tier),
-        },
+        "spec": with_executor(
+            spec,
+            {
+                "containers": [_container(spec, more)],
+                "volumes": volumes(spec, spec.tier),
+                # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
+                "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
+                "terminationGracePeriodSeconds": GRACE_SECONDS,
+                **({"activeDeadlineSeconds": timeout} if timeout else {}),
+                **placement(spec, spec.tier),
+            },
+            security=_CONFINED,
+        ),
     }
+    return Manifest(PODS, body)
 
 
 def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
@@ -229,7 +240,7 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
         "workingDir": working_directory(spec),
         "resources": requests_and_limits(tier),
         "volumeMounts": mounts(spec, tier),
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": _CONFINED,
         # The end of the log explains a failure to somebody who never looks into the container.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from grid.diagnosis.files import FILES_MISSING, has_ended_before_its_files
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import Diagnosis, explain_pod
@@ -71,7 +72,7 @@ def next_change(
             State.PREPARING, "scheduled", f"Node {pod.spec.node_name} is preparing it: volumes, image, start."
         )
     why = explain_pod(pod, seen.events, now=now, around=seen.around)
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_files(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
         return Transition(
@@ -80,6 +81,8 @@ def next_change(
             f"Its pod was deleted{_because(pod)}. The project's files are kept; {again(row.kind)}.",
             level="Warning",
         )
+    if row.state == State.PREPARING and why.code == FILES_MISSING:
+        return Transition(State.ERROR, why.code, f"{why.sentence} {why.next_step}", level="Warning")
     if row.state == State.PREPARING and is_ready(pod):
         return Transition(State.RUNNING, "ready", "")
     return _too_long(row, why, timeouts, now)

@@ -12,10 +12,11 @@ from typing import Any
 
 from grid.errors import GridError
 from grid.kube.objects import Pod
-from grid.launch import apply, ledger, progress, restarts
+from grid.launch import apply, ledger, manifests, progress, restarts
 from grid.launch.apply import Attached
 from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
+from grid.launch.filesaving import FileSaving
 from grid.launch.ledger import LedgerRecord
 from grid.launch.progress import Finding, ObservedPod
 from grid.launch.spec import parse_spec
@@ -36,12 +37,15 @@ class Runs:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._files = FileSaving(context)
         self._noted: dict[str, int] = {}  # restarts that the history has, by execution
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         spec, context = parse_spec(row), self._context
         attached = await self._attached(row)
         token, storage = context.target.token(row.id), context.target.storage
+        if spec.files:
+            await self._files.check(manifests.pod(spec, namespace=context.namespace))
         await apply.create_all(
             context.api,
             spec,
@@ -71,6 +75,8 @@ class Runs:
 
     async def delete(self, row: LedgerRecord) -> bool:
         context = self._context
+        if await self._files.is_saving(row):
+            return True
         return bool(await apply.delete_all(context.api, row.object_name, row.id, namespace=context.namespace))
 
     def is_seen(self, row: LedgerRecord) -> bool:
@@ -85,6 +91,7 @@ class Runs:
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
         self._noted.pop(execution_id, None)
+        self._files.forget(execution_id)
 
     async def _note_restarts(self, row: LedgerRecord, pod: Pod) -> None:
         new = [line for line in restarts.of_pod(pod, self._context.clock()) if self._noted.get(row.id) != line.count]

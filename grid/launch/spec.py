@@ -12,7 +12,9 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
+from django.conf import settings
 
+from grid.files.repositories import MAIN, repository_name
 from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project, StoredSecret
 from grid.models.environment import Kind
@@ -61,6 +63,20 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     volume_name: str
     volume_size: str
+
+
+class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Project files in Git: the repository in the volume of all repositories, where to begin, and the executor that fetches and saves
+    them. Without a branch what changes goes to a branch named after the execution."""
+
+    claim: str
+    repository: str
+    image: str
+    cores: str
+    memory: str
+    branch: str = MAIN
+    commit: str = ""
+    save_seconds: int = 120  # for saving, within the pod's grace period
 
 
 class HomeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +157,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     port: int = 0
     workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
+    files: FilesSpec | None = None  # None where the project's files are a volume, and for clusters
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
     secrets: tuple[SecretSpec, ...] = ()
@@ -196,6 +213,7 @@ def serialize_spec(
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
+        files=None if cluster else _files(execution.project),
         home=None if cluster else _home(execution, home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or _environment(execution.environment),
@@ -304,6 +322,18 @@ def _secret(secret: StoredSecret) -> SecretSpec:
 
 def _project(project: Project) -> ProjectSpec:
     return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
+
+
+def _files(project: Project) -> FilesSpec | None:
+    if project.files != Project.Files.GIT:
+        return None
+    return FilesSpec(
+        claim=settings.REPOSITORIES_CLAIM,
+        repository=repository_name(project.pk),
+        image=settings.EXECUTOR_IMAGE,
+        cores=settings.EXECUTOR_CORES,
+        memory=settings.EXECUTOR_MEMORY,
+    )
 
 
 def _home(execution: Execution, gibibytes: int) -> HomeSpec:

@@ -35,7 +35,10 @@ DEFAULT_STORAGE = Storage()
 def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[RawObject]:
     """Return the claims for the project's files and for its owner's own."""
     labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
-    found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
+    if spec.files:
+        found = [_repositories_claim(spec.files.claim, namespace)]
+    else:
+        found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
     if spec.home:
         own = {**labels, KEYS.user: label_value(spec.owner)}
         found.append(_claim(spec.home.volume_name, spec.home.volume_size, own, namespace, storage))
@@ -65,8 +68,9 @@ def scratch(tier: TierSpec) -> dict[str, Any]:
 
 def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
     home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else scratch(tier)
+    shared = {"persistentVolumeClaim": {"claimName": spec.project.volume_name}}
     found: list[dict[str, Any]] = [
-        {"name": "project", "persistentVolumeClaim": {"claimName": spec.project.volume_name}},
+        {"name": "project", **(scratch(tier) if spec.files else shared)},
         {"name": "home", **home},
     ]
     if spec.kind == "workspace":
@@ -102,6 +106,13 @@ def stored_secrets_name(spec: ExecutionSpec) -> str:
 
 def _secret_files(spec: ExecutionSpec) -> list[str]:
     return [one.name for one in spec.secrets if one.is_file]
+
+
+def _repositories_claim(name: str, namespace: str) -> RawObject:
+    """Return the claim of the volume that an admin has made for all repositories: it gets no other, because a new one would be empty."""
+    claim = _claim(name, "1Gi", {MANAGED_BY: MANAGER}, namespace, DEFAULT_STORAGE)
+    claim["spec"]["storageClassName"] = ""
+    return claim
 
 
 def _claim(name: str, size: str, labels: dict[str, str], namespace: str, storage: Storage) -> RawObject:

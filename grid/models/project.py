@@ -27,7 +27,11 @@ class ProjectQuerySet(models.QuerySet["Project"]):
 
 class Project(models.Model):
     """A group of people who see each other's executions; each member's role says what else they may do. The project's files live in one
-    volume, named after its id."""
+    volume, named after its id, or in a Git repository."""
+
+    class Files(models.TextChoices):
+        VOLUME = "volume", "A shared volume"
+        GIT = "git", "Git"
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -46,6 +50,7 @@ class Project(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(LONGEST_LIFETIME_HOURS)],
         help_text="Maximum lifetime of its workspaces and apps, within the admin's bound; empty means as their tiers say.",
     )
+    files = models.CharField(max_length=10, choices=Files.choices, default=Files.VOLUME)
     is_archived = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

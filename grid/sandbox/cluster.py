@@ -21,6 +21,7 @@ from typing import Any
 from grid.keptfiles import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.furnishing import furnish_repositories
 from grid.sandbox.apiserver.identity import CONTEXTS, KUBELET_CLIENT
 from grid.sandbox.client import Client
 from grid.sandbox.control import Control
@@ -136,6 +137,8 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             # Five minutes of history, as in a real cluster, so that a list of everything can be read in pages meanwhile.
             history = max(_HISTORY, int(settings.population.churn * _REMEMBERED_SECONDS))
             server = ApiServer(settings.data, tokens, history=history)
+            repositories = settings.data / "machine" / "repositories"
+            furnish_repositories(server.registry, repositories, namespace=settings.namespace)
         population = Population(server.registry, settings.population, namespace=settings.namespace)
         control = Control(server, population)
         server.beside = control.answer

@@ -108,6 +108,13 @@ BUILT_IN = (
         (*_JUPYTERLAB, "ray[default,client]==2.60.0", "pandas>=2.2,<3"),
         "Ray: its nodes, and JupyterLab with Ray and pandas",
     ),
+    Image(
+        "compute-grid/executor:1",
+        (),
+        "Fetches project files from Git, and saves what changed",
+        ("python3", str(Path(__file__).parents[1] / "files" / "executor.py")),
+        (Need("git", "Project files in Git need the program git: install it and pull again"),),
+    ),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
     Image("compute-grid/test-sleep:1", (), "For tests: sleeps an hour", ("sleep", "3600")),

@@ -273,6 +273,13 @@ def test_repositories_inside_the_files_come_back_whole(runs: Runs) -> None:
     assert (copy / "empty" / ".git" / "HEAD").exists()
 
 
+def test_a_program_that_goes_on_after_a_save_has_its_repositories_back(runs: Runs) -> None:
+    run = runs().prepare()
+    git_init(run.work / "sub")
+    run.save()
+    assert (run.prepare().work / "sub" / ".git" / "HEAD").exists()
+
+
 def test_no_hook_filter_or_command_of_the_files_is_run(runs: Runs, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
     run = runs().prepare()

@@ -66,14 +66,21 @@ def test_a_repository_that_is_half_made_is_completed(tmp_path: Path) -> None:
     assert repository.resolve("main") is None
 
 
-def test_an_answer_that_is_too_long_or_takes_too_long_is_refused(runs: Runs, repository: Repository) -> None:
+def test_an_answer_that_is_too_long_or_takes_too_long_is_refused(
+    runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("x" * 5000)
     commit = run.save()["ended"]
     with pytest.raises(GitFailed, match="more than"):
         git.run(repository.path, "show", commit, limit=1000)
+    hanging = tmp_path / "bin" / "git"
+    hanging.parent.mkdir()
+    hanging.write_text("#!/bin/sh\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    monkeypatch.setenv("PATH", str(hanging.parent), prepend=":")
     with pytest.raises(GitFailed):
-        git.run(repository.path, "show", commit, seconds=0.0)
+        git.run(repository.path, "show", commit, seconds=0.1)
 
 
 def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: Repository, tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
         "GRID_DASHBOARD_ORIGIN": f"http://{_HOST}:{port}",
         "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
         "KUBECONFIG": str(var / "kubeconfig"),
+        "GRID_REPOSITORIES": str(var / "cluster" / "machine" / "repositories"),
         "GRID_DEMAND_PORT": str(port + 3),
         "GRID_DEMAND_SERVICE": f"localhost.kube-system:{port + 3}",
         "GRID_DEMAND_ADDRESS": _HOST,

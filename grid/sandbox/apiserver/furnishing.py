@@ -1,6 +1,7 @@
 """The objects that a cluster has from the start."""
 
 import contextlib
+from pathlib import Path
 
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.priorities import CLASSES, SYSTEM_CLASSES
@@ -22,6 +23,25 @@ def furnish_metrics_api(registry: Registry) -> None:
     metadata = {"name": METRICS_API, "labels": {"kube-aggregator.kubernetes.io/automanaged": "true"}}
     body = {"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": metadata, "spec": spec}
     registry.create(stored_kinds()[_API_SERVICES], "", body)
+
+
+def furnish_repositories(registry: Registry, directory: Path, *, namespace: str) -> None:
+    """Create the PersistentVolume for the claim `repositories` if it is missing, with that directory: what an admin of a real cluster
+    makes for projects whose files are in Git."""
+    name = "repositories"
+    if registry.store.get("persistentvolumes", name) is not None:
+        return
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    spec = {
+        "capacity": {"storage": "100Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        "hostPath": {"path": str(directory), "type": "DirectoryOrCreate"},
+        "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": namespace, "name": name},
+    }
+    body = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
+    registry.create(stored_kinds()["persistentvolumes"], "", body)
 
 
 def _standard_class() -> Object:

@@ -28,7 +28,7 @@ from grid.sandbox.kubelet import localstorage, volumes
 from grid.sandbox.kubelet.backoff import Delays, RestartBackoff
 from grid.sandbox.kubelet.container import PodContainer
 from grid.sandbox.kubelet.environment import DownwardFacts
-from grid.sandbox.kubelet.podstatus import ContainerRole, PodFrame, PodVerdict, build_status
+from grid.sandbox.kubelet.podstatus import ContainerRole, PodFrame, PodVerdict, build_status, programs_phase
 from grid.sandbox.kubelet.services import ApiSources, Services, end_task, first_of
 from grid.sandbox.kubelet.starting import Starter, role_of
 
@@ -232,7 +232,10 @@ class PodWorker:
         """Return True when all main containers have ended for good, or an init container has failed for good."""
         if self._restart_policy == "Always":
             return False
-        return self._frame().verdict is not None or self._status()["phase"] in ("Succeeded", "Failed")
+        if self._frame().verdict is not None or self._status()["phase"] in ("Succeeded", "Failed"):
+            return True
+        mains = [item.view() for item in self._containers if item.role is ContainerRole.MAIN]
+        return programs_phase(mains, self._restart_policy) != "Running"
 
     async def _mount(self, now: datetime) -> float | None:
         if self._mount_at is not None and now < self._mount_at:

@@ -84,7 +84,7 @@ class PodFrame:
 
 
 def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
-    """Return the phase as Kubernetes computes it: waiting with a last state counts as stopped, sidecars do not count."""
+    """Return the phase as Kubernetes computes it: waiting with a last state counts as stopped; a sidecar counts only while it runs."""
     inits = [item for item in containers if item.role is ContainerRole.INIT]
     mains = [item for item in containers if item.role is ContainerRole.MAIN]
     begun = any(item.current is not None for item in mains)
@@ -96,9 +96,14 @@ def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
         return "Pending"
     if any(item.current is None for item in mains):
         return "Pending"
-    if any(item.running for item in mains):
+    if any(item.running for item in containers if item.role is not ContainerRole.INIT):
         return "Running"
-    if restart_policy == "Always" or not mains:
+    return programs_phase(mains, restart_policy)
+
+
+def programs_phase(mains: Sequence[ContainerView], restart_policy: str) -> str:
+    """Return the phase by the programs alone: Succeeded or Failed when all have ended for good, and their sidecars may end."""
+    if any(item.running or item.current is None for item in mains) or restart_policy == "Always" or not mains:
         return "Running"
     if all(item.ended_well for item in mains):
         return "Succeeded"

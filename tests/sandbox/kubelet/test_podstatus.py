@@ -59,7 +59,9 @@ def view(
         ([view("i", ContainerRole.INIT, runs=True), view()], "Never", "Pending"),
         ([view("i", ContainerRole.INIT, code=1), view()], "Never", "Failed"),
         ([view("i", ContainerRole.INIT, code=1, waiting=CRASHING), view()], "OnFailure", "Pending"),
-        ([view("s", ContainerRole.SIDECAR, runs=True), view(code=0)], "Never", "Succeeded"),
+        ([view("s", ContainerRole.SIDECAR, runs=True), view(code=0)], "Never", "Running"),
+        ([view("s", ContainerRole.SIDECAR, code=143), view(code=0)], "Never", "Succeeded"),
+        ([view("s", ContainerRole.SIDECAR, code=143), view(code=1)], "Never", "Failed"),
         ([view("s", ContainerRole.SIDECAR), view()], "Never", "Pending"),
     ],
 )

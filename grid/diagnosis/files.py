@@ -1,0 +1,84 @@
+"""What the executor of a run's pod says of the project's files in Git: read from its container's status and its termination message."""
+
+import msgspec
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.objects import ContainerStatus, Pod, Terminated
+
+EXECUTOR = "executor"  # the container's name
+FILES_MISSING = "files_missing"
+_GONE = 3  # its exit code when the branch or commit does not exist
+
+
+class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The executor's last words: the commits, the branch that has the changes, or where they are kept and why. `code` is not 0 when the
+    files could not be fetched."""
+
+    code: int = 0
+    began: str = ""
+    ended: str = ""
+    branch: str = ""
+    kept: str = ""
+    problem: str = ""
+    left_out: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        """True when trying again would change nothing."""
+        return self.code == _GONE
+
+
+def report_of(pod: Pod) -> FilesReport | None:
+    """Return what its executor reported when it last ended; None when it never has, or was killed."""
+    status = _status(pod)
+    if status is None:
+        return None
+    ended = status.state.terminated or status.last_state.terminated
+    return _read(ended) if ended is not None else None
+
+
+def is_saving(pod: Pod) -> bool:
+    """Return whether the program has ended and its files are still being saved."""
+    status = _status(pod)
+    return status is not None and status.state.running is not None and _program_ended(pod)
+
+
+def has_ended_before_its_files(pod: Pod) -> bool:
+    """Return whether the program has ended for good while the pod, which nobody deletes, goes on for its files."""
+    return pod.metadata.deletion_timestamp is None and _status(pod) is not None and _program_ended(pod)
+
+
+def explain_files(status: ContainerStatus) -> Diagnosis | None:
+    """Explain an executor that has not fetched the files yet; None when anything else explains it better."""
+    ended = status.state.terminated or status.last_state.terminated
+    report = _read(ended) if ended is not None else None
+    if status.started:
+        return None
+    if report is not None and report.is_final:
+        return Diagnosis(FILES_MISSING, report.problem, "problem", "you", "Choose another branch or commit.")
+    if report is not None and report.problem:
+        step = "It is tried again by itself. Ask an operator to look at the repositories' volume."
+        return Diagnosis("files_unusable", report.problem, "problem", "operator", step)
+    if status.state.running is None:
+        return None
+    return Diagnosis("files", "Fetching the project's files from Git.", "wait", "")
+
+
+def _status(pod: Pod) -> ContainerStatus | None:
+    return next((one for one in pod.status.init_container_statuses if one.name == EXECUTOR), None)
+
+
+def _program_ended(pod: Pod) -> bool:
+    ended = [one.state.terminated for one in pod.status.container_statuses]
+    if not ended:
+        return False
+    if pod.status.phase in ("Succeeded", "Failed") or pod.spec.restart_policy == "Never":
+        return all(ended)
+    return all(one is not None and one.exit_code == 0 for one in ended)
+
+
+def _read(ended: Terminated) -> FilesReport | None:
+    try:
+        return msgspec.json.decode(ended.message, type=FilesReport)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None

@@ -1,0 +1,108 @@
+"""The controller's part in project files in Git: whether the cluster can keep them, how long to wait for them, and what became of them."""
+
+from datetime import timedelta
+
+from grid.diagnosis.files import FilesReport, is_saving, report_of
+from grid.errors import Conflict
+from grid.kube.objects import Pod
+from grid.kube.resources import PODS
+from grid.launch import ledger
+from grid.launch.context import Context
+from grid.launch.ledger import EventRecord, LedgerRecord
+from grid.launch.manifests import GRACE_SECONDS, Manifest
+from grid.launch.spec import FilesSpec, parse_spec
+from grid.models import RunFiles, State
+
+_MARGIN = timedelta(minutes=1)
+
+
+class FileSaving:
+    """Follows the executors of runs."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._has_sidecars = False
+        self._recorded: dict[str, FilesReport] = {}
+
+    async def check(self, pod: Manifest) -> None:
+        """Raise ValueError when the cluster would not run the pod's executor beside the program: an older API server drops the field that
+        makes it a sidecar, and the pod would wait for ever."""
+        if self._has_sidecars:
+            return
+        try:
+            seen = await self._context.api.create(PODS, pod.body, namespace=self._context.namespace, dry_run=True)
+        except Conflict:  # it was created by an earlier try, after this check
+            return
+        if any(one.get("restartPolicy") != "Always" for one in seen["spec"]["initContainers"]):
+            raise ValueError(
+                "files in Git need native sidecars, which Kubernetes has from 1.29 on. Ask an admin to keep the files of "
+                "this project on a volume."
+            )
+        self._has_sidecars = True
+
+    async def is_saving(self, row: LedgerRecord) -> bool:
+        """Record what has become of its files, if that is known; return whether to wait for them before the pod is deleted."""
+        files = files_of(row)
+        if files is None:
+            return False
+        pods = [*await self._context.find_pods(row.id), *self._deleted(row)]
+        for pod in pods:
+            report = report_of(pod)
+            if report is not None and not is_saving(pod) and self._recorded.get(row.id) != report:
+                await self._record(row, report)
+        if row.state != State.FINISHING:
+            return False
+        patience = timedelta(seconds=files.save_seconds + GRACE_SECONDS) + _MARGIN
+        is_late = self._context.clock() - row.state_since > patience
+        return not is_late and any(is_saving(pod) and pod.metadata.deletion_timestamp is None for pod in pods)
+
+    def forget(self, execution_id: str) -> None:
+        self._recorded.pop(execution_id, None)
+
+    def _deleted(self, row: LedgerRecord) -> list[Pod]:
+        return [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
+
+    async def _record(self, row: LedgerRecord, report: FilesReport) -> None:
+        now = self._context.clock()
+        event = EventRecord(
+            uid=f"files-{row.id}",
+            at=now,
+            object="Files",
+            level="Warning" if report.problem else "Normal",
+            reason="FilesNotPushed" if report.problem else "FilesSaved",
+            message=sentence_of(report),
+            count=1,
+        )
+        await self._context.database(record, row.id, report)
+        await self._context.database(ledger.note_events, row.id, [event])
+        self._recorded[row.id] = report
+
+
+def files_of(row: LedgerRecord) -> FilesSpec | None:
+    """Return where the files of a run are; None when they are a volume. Most are, so their specs are not parsed."""
+    return parse_spec(row).files if isinstance(row.spec, dict) and row.spec.get("files") else None
+
+
+def record(execution_id: str, report: FilesReport) -> None:
+    columns = {
+        "began": report.began,
+        "ended": report.ended,
+        "branch": report.branch,
+        "kept": report.kept,
+        "problem": report.problem,
+        "left_out": report.left_out,
+    }
+    RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
+
+
+def sentence_of(report: FilesReport) -> str:
+    """Return what has become of the files."""
+    if report.problem:
+        where = {
+            "repository": "They are kept beside the repository: push them again.",
+            "home": "They are kept in HOME.",
+        }
+        return f"{report.problem}. {where.get(report.kept, 'They are lost.') if report.code == 0 else ''}".strip()
+    if report.ended == report.began:
+        return "Nothing in the project's files has changed."
+    return f"The project's files are saved: commit {report.ended[:8]} on {report.branch}."

@@ -1,0 +1,24 @@
+"""What became of the files of an execution whose project keeps them in Git."""
+
+from django.db import models
+
+from grid.models.execution import Execution
+
+
+class RunFiles(models.Model):
+    """The commits with which an execution began and ended, as its executor reported them; written by the controller.
+
+    `branch` is where its changes went, "" when they could not be pushed: `kept` then says where they are (`repository`, `home`), and
+    `problem` why.
+    """
+
+    execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="files")
+    began = models.CharField(max_length=40, blank=True, help_text='"" for an empty repository.')
+    ended = models.CharField(max_length=40, blank=True)
+    branch = models.CharField(max_length=200, blank=True)
+    kept = models.CharField(max_length=20, blank=True)
+    problem = models.TextField(blank=True)
+    left_out = models.PositiveIntegerField(default=0, help_text="Files that could not be read.")
+
+    def __str__(self) -> str:
+        return f"files of {self.execution_id}"

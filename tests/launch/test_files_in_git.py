@@ -1,0 +1,280 @@
+"""Executions of a project whose files are in Git: their pod, and how their files are fetched and saved around the program."""
+
+import json
+from typing import Any
+
+import pytest
+
+from grid.kube.objects import RawObject
+from grid.kube.resources import PODS, VOLUME_CLAIMS
+from grid.launch.controller import Controller
+from grid.launch.manifests import build
+from grid.launch.request import request_stop
+from grid.launch.spec import FilesSpec, parse_spec
+from grid.models import Execution, LifecycleEntry, Project, RunFiles
+from tests.launch.conftest import Shop
+from tests.launch.test_manifests import spec
+from tests.launch.world import World, fresh, in_world, states_of
+from tests.support.builders import condition, container_status, stamp
+from tests.support.golden import assert_golden
+
+COMMIT, OTHER = "a" * 40, "b" * 40
+FILES = FilesSpec(claim="repositories", repository="churn.git", image="executor:1", cores="50m", memory="64Mi")
+SAVED = {"code": 0, "began": COMMIT, "ended": OTHER, "branch": "main"}
+
+
+def test_the_executor_is_a_sidecar_that_alone_sees_the_repository() -> None:
+    made = {
+        one.name: one.body for one in build(spec(files=FILES, title="It costs $(HOME)"), namespace="grid", token="t")
+    }
+    assert_golden("pod-with-files-in-git", json.dumps(made["workspace-abc"]["spec"], indent=1), ending="json")
+    assert "project-churn" not in made
+    # A person's text, in which Kubernetes would expand variables.
+    (executor,) = made["workspace-abc"]["spec"]["initContainers"]
+    assert {"name": "GRID_TITLE", "value": "It costs $$(HOME)"} in executor["env"]
+
+
+def test_the_claim_of_repositories_is_no_new_volume() -> None:
+    made = build(spec(files=FILES), namespace="grid", token="t")
+    (claim,) = [one.body for one in made if one.resource == VOLUME_CLAIMS and one.name == "repositories"]
+    assert claim["spec"]["storageClassName"] == ""
+
+
+def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> None:
+    assert parse_spec(shop.launch()).files is None
+    Project.objects.update(files=Project.Files.GIT)
+    assert parse_spec(shop.launch_cluster()).files is None
+    files = parse_spec(shop.launch()).files
+    assert files is not None
+    assert (files.repository, files.branch) == ("churn.git", "main")
+
+
+# --- Around the program ---
+
+
+class Kubelet:
+    """Writes the pod's status as the node's kubelet would."""
+
+    def __init__(self, world: World, execution: Execution) -> None:
+        self._world = world
+        self._execution = execution
+
+    @property
+    def pod(self) -> RawObject:
+        return self._world.pod_of(self._execution)
+
+    def reports(self, executor: RawObject, run: RawObject, phase: str, *, started: bool, ready: bool = False) -> None:
+        pod = self.pod
+        pod["status"] = {
+            "phase": phase,
+            "conditions": [condition("PodScheduled", "True"), condition("Ready", "True" if ready else "False")],
+            "initContainerStatuses": [{**container_status("executor", ready=started), "started": started, **executor}],
+            "containerStatuses": [container_status(ready=ready, state=run)],
+        }
+        self._world.cluster.put(PODS, pod)
+
+    def fetches(self) -> None:
+        waits = {"waiting": {"reason": "PodInitializing"}}
+        self.reports({"state": _running(self._world)}, waits, "Pending", started=False)
+
+    def runs(self) -> None:
+        running = _running(self._world)
+        self.reports({"state": running}, running, "Running", started=True, ready=True)
+
+    def ends(self, code: int = 0) -> None:
+        """The program has ended, and the executor saves."""
+        self.reports({"state": _running(self._world)}, _ended(code), "Running", started=True)
+
+    def saved(self, report: dict[str, Any], code: int = 0) -> None:
+        executor = {"state": _ended(0, json.dumps(report))}
+        self.reports(executor, _ended(code), "Failed" if code else "Succeeded", started=False)
+
+    def cannot_fetch(self, report: dict[str, Any]) -> None:
+        executor = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 1}
+        executor["lastState"] = _ended(report["code"], json.dumps(report))
+        self.reports(executor, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
+
+
+def _running(world: World) -> RawObject:
+    return {"running": {"startedAt": stamp(world.now)}}
+
+
+def _ended(code: int, message: str = "") -> RawObject:
+    return {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}}
+
+
+async def prepared(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, Kubelet]:
+    """A world with an execution whose files are being fetched."""
+    Project.objects.update(files=Project.Files.GIT)
+    environment = shop.job if kind == "job" else shop.workspace
+    world, execution = World(), shop.launch(kind=kind, environment=environment)
+    controller, kubelet = world.controller(), Kubelet(world, execution)
+    await world.step(controller)
+    world.schedule(world.pod_of(execution))
+    await world.step(controller)
+    kubelet.fetches()
+    await world.step(controller)
+    assert fresh(execution).state == "preparing"
+    return world, controller, execution, kubelet
+
+
+async def runs(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, Kubelet]:
+    world, controller, execution, kubelet = await prepared(shop, kind)
+    kubelet.runs()
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+    return world, controller, execution, kubelet
+
+
+@in_world
+async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_are_saved(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.ends()
+    await world.step(controller)
+    assert fresh(execution).state == "finishing"
+    assert "deletionTimestamp" not in kubelet.pod["metadata"]
+    assert execution.slots_freed_at is None
+    kubelet.saved(SAVED)
+    await world.step(controller)
+    assert world.pods() == []
+    assert fresh(execution).state == "succeeded"
+    assert states_of(execution)[-2:] == ["finishing", "succeeded"]
+    files = RunFiles.objects.get(execution=execution)
+    assert (files.began, files.ended, files.branch, files.problem) == (COMMIT, OTHER, "main", "")
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert told.message == "The project's files are saved: commit bbbbbbbb on main."
+
+
+@in_world
+async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.ends(7)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("finishing", "exit_code")
+    kubelet.saved(SAVED, 7)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "failed"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    assert fresh(execution).state == "stopping"
+    assert kubelet.pod["spec"]["terminationGracePeriodSeconds"] == 150
+    kubelet.ends()
+    await world.step(controller)
+    assert fresh(execution).state == "stopping"
+    kubelet.saved(SAVED)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "stopped"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    kubelet.saved(SAVED)
+    world.refresh(controller)  # the watch saw it, and then its deletion
+    world.behave()
+    world.refresh(controller)
+    await world.step(controller)
+    assert fresh(execution).state == "stopped"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.saved({**SAVED, "branch": "", "kept": "repository", "problem": "It could not be pushed: no space"})
+    for _ in range(2):
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "succeeded"
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (told.level, "push them again" in told.message) == ("Warning", True)
+    assert RunFiles.objects.get().kept == "repository"
+
+
+@in_world
+async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop)
+    kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("error", "files_missing")
+    assert execution.message == "The project's repository has no branch other. Choose another branch or commit."
+
+
+@in_world
+async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop)
+    kubelet.cannot_fetch({"code": 4, "problem": "The project's repository cannot be used: no answer"})
+    await world.step(controller)
+    assert fresh(execution).state == "preparing"
+    kubelet.runs()
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop: Shop) -> None:
+    world, controller, _, kubelet = await runs(shop)
+    kubelet.ends()
+    await world.step(controller)
+    world.passes(300)
+    await world.step(controller)
+    assert "deletionTimestamp" in kubelet.pod["metadata"]
+
+
+@in_world
+async def test_a_workspace_that_crashes_is_started_again_with_its_files(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, "workspace")
+    kubelet.ends(1)
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_a_cluster_without_native_sidecars_refuses_it_with_a_sentence(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world, execution = World(), shop.launch()
+    create = world.cluster.create
+
+    async def forgetful(resource: Any, body: RawObject, **more: Any) -> RawObject:
+        """As an API server before 1.29: what it does not know it drops."""
+        if resource == PODS:
+            steps = [
+                {key: value for key, value in one.items() if key != "restartPolicy"}
+                for one in body["spec"]["initContainers"]
+            ]
+            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
+        return await create(resource, body, **more)
+
+    monkeypatch.setattr(world.cluster, "create", forgetful)
+    await world.step(world.controller())
+    assert fresh(execution).state == "error"
+    assert "native sidecars" in execution.message
+    assert world.pods() == []
+
+
+@in_world
+async def test_the_pod_that_is_only_tried_is_asked_for_once(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world = World()
+    for second in range(3):
+        shop.launch(after=second)
+    await world.step(world.controller())
+    assert len(world.pods()) == 3
+    tried = [one for one in world.cluster.requests if one.resource == PODS and "dry run" in str(one)]
+    assert len(tried) == 1

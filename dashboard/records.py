@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from dashboard.access import Viewer, may_observe
 from dashboard.cluster_records import cluster_record, companion
+from dashboard.run_files_records import run_files_record
 from dashboard.run_records import run_place
 from dashboard.shutdown_records import stop_outlook
 from dashboard.size_records import size_facts
@@ -74,6 +75,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
         run=run_place(execution),
+        files=run_files_record(execution),
         size=size_facts(execution),
         findings=_findings(execution),
         start=start_of(execution.pk),

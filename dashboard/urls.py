@@ -14,6 +14,7 @@ from dashboard.views import (
     configuration,
     demonstration,
     executions,
+    files,
     health,
     help,
     home,
@@ -167,6 +168,10 @@ urlpatterns: list[URLPattern] = [
     path("knowledge/<name:id>/found/", knowledge.knowledge_found, name="knowledge-found"),
     path("projects/<name:id>/budget/", budgets.project_budget, name="project-budget"),
     path("projects/<name:id>/members/", projects.project_member, name="project-member"),
+    path("projects/<name:id>/files/", files.project_files, name="project-files"),
+    path("projects/<name:id>/files/history/", files.project_history, name="project-history"),
+    path("projects/<name:id>/files/download/", files.project_file, name="project-file"),
+    path("projects/<name:id>/files/push-again/", files.project_push_again, name="project-push-again"),
     path("projects/<name:id>/secrets/", secrets.project_secrets, name="project-secrets"),
     path(
         "projects/<name:id>/secrets/<int:secret>/delete/", secrets.project_secret_delete, name="project-secret-delete"

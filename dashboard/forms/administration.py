@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from dashboard.forms.fields import FrameworksField, LinesField, PairsField, RowsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
+from dashboard.forms.projectfiles import ProjectFilesMixin
 from dashboard.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
 from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Membership, Project, User
@@ -257,7 +258,7 @@ def _account_name(user: User) -> str:
     return user.get_username() if user.is_active else f"{user.get_username()} (account closed)"
 
 
-class ProjectForm(CatalogueForm):
+class ProjectForm(ProjectFilesMixin, CatalogueForm):
     layout = (
         Section("What it is", "Shown to people when they choose.", ("id", "name", "description")),
         Section(
@@ -265,7 +266,7 @@ class ProjectForm(CatalogueForm):
             "Members see its executions and logs. The owner and contributors also launch in it and share its files.",
             ("owner", "contributors", "viewers"),
         ),
-        Section("Files", "One volume, mounted at /mnt/project in every execution of the project.", ("volume_size",)),
+        Section("Files", "Found at /mnt/project in every execution of the project.", ("volume_size", "files")),
         Section(
             "Shut-down", "When its workspaces and apps are stopped by themselves.", ("idle_minutes", "lifetime_hours")
         ),
@@ -277,7 +278,7 @@ class ProjectForm(CatalogueForm):
 
     class Meta:
         model = Project
-        fields = ("id", "name", "description", "volume_size", "idle_minutes", "lifetime_hours")
+        fields = ("id", "name", "description", "volume_size", "files", "idle_minutes", "lifetime_hours")
         labels = {"id": "Id", "volume_size": "Volume size", **LIMIT_LABELS}
         help_texts = {
             "id": _ID_HELP,

@@ -2,14 +2,15 @@
 
 from django import forms
 
+from dashboard.forms.projectfiles import ProjectFilesMixin
 from dashboard.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
 from grid.models import Membership, Project, User
 
 
-class OwnProjectForm(forms.ModelForm):  # type: ignore[type-arg]
+class OwnProjectForm(ProjectFilesMixin, forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Project
-        fields = ("name", "description", "idle_minutes", "lifetime_hours")
+        fields = ("name", "description", "files", "idle_minutes", "lifetime_hours")
         labels = {name: f"{label}, in {LIMIT_UNITS[name]}" for name, label in LIMIT_LABELS.items()}
         help_texts = PROJECT_LIMIT_HELP
 

@@ -28,6 +28,7 @@ from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, actions, facts, head, steps
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.run_files import run_files
 from dashboard.viewmodels.shutdown import stop_notice
 from dashboard.viewmodels.sizehints import size_note
 from dashboard.viewmodels.startup import StartMeasures, of_phases, waterfall
@@ -67,6 +68,7 @@ def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
         has_left=is_owner and role is None,
         contributes=contributes,
         is_owner=is_owner,
+        is_member=role is not None,
     )
 
 
@@ -177,6 +179,7 @@ def execution_fragments(
         waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),
         _size(record, viewer),
         facts(record, viewer, pods=links, node=node, workers=workers, now=now),
+        _files(record, viewer),
         *extra,
     ]
     if record.companion is not None:
@@ -232,6 +235,16 @@ def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
     shown = record.size if viewer.is_owner or viewer.sees_all else None
     can_launch = viewer.is_owner and not viewer.has_left
     return size_note(shown, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch)
+
+
+def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
+    return run_files(
+        record.files,
+        state=record.state,
+        is_final=record.is_final,
+        is_member=viewer.is_member,
+        contributes=viewer.contributes,
+    )
 
 
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:

@@ -17,6 +17,7 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, price_words
+from dashboard.viewmodels.run_files import RunFilesRecord
 from dashboard.viewmodels.run_place import RunPlace
 from dashboard.viewmodels.shown_findings import ShownFinding, shown_findings
 from dashboard.viewmodels.shutdown import StopOutlook
@@ -96,6 +97,7 @@ class ExecutionRecord:
     workspace_id: str = ""  # "" without a workspace, or when that is deleted
     workspace_name: str = ""
     run: RunPlace | None = None  # None for what is no job
+    files: RunFilesRecord | None = None  # None where the project's files are a volume
     size: SizeFacts | None = None  # None while it runs, and of a cluster
     findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
     start: StartMeasures | None = None  # once it ran, or ended before
@@ -135,6 +137,7 @@ class Person:
     has_left: bool = False
     contributes: bool = False
     is_owner: bool = False
+    is_member: bool = False
 
     @property
     def may_read(self) -> bool:
@@ -339,8 +342,7 @@ def facts(
     """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
     `workers` is the number of a cluster's workers that hold a node now."""
     cluster = record.cluster
-    started = record.started_at
-    price, price_bounds = _prices(record, workers)
+    started, (price, price_bounds) = record.started_at, _prices(record, workers)
     return Fragment(
         "facts",
         f"{_FRAGMENTS}execution_facts.html",

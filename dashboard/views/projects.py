@@ -12,7 +12,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.access import may_administer, may_contribute, may_manage_project, may_observe, may_see_project
+from dashboard.access import (
+    may_administer,
+    may_browse_files,
+    may_contribute,
+    may_manage_project,
+    may_observe,
+    may_see_project,
+)
 from dashboard.forms.projects import MemberForm, OwnProjectForm
 from dashboard.forms.shutdown import LIMIT_LABELS
 from dashboard.membership_records import grace, work_in
@@ -33,6 +40,7 @@ _LABELS = {
     "contributors": "Contributors",
     "viewers": "Viewers",
     "secret": "Secret",
+    "files": "Files",
 }
 
 
@@ -106,6 +114,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
         "may_manage": may_manage,
         "may_contribute": may_contribute(request.user, _roles(project)),
+        "may_browse": project.files == Project.Files.GIT and may_browse_files(request.user, _roles(project)),
         "members": _in_order(members),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,

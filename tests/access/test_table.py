@@ -1,6 +1,7 @@
 """Every address answers every role as the table says, and nothing that answers is missing in it."""
 
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 from django.urls import NoReverseMatch, reverse
@@ -27,7 +28,8 @@ def built(module_transaction: None) -> World:
 
 
 @pytest.fixture
-def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
+def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings, tmp_path: Path) -> World:
+    settings.REPOSITORIES = str(tmp_path)  # or no project's files would be in Git
     settings.DEMO, cluster.sandbox = True, POPULATION  # or the demonstration's page would not be there
     built.show(cluster, runtime)
     return built

@@ -151,6 +151,7 @@ def build() -> World:
     for role in ("operator", "auditor"):
         people[role].groups.add(Group.objects.get_or_create(name=f"{role}s")[0])
     project = make_project(people["lead"], people["owner"], people["member"], people["former"])
+    Project.objects.filter(pk=project.pk).update(files=Project.Files.GIT)
     executions = {
         "workspace": make_execution(people["owner"], project),
         "cluster": _cluster(people["owner"], project),

@@ -1,0 +1,44 @@
+"""The choice where a project's files are kept, as a part of the forms of projects."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from grid.errors import GridError
+from grid.files.repositories import Repositories
+from grid.models import Project
+
+FILES_HELP = (
+    "A shared volume: every execution writes to the same files at once, without a history. Git: each workspace and job gets a copy and "
+    "saves its changes as a commit when it ends. A change holds for later launches and moves no files: what is there stays there."
+)
+
+
+class ProjectFilesMixin:
+    """Offers Git where the installation has a volume for repositories, and makes the repository when it is chosen."""
+
+    fields: dict[str, forms.Field]
+    instance: Project
+    cleaned_data: dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not settings.REPOSITORIES:
+            del self.fields["files"]
+            return
+        self.fields["files"].required = False
+        self.fields["files"].help_text = FILES_HELP
+
+    def clean_files(self) -> str:
+        """Return the choice; the present one where none was sent."""
+        chosen: str = self.cleaned_data["files"] or self.instance.files
+        id = self.cleaned_data.get("id") or self.instance.pk
+        if chosen == Project.Files.GIT and id and self.instance.files != chosen:
+            try:
+                Repositories(settings.REPOSITORIES).of(id).create()
+            except (OSError, GridError) as error:
+                raise forms.ValidationError(
+                    f"The project's repository could not be created: {error}. Ask an operator to look at the repositories' volume."
+                ) from error
+        return chosen

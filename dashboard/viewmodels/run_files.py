@@ -1,0 +1,89 @@
+"""What became of the project's files in Git around one execution, for its page; pure."""
+
+from dataclasses import dataclass
+
+from dashboard.viewmodels.live import Fragment
+
+_TEMPLATE = "dashboard/fragments/run_files.html"
+_SAVING = frozenset({"finishing", "stopping"})
+_WHERE_KEPT = {
+    "repository": "Its changes are kept beside the branches.",
+    "home": "Its changes are kept as a Git bundle in HOME, in the folder unpushed-files.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilesRecord:
+    """The stored values. `asked` is the branch or commit to begin with; the rest is empty until the files are saved."""
+
+    project_id: str
+    name: str  # of the branch that an execution has for itself
+    asked: str
+    is_reported: bool = False
+    began: str = ""
+    ended: str = ""
+    branch: str = ""
+    kept: str = ""
+    problem: str = ""
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilesLine:
+    """`may_browse` is True for members, who get links; `pushes` is what a contributor may push again, "" for nothing."""
+
+    record: RunFilesRecord
+    sentence: str
+    problem: str
+    may_browse: bool
+    pushes: str
+
+    @property
+    def began(self) -> str:
+        return self.record.began[:8]
+
+    @property
+    def ended(self) -> str:
+        """The commit that the repository has; "" where nothing was changed or pushed."""
+        is_there = self.record.branch and self.record.ended != self.record.began
+        return self.record.ended[:8] if is_there else ""
+
+
+def run_files(
+    record: RunFilesRecord | None, *, state: str, is_final: bool, is_member: bool, contributes: bool
+) -> Fragment:
+    """Return the fragment; it is empty where the project's files are a volume."""
+    if record is None:
+        return Fragment("files", _TEMPLATE, None)
+    problem = ""
+    if record.problem:
+        kept = _WHERE_KEPT.get(record.kept, "Nothing could be written, so its changes are lost." if is_final else "")
+        problem = f"{record.problem}. {kept}".strip()
+    shown = RunFilesLine(
+        record,
+        _sentence(record, state=state, is_final=is_final),
+        problem,
+        may_browse=is_member,
+        pushes=record.name if contributes and record.kept == "repository" else "",
+    )
+    return Fragment("files", _TEMPLATE, shown)
+
+
+def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
+    if record.problem:
+        return ""
+    if not record.is_reported:
+        if state in _SAVING:
+            return "Saving the changes to its files."
+        if is_final:
+            return "It did not report which commit it saved; see the history of the files."
+        return f"It begins with {record.asked}, and saves its changes as a commit when it ends."
+    left_out = f" {record.left_out} files could not be read and are not in it." if record.left_out else ""
+    if record.began == record.ended:
+        return f"Nothing in its files has changed.{left_out}"
+    own = (
+        " Somebody else changed the same lines in the meantime."
+        if record.branch == record.name and record.asked == "main"
+        else ""
+    )
+    return f"Its changes are on branch {record.branch}.{own}{left_out}"

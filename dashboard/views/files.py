@@ -1,0 +1,172 @@
+"""The files of a project that keeps them in Git: folders, files, commits, and what could not be pushed.
+
+What people's programs wrote is shown as text, or as an image in a picture's place, and given away as a download: nothing of it is ever a
+page of the dashboard's origin.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access import may_browse_files, may_contribute, may_see_project
+from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
+from grid.errors import GridError
+from grid.files.git import GitFailed
+from grid.files.repositories import Branch, Repositories, Repository, TreeEntry, is_path
+from grid.models import Project, RunFiles
+
+logger = logging.getLogger(__name__)
+
+_COMMITS = 50
+_UNREADABLE = "The project's files cannot be read now. Ask an operator to look at the repositories' volume."
+
+
+@require_safe
+def project_files(request: HttpRequest, id: str) -> HttpResponse:
+    """Show a folder or a file at a branch or commit."""
+    project, repository = _files(request, id)
+    context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
+    context["may_push"] = may_contribute(request.user, _roles(project))
+    try:
+        branches = repository.branches() if repository.exists else []
+        context["unpushed"] = repository.unpushed() if repository.exists else ()
+        context["branches"] = branches
+        if not branches:
+            return render(request, "dashboard/files.html", context)
+        place = _place(request, repository, branches)
+        context |= {"place": place, "last": next(iter(repository.history(place.commit, place.path, count=1)), None)}
+        entry = repository.entry(place.commit, place.path) if place.path else None
+        if place.path and entry is None:
+            raise Http404
+        if entry is None or entry.is_folder:
+            context["folder"] = folder(place, repository.folder(place.commit, place.path))
+        elif entry.is_module:
+            raise Http404
+        else:
+            context["file"] = file(place.name, entry, repository.head_of(entry, SHOWN_BYTES))
+    except (GridError, OSError) as error:
+        return _unreadable(request, context, error)
+    return render(request, "dashboard/files.html", context)
+
+
+@require_safe
+def project_history(request: HttpRequest, id: str) -> HttpResponse:
+    """List the commits that changed a folder or file."""
+    project, repository = _files(request, id)
+    context: dict[str, Any] = {"project": project, "now": timezone.now()}
+    skip = request.GET.get("skip", "")
+    before = int(skip) if skip.isascii() and skip.isdigit() and len(skip) < 9 else 0
+    try:
+        context["branches"] = repository.branches() if repository.exists else []
+        if not context["branches"]:
+            return render(request, "dashboard/files.html", context)
+        place = _place(request, repository, context["branches"])
+        found = repository.history(place.commit, place.path, count=_COMMITS + 1, skip=before)
+    except (GridError, OSError) as error:
+        return _unreadable(request, context, error)
+    context |= {"place": place, "commits": found[:_COMMITS], "skip": before}
+    context |= {"next_skip": before + _COMMITS if len(found) > _COMMITS else None}
+    return render(request, "dashboard/file_history.html", context)
+
+
+@require_safe
+async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
+    """Give a file away as a download; an image has its type, so that a page of ours may show it as a picture."""
+    name, entry, repository = await sync_to_async(_file)(request, id)
+    answer = StreamingHttpResponse(
+        _chunks(repository.stream(entry)), content_type=image_type(name) or "application/octet-stream"
+    )
+    answer["Content-Length"] = str(entry.size)
+    answer["Content-Disposition"] = content_disposition_header(True, name)
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    answer["Cache-Control"] = "private, no-store"
+    return answer
+
+
+@require_POST
+def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
+    """Take what an execution could not push into a branch that is named after it."""
+    project, repository = _files(request, id)
+    if not may_contribute(request.user, _roles(project)):
+        raise PermissionDenied("Only the owner and contributors of the project change its files.")
+    name = request.POST.get("name", "")
+    try:
+        repository.push_again(name)
+    except (GridError, OSError) as error:
+        logger.warning("not pushed again project=%s name=%s reason=%s", id, name[:60], error)
+        messages.error(request, f"The changes of {name[:60]} could not be pushed now; they stay kept. Try again later.")
+        return redirect("project-files", id)
+    found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
+    found.update(branch=name, kept="", problem="")
+    logger.info("pushed again project=%s name=%s by=%s", id, name, request.user.get_username())
+    messages.success(request, f"The changes of {name} are on branch {name} now.")
+    return redirect("project-files", id)
+
+
+async def _chunks(read: Iterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        while chunk := await asyncio.to_thread(next, read, b""):
+            yield chunk
+    finally:
+        await asyncio.to_thread(_close, read)
+
+
+def _close(read: Iterator[bytes]) -> None:
+    close = getattr(read, "close", None)
+    if close is not None:
+        close()
+
+
+def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
+    _, repository = _files(request, id)
+    try:
+        place = _place(request, repository, repository.branches())
+        entry = repository.entry(place.commit, place.path) if place.path else None
+    except (GitFailed, OSError) as error:
+        raise Http404 from error
+    if entry is None or entry.is_folder or entry.is_module:
+        raise Http404
+    return place.name, entry, repository
+
+
+def _files(request: HttpRequest, id: str) -> tuple[Project, Repository]:
+    """Return the project and its repository. Raise Http404 for who may not know of it, or where its files are not in Git."""
+    project = Project.objects.filter(pk=id).first()
+    if project is None or not may_see_project(request.user, _roles(project)):
+        raise Http404
+    if not may_browse_files(request.user, _roles(project)):
+        raise PermissionDenied("Only members of the project see its files.")
+    if project.files != Project.Files.GIT or not settings.REPOSITORIES:
+        raise Http404
+    return project, Repositories(settings.REPOSITORIES).of(project.pk)
+
+
+def _place(request: HttpRequest, repository: Repository, branches: Sequence[Branch]) -> Place:
+    """Return the place that is asked for. Raise Http404 when there is no such branch, commit or path."""
+    path = request.GET.get("path", "").strip("/")
+    at = request.GET.get("at", "") or (branches[0].name if branches else "")
+    commit = repository.resolve(at)
+    if commit is None or (path and not is_path(path)):
+        raise Http404
+    return Place(at, commit, path, is_branch=any(one.name == at for one in branches))
+
+
+def _unreadable(request: HttpRequest, context: dict[str, Any], error: Exception) -> HttpResponse:
+    logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
+    return render(request, "dashboard/files.html", {**context, "problem": _UNREADABLE}, status=503)
+
+
+def _roles(project: Project) -> dict[int, str]:
+    return dict(project.memberships.values_list("user_id", "role"))

@@ -1,0 +1,77 @@
+"""What the browser tests of project files put on the stage: a project whose files are in Git, as two executions have left them."""
+
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+
+from grid.files import executor
+from grid.files.executor import Task
+from grid.models import Execution, Project, RunFiles
+from tests.browser import executing
+from tests.browser.server import Stage
+from tests.dashboard.test_files import PIXEL
+from tests.support.frozen import write_frozen
+
+_FOLDER = settings.VAR_DIR / "repositories"
+SAVED, KEPT = "saved22222", "kept333333"
+README = (
+    "# Customer churn\n\nWho leaves, and why.\n"
+    + "A line that is longer than a phone is wide, as people write them. " * 4
+)
+
+
+def _commits(folder: Path) -> tuple[str, str]:
+    for name in ("work", "state", "home"):
+        (folder / name).mkdir()
+    task = Task(
+        repository=folder / "churn.git",
+        work=folder / "work",
+        state=folder / "state",
+        report=folder / "report",
+        home=folder / "home",
+        name="job-first",
+        branch="main",
+        author="alice",
+        title="Prepare the data",
+    )
+    task.repository.mkdir()
+    executor.prepare(task)
+    (task.work / "data").mkdir()
+    (task.work / "data" / "customers.csv").write_text("name,left\n<script>alert(1)</script>,1\n")
+    (task.work / "README.md").write_text(README)
+    (task.work / "plot.png").write_bytes(PIXEL)
+    (task.work / "model.bin").write_bytes(bytes(5000))
+    (task.work / ("a-very-long-name-of-a-result-" * 5)).touch()
+    first = executor.save(task)["ended"]
+    (task.work / "data" / "customers.csv").write_text("name,left\nbob,0\n")
+    task = replace(task, name="job-second", branch="", author="bob", title="Clean them")
+    return first, executor.save(task)["ended"]
+
+
+def _files() -> None:
+    shutil.rmtree(_FOLDER, ignore_errors=True)
+    _FOLDER.mkdir(parents=True)
+    settings.REPOSITORIES = str(_FOLDER)
+    began, ended = _commits(Path(settings.REPOSITORIES))
+    Project.objects.filter(pk="churn").update(files=Project.Files.GIT)
+    kept = _FOLDER / "churn.git" / "unpushed"
+    kept.mkdir()
+    (kept / "workspace-dddd5555ff.bundle").touch()
+    for id, columns in (
+        (SAVED, {"branch": "job-second"}),
+        (KEPT, {"kept": "repository", "problem": "It could not be pushed: no space left on device"}),
+    ):
+        execution = Execution.objects.get(pk=id)
+        write_frozen(execution, spec={**execution.spec, "files": {"branch": "main"}})
+        RunFiles.objects.create(execution=execution, began=began, ended=ended, **columns)
+
+
+async def two_runs(stage: Stage) -> None:
+    await executing.working_day(stage)
+    for id in (SAVED, KEPT):
+        await executing.put(stage, id, "succeeded", minutes=90, title="Clean them", ended_at=datetime.now(UTC))
+    await sync_to_async(_files)()

@@ -1,0 +1,64 @@
+"""The files of a project in Git, in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import filing
+from tests.browser.conftest import Visit
+from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.stage import StageProcess
+
+FILES = "/projects/churn/files/"
+
+
+@pytest.fixture
+def filed(stage: StageProcess) -> StageProcess:
+    stage.play(filing.two_runs)
+    return stage
+
+
+@EVERY_SCREEN
+def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, width: int, scheme: str) -> None:
+    page = visit("alice", FILES, width=width, scheme=scheme)
+    look_at(page, f"files-{width}-{scheme}")
+    for name, query in (
+        ("text", "?path=README.md"),
+        ("image", "?path=plot.png"),
+        ("history", "history/?at=job-second"),
+    ):
+        page.goto(f"{FILES}{query}")
+        look_at(page, f"files-{name}-{width}-{scheme}")
+    for id in (filing.SAVED, filing.KEPT):
+        page.goto(f"/executions/{id}/")
+        expect(page.locator("#files")).to_contain_text("Began with")
+        look_at(page, f"execution-files-{id}-{width}-{scheme}", part="#files")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_member_finds_a_file_and_what_it_was_before(
+    visit: Visit, filed: StageProcess, javascript: bool, tmp_path: Path
+) -> None:
+    page = visit("bob", "/projects/churn/", javascript=javascript)
+    page.get_by_role("link", name="Files", exact=True).click()
+    page.get_by_label("Branch", exact=True).select_option("job-second")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name="data/").click()
+    page.get_by_role("link", name="customers.csv").click()
+    expect(page.locator("pre")).to_contain_text("bob,0")
+    page.get_by_role("link", name="History").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="Prepare the data").click()
+    expect(page.locator("pre")).to_contain_text("<script>alert(1)</script>")
+    with page.expect_download() as downloaded:
+        page.get_by_role("link", name="Download").click()
+    downloaded.value.save_as(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "name,left\n<script>alert(1)</script>,1\n"
+
+
+def test_an_image_is_drawn(visit: Visit, filed: StageProcess) -> None:
+    page = visit("alice", f"{FILES}?path=plot.png")
+    image = page.get_by_role("img", name="plot.png")
+    expect(image).to_be_visible()
+    assert image.evaluate("one => one.complete && one.naturalWidth") == 1

@@ -21,9 +21,9 @@ from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
 from grid.labels import SIMULATED
 from grid.launch import dryrun, snapshot
-from grid.launch.preview import Preview, place_in_queue, pod_plan
+from grid.launch.preview import Preview, beside_executor, place_in_queue, pod_plan
 from grid.launch.request import draft
-from grid.launch.spec import tier_spec
+from grid.launch.spec import FilesSpec, tier_spec
 from grid.launch.startuphistory import usual_node_start, usual_start
 from grid.models import Execution, LaunchCheck, User
 from grid.runtime import Runtime
@@ -138,11 +138,13 @@ def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) 
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,
-        choices=tuple(_choices(form, pods, running)),
+        choices=tuple(_choices(form, pods, running, preview.specs[0].files)),
     )
 
 
-def _choices(form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int]) -> Iterable[TierChoice]:
+def _choices(
+    form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], files: FilesSpec | None
+) -> Iterable[TierChoice]:
     """Yield the other tiers of the form's main choice: of the workers for a cluster alone, else of the execution itself."""
     asked = form.request().tier
     field, offered = ("worker_tier", form.cluster.tiers) if form.is_cluster and form.cluster else ("tier", form.tiers)
@@ -151,7 +153,8 @@ def _choices(form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, in
         if tier.pk == asked.pk:
             continue
         plans = list(pods)
-        plans[at] = replace(pod_plan(tier_spec(tier)), count=pods[at].count)
+        plan = replace(pod_plan(tier_spec(tier)), count=pods[at].count)
+        plans[at] = beside_executor(plan, files) if files else plan
         most = tier.maximum_simultaneous
         is_full = most is not None and running.get(tier.pk, 0) >= most
         yield TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)

@@ -6,7 +6,7 @@ only what Kubernetes itself assigns is missing, such as the address of a cluster
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -18,7 +18,8 @@ from grid.launch import manifests, snapshot
 from grid.launch.clusters import manifests as cluster_manifests
 from grid.launch.manifests import Manifest
 from grid.launch.quota import admit
-from grid.launch.spec import ExecutionSpec, TierSpec, parse_spec
+from grid.launch.runpod import executor_requests
+from grid.launch.spec import ExecutionSpec, FilesSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
 from grid.models import Execution
 
@@ -62,7 +63,9 @@ class Preview:
 
     def pods(self) -> list[PodPlan]:
         """Return the pods that it starts with, as the scheduler sees them."""
-        return [pod_plan(tier, count) for tier, count in self._tiers()]
+        plans = [pod_plan(tier, count) for tier, count in self._tiers()]
+        files = self.specs[0].files
+        return [beside_executor(plans[0], files), *plans[1:]] if files else plans
 
     def needs(self) -> list[PodNeeds]:
         """Return the pods that it starts with, as quotas and limit ranges see them."""
@@ -80,6 +83,12 @@ class Preview:
 def pod_plan(tier: TierSpec, count: int = 1) -> PodPlan:
     """Return `count` pods of the tier."""
     return PodPlan(tier.name, tier.node_pool, requests_of(tier), tolerations_of(tier), count)
+
+
+def beside_executor(plan: PodPlan, files: FilesSpec) -> PodPlan:
+    """Return the plan with what the executor takes beside each program."""
+    total = Counter(plan.requests) + Counter(resource_amounts(executor_requests(files)))
+    return replace(plan, requests=dict(total))
 
 
 def requests_of(tier: TierSpec) -> dict[str, int]:

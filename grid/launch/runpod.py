@@ -14,7 +14,8 @@ REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
 _VOLUME, _STATE = "repositories", "executor"
 _REPORT_PATH = "/dev/termination-log"
-_MOST_MEMORY = "1Gi"  # of which git uses much only for a moment, when it packs
+# Git uses much only for a moment, when it packs. Without a limit of each kind, a quota of limits would refuse the pod.
+_LIMITS = {"cpu": "1", "memory": "1Gi"}
 
 
 def with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
@@ -34,6 +35,11 @@ def with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: di
         # The program has what it has elsewhere, and then its files are saved.
         "terminationGracePeriodSeconds": grace + files.save_seconds,
     }
+
+
+def executor_requests(files: FilesSpec) -> dict[str, str]:
+    """Return what the executor takes of a node, beside the program."""
+    return {"cpu": files.cores, "memory": files.memory}
 
 
 def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[str, Any]) -> dict[str, Any]:
@@ -61,10 +67,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "args": [f"--{name}={value}" for name, value in arguments.items()],
         "env": [_text("GRID_AUTHOR", spec.owner), _text("GRID_TITLE", spec.title)],
         "restartPolicy": "Always",
-        "resources": {
-            "requests": {"cpu": files.cores, "memory": files.memory},
-            "limits": {"memory": _MOST_MEMORY},
-        },
+        "resources": {"requests": executor_requests(files), "limits": _LIMITS},
         "volumeMounts": mounts,
         "startupProbe": {
             "exec": {"command": ["test", "-e", f"{STATE_PATH}/ready"]},

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.forms.models import ModelChoiceIterator
@@ -23,7 +24,7 @@ _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
 _LONGEST_DURATION = 40  # characters
 MOST_OFFERED = 50  # runs to start after
-TYPED = ("command", "variables", "folder", "timeout", "retries", "retry_wait", "at_once")
+TYPED = ("command", "variables", "folder", "files_at", "timeout", "retries", "retry_wait", "at_once")
 
 
 def _area(rows: int, placeholder: str) -> forms.Textarea:
@@ -31,8 +32,8 @@ def _area(rows: int, placeholder: str) -> forms.Textarea:
     return forms.Textarea(attrs=attrs)
 
 
-def _line() -> forms.TextInput:
-    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+def _line(**attributes: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
 
 
 class DurationField(forms.CharField):
@@ -129,6 +130,12 @@ class JobPart(forms.Form):
         widget=_line(),
         help_text="Below the project's files, where the command starts. Empty: at their root.",
     )
+    files_at = forms.CharField(
+        label="Begin with",
+        required=False,
+        widget=_line(placeholder="main"),
+        help_text="Only for files in Git: a branch, or a commit, which gives the same files each time.",
+    )
     timeout = DurationField(
         required=False, widget=_line(), help_text="Of each attempt, such as 2h or 90m. Empty: none."
     )
@@ -169,6 +176,7 @@ class JobPart(forms.Form):
             command=typed["command"],
             variables=typed["variables"] or {},
             folder=clean_folder(typed["folder"]),
+            files_at=typed["files_at"],
             timeout_seconds=typed["timeout"],
             retries=typed["retries"] or 0,
             retry_seconds=typed["retry_wait"] or 30,
@@ -201,12 +209,14 @@ class JobPart(forms.Form):
 
     @property
     def short_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("folder", "timeout", "retries", "retry_wait", "at_once")]
+        files = ("files_at",) if settings.REPOSITORIES else ()
+        return [self[name] for name in ("folder", *files, "timeout", "retries", "retry_wait", "at_once")]
 
     @property
     def has_options(self) -> bool:
         """Whether an option is set or wrong, so that the options are shown open."""
-        chosen = any(self[name].value() for name in ("variables", "folder", "timeout", "retries", "at_once", "after"))
+        options = ("variables", "folder", "files_at", "timeout", "retries", "at_once", "after")
+        chosen = any(self[name].value() for name in options)
         return chosen or any(name != "command" for name in self.errors)
 
 
@@ -259,7 +269,7 @@ def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
 def typed_in(execution: Execution) -> dict[str, Any]:
     """Return the initial values of a job's fields as an execution of another person's job ran with them; {} for other kinds."""
     spec = execution.spec.get("job") or {}
-    names = {"command": "command", "variables": "variables", "folder": "folder", "timeout": "timeout_seconds"}
+    names = {name: name for name in ("command", "variables", "folder", "files_at")} | {"timeout": "timeout_seconds"}
     return {field: spec[name] for field, name in names.items() if spec.get(name)}
 
 
@@ -269,6 +279,7 @@ def typed_of(job: Job) -> dict[str, Any]:
         "command": job.command,
         "variables": job.variables,
         "folder": job.folder,
+        "files_at": job.files_at,
         "timeout": job.timeout_seconds,
         "retries": job.retries,
         "retry_wait": job.retry_seconds,

@@ -228,6 +228,8 @@ def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
     for name, value in sorted(settings.variables.items()):
         yield f"Variable {name}", value
     yield "Folder", settings.folder or "the root of the project's files"
+    if settings.files_at:
+        yield "Begins with", settings.files_at
     yield "Timeout", exact_duration(settings.timeout_seconds) if settings.timeout_seconds else "none"
     wait = f", the first after {exact_duration(settings.retry_seconds)}" if settings.retries else ""
     yield "Retries", f"{settings.retries}{wait}" if settings.retries else "none"

@@ -13,9 +13,8 @@ from grid.files import git
 from grid.files.git import GitFailed
 
 MAIN = "main"
-MOST_ENTRIES = 2000
+COMMIT = re.compile(r"[0-9a-f]{40}")  # the name of a commit, and of any other object
 _LONGEST_LIST = 64 * 2**20
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}(?<![./])")
 _BUNDLE = re.compile(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
 _BUNDLE_SECONDS = 300.0
@@ -96,7 +95,7 @@ class Repository:
         """Return the commit of a branch, or of a commit's own name."""
         if not is_revision(revision):
             return None
-        for name in (f"refs/heads/{revision}", *([revision] if _COMMIT.fullmatch(revision) else [])):
+        for name in (f"refs/heads/{revision}", *([revision] if COMMIT.fullmatch(revision) else [])):
             try:
                 return git.run(self.path, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
             except GitFailed:
@@ -167,7 +166,7 @@ def repository_name(project_id: str) -> str:
 
 
 def _known(object_id: str) -> str:
-    if not _COMMIT.fullmatch(object_id):
+    if not COMMIT.fullmatch(object_id):
         raise GitFailed("no name of an object")
     return object_id
 

@@ -134,5 +134,6 @@ def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None
         variables=dict(settings.variables),
         parameters=dict(attempt.run.parameters) if attempt else {},
         folder=settings.folder,
+        files_at=settings.files_at,
         timeout_seconds=settings.timeout_seconds,
     )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from grid.errors import Problem, Rejected
+from grid.files.repositories import is_revision
 from grid.launch.spec import EnvironmentSpec
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
@@ -35,6 +36,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     variables: dict[str, str] = {}
     folder: str = ""
+    files_at: str = ""  # the branch or commit of files in Git to begin with; "" for main
     timeout_seconds: int | None = None
     retries: int = 0
     retry_seconds: int = 30
@@ -77,6 +79,9 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
     yield from _wrong_command(settings.command)
     yield from wrong_variables(settings.variables)
     yield from _wrong_folder(settings.folder)
+    if settings.files_at and not is_revision(settings.files_at):
+        sentence = "Name a branch, or a commit by its 40 letters and digits, as the project's files show them."
+        yield Problem("files_at", sentence, "revision")
     timeout = settings.timeout_seconds
     if timeout is not None and not SHORTEST_TIMEOUT <= timeout <= LONGEST_TIMEOUT:
         yield Problem("timeout", "Use a timeout between 1 minute and 30 days, or none.", "timeout")

@@ -208,6 +208,7 @@ def _problems(request: LaunchRequest, stored: _Stored, pools: Pools | None) -> l
         *_wrong_project(request, stored),
         *own,
         *(problems_of(request.job) if request.kind == Kind.JOB else ()),
+        *_wrong_files(request, stored),
         *validate_cluster(request, pools=pools),
     ]
 
@@ -316,6 +317,12 @@ def _wrong_project(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]
         yield Problem(
             "project", "Choose a project to which you contribute; this one is archived or not yours.", "project"
         )
+
+
+def _wrong_files(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
+    project = stored.project
+    if request.job.files_at and project is not None and project.files != Project.Files.GIT:
+        yield Problem("files_at", "The files of this project are not in Git; leave this empty.", "files")
 
 
 def _wrong_environment(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 from django.conf import settings
 
-from grid.files.repositories import MAIN, repository_name
+from grid.files.repositories import COMMIT, MAIN, repository_name
 from grid.launch.addresses import workspace_origins
-from grid.models import Environment, Execution, HardwareTier, Project, StoredSecret
+from grid.models import Environment, Execution, HardwareTier, Project, RunFiles, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
 
@@ -136,6 +136,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     parameters: dict[str, str] = {}
     folder: str = ""  # below the project's files
+    files_at: str = ""  # where files in Git begin: a branch or commit; "" for main
     timeout_seconds: int | None = None
 
     @property
@@ -213,7 +214,7 @@ def serialize_spec(
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
-        files=None if cluster else _files(execution.project),
+        files=None if cluster else _files(execution, job.files_at if job else ""),
         home=None if cluster else _home(execution, home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or _environment(execution.environment),
@@ -324,16 +325,29 @@ def _project(project: Project) -> ProjectSpec:
     return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
 
 
-def _files(project: Project) -> FilesSpec | None:
+def _files(execution: Execution, asked: str) -> FilesSpec | None:
+    """Return where its files in Git begin: as asked, or for a workspace that is resumed where it left them, which after a conflict is a
+    branch of its own."""
+    project = execution.project
     if project.files != Project.Files.GIT:
         return None
+    is_commit = bool(COMMIT.fullmatch(asked))
     return FilesSpec(
+        branch="" if is_commit else asked or _branch_left(execution) or MAIN,
+        commit=asked if is_commit else "",
         claim=settings.REPOSITORIES_CLAIM,
         repository=repository_name(project.pk),
         image=settings.EXECUTOR_IMAGE,
         cores=settings.EXECUTOR_CORES,
         memory=settings.EXECUTOR_MEMORY,
     )
+
+
+def _branch_left(execution: Execution) -> str:
+    if not execution.workspace_id:
+        return ""
+    lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id)
+    return lives.order_by("-execution__requested_at").values_list("branch", flat=True).first() or ""
 
 
 def _home(execution: Execution, gibibytes: int) -> HomeSpec:

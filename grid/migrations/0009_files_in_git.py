@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """A project's files may be in Git; what became of the files of each execution."""
+    """A project's files may be in Git, where a job begins in them, and what became of the files of each execution."""
 
     dependencies = [("grid", "0008_budgets")]
 
@@ -13,6 +13,15 @@ class Migration(migrations.Migration):
             name="files",
             field=models.CharField(
                 choices=[("volume", "A shared volume"), ("git", "Git")], default="volume", max_length=10
+            ),
+        ),
+        migrations.AddField(
+            model_name="job",
+            name="files_at",
+            field=models.CharField(
+                blank=True,
+                help_text="Branch or commit of files in Git to begin with; empty: main.",
+                max_length=200,
             ),
         ),
         migrations.CreateModel(

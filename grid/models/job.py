@@ -34,6 +34,9 @@ class Job(models.Model):
     folder = models.CharField(
         max_length=500, blank=True, help_text="Where it starts, below the project's files; empty: their root."
     )
+    files_at = models.CharField(
+        max_length=200, blank=True, help_text="Branch or commit of files in Git to begin with; empty: main."
+    )
     timeout_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Of each attempt; null: none.")
     retries = models.PositiveIntegerField(default=0, help_text="Further attempts of a run that failed.")
     retry_seconds = models.PositiveIntegerField(

@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
+from grid.errors import Rejected
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.launch.controller import Controller
+from grid.launch.jobsettings import JobSettings, read_record
 from grid.launch.manifests import build
-from grid.launch.request import request_stop
+from grid.launch.preview import Preview
+from grid.launch.request import draft, request_stop
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import Execution, LifecycleEntry, Project, RunFiles
-from tests.launch.conftest import Shop
+from tests.launch.conftest import NOW, Shop
 from tests.launch.test_manifests import spec
 from tests.launch.world import World, fresh, in_world, states_of
 from tests.support.builders import condition, container_status, stamp
@@ -47,6 +50,53 @@ def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> Non
     files = parse_spec(shop.launch()).files
     assert files is not None
     assert (files.repository, files.branch) == ("churn.git", "main")
+
+
+@pytest.mark.parametrize(("asked", "branch", "commit"), [("", "main", ""), ("tidy", "tidy", ""), (COMMIT, "", COMMIT)])
+def test_a_job_begins_at_a_branch_or_commit_and_so_do_all_its_attempts(
+    shop: Shop, asked: str, branch: str, commit: str
+) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    execution = shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked, retries=1))
+    files = parse_spec(execution).files
+    assert files is not None
+    assert (files.branch, files.commit) == (branch, commit)
+    assert execution.run is not None
+    assert read_record(execution.run.settings.record).job.files_at == asked
+
+
+@pytest.mark.parametrize("asked", ["--all", "a..b", "main^{tree}", "a b", "x" * 300])
+def test_what_names_no_branch_or_commit_is_refused(shop: Shop, asked: str) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    with pytest.raises(Rejected, match="Name a branch"):
+        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked))
+
+
+def test_a_branch_is_refused_where_files_are_on_a_volume(shop: Shop) -> None:
+    with pytest.raises(Rejected, match="not in Git"):
+        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="main"))
+
+
+def test_a_workspace_goes_on_where_it_left_its_files(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
+    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(shop.launch(workspace=first.workspace, after=60)).files
+    assert files is not None
+    assert files.branch == first.object_name
+
+
+def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
+    def requests() -> Any:
+        (plan,) = Preview.of(draft(shop.request(), now=NOW, execution_id="new")).pods()
+        return plan.requests
+
+    without = requests()
+    Project.objects.update(files=Project.Files.GIT)
+    added = {"cpu": 50, "memory": 64 * 2**20}
+    assert requests() == {name: amount + added.get(name, 0) for name, amount in without.items()}
 
 
 # --- Around the program ---

@@ -15,7 +15,11 @@ SECONDS = 20.0
 LONGEST_ANSWER = 16 * 2**20
 _CHUNK = 64 * 2**10
 _DOWNLOAD_SECONDS = 3600.0
-_ALWAYS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+# Whatever the repository's own configuration says: these would run a program that it names.
+_ALWAYS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
+    *("-c", "log.showSignature=false", "-c", "gc.auto=0"),
+)
 
 
 class GitFailed(GridError):
@@ -51,7 +55,8 @@ def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, se
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(repository),
+            # No object that is missing is fetched from where the repository's configuration says.
+            env={**_environment(repository), "GIT_ALLOW_PROTOCOL": "file" if arguments[0] == "fetch" else "none"},
             cwd="/",
             start_new_session=True,
         )
@@ -89,7 +94,6 @@ def _environment(repository: Path) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ALLOW_PROTOCOL": "file",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",

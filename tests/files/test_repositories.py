@@ -1,6 +1,7 @@
 """What the dashboard reads of a repository."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,43 @@ def test_an_answer_that_is_too_long_or_takes_too_long_is_refused(
     monkeypatch.setenv("PATH", str(hanging.parent), prepend=":")
     with pytest.raises(GitFailed):
         git.run(repository.path, "show", commit, seconds=0.1)
+
+
+def test_no_program_that_the_repositorys_configuration_names_is_run(
+    runs: Runs, repository: Repository, tmp_path: Path
+) -> None:
+    run, trap, script = runs().prepare(), tmp_path / "sprung", tmp_path / "script"
+    (run.work / "a").write_text("x")
+    (run.work / "b").write_text("y")
+    run.save()
+    script.write_text(f"#!/bin/sh\ntouch {trap}\n")
+    script.chmod(0o755)
+    there = ("git", f"--git-dir={repository.path}")
+    raw = subprocess.run([*there, "cat-file", "commit", "main"], capture_output=True, check=True).stdout
+    head, _, message = raw.partition(b"\n\n")
+    signed = head + b"\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n\n" + message
+    made = subprocess.run(
+        [*there, "hash-object", "-t", "commit", "-w", "--stdin"], input=signed, capture_output=True, check=True
+    )
+    commit = made.stdout.decode().strip()
+    for name, value in {
+        "log.showSignature": "true",
+        "gpg.program": script,
+        "core.fsmonitor": script,
+        "extensions.partialClone": "origin",
+        "core.repositoryFormatVersion": "1",
+        "remote.origin.url": str(tmp_path),
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": script,
+    }.items():
+        subprocess.run([*there, "config", name, str(value)], check=True)
+    assert repository.history(commit, count=5)
+    entry = repository.entry(commit, "b")
+    assert entry is not None
+    (repository.path / "objects" / entry.id[:2] / entry.id[2:]).unlink()
+    with pytest.raises(GitFailed):
+        b"".join(repository.stream(entry))
+    assert not trap.exists()
 
 
 def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: Repository, tmp_path: Path) -> None:

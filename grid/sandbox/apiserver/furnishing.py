@@ -27,11 +27,16 @@ def furnish_metrics_api(registry: Registry) -> None:
 
 def furnish_repositories(registry: Registry, directory: Path, *, namespace: str) -> None:
     """Create the PersistentVolume for the claim `repositories` if it is missing, with that directory: what an admin of a real cluster
-    makes for projects whose files are in Git."""
-    name = "repositories"
-    if registry.store.get("persistentvolumes", name) is not None:
-        return
+    makes for projects whose files are in Git. It follows a data directory that was moved, as no client could make it."""
+    name, plural = "repositories", "persistentvolumes"
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = registry.store.get(plural, name)
+    if found is not None:
+        followed = found.fresh()
+        followed["spec"]["hostPath"]["path"] = str(directory)
+        if followed != found.obj:
+            registry.store.put(plural, name, followed)
+        return
     spec = {
         "capacity": {"storage": "100Gi"},
         "accessModes": ["ReadWriteMany"],
@@ -41,7 +46,7 @@ def furnish_repositories(registry: Registry, directory: Path, *, namespace: str)
         "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": namespace, "name": name},
     }
     body = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
-    registry.create(stored_kinds()["persistentvolumes"], "", body)
+    registry.create(stored_kinds()[plural], "", body)
 
 
 def _standard_class() -> Object:

@@ -25,7 +25,7 @@ def run(page: Page, title: str, command: str) -> str:
 
 
 def test_a_job_saves_its_files_as_a_commit_that_the_next_one_begins_with(grid: Grid, browser: Browser) -> None:
-    grid.start()
+    grid.start(seconds=180)
     page = log_in(browser, grid, "admin").new_page()
     page.goto("/projects/")
     page.locator("tbody th a").first.click()

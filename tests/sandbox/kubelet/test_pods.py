@@ -184,6 +184,21 @@ async def test_a_sidecar_starts_first_and_ends_after_the_main_container(world: W
     await eventually(lambda: world.api.container("job", "helper")["state"].get("terminated"))
 
 
+async def test_a_pod_whose_sidecar_still_works_has_not_ended(world: World) -> None:
+    saves = "while [ ! -e /v/go ]; do sleep 0.05; done; printf saved > /dev/termination-log; exit 0"
+    script = f'trap "{saves}" TERM; while :; do sleep 0.05; done'
+    mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "image": "compute-grid/test:1"}
+    sidecar = {"name": "helper", "restartPolicy": "Always", "command": ["sh", "-c", script], **mount}
+    await world.run(pod("job", "sleep 0.2", initContainers=[sidecar], volumes=[{"name": "v", "emptyDir": {}}]))
+    await eventually(lambda: world.api.container("job").get("state", {}).get("terminated"))
+    assert world.api.status("job")["phase"] == "Running"
+    uid = world.api.pod("job")["metadata"]["uid"]
+    (world.runtime.pod_directory(uid) / "volumes" / "v" / "go").touch()
+    status = await world.phase("job", "Succeeded")
+    ended = status["initContainerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["message"]) == (0, "saved")
+
+
 async def test_more_memory_than_allowed_ends_the_container_as_oom_killed(world: World) -> None:
     greedy = "x = b'1' * (200 * 2**20); import time; time.sleep(60)"
     limit = {"resources": {"limits": {"memory": "64Mi"}}}

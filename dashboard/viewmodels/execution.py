@@ -275,8 +275,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
     shows_open = person.may_open and record.kind in OPENED_KINDS and not record.is_final
     shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
-    by = record.stop_requested_by
-    may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
+    by, may_resume = record.stop_requested_by, bool(record.workspace_id) and record.is_final and person.is_owner
     return Fragment(
         "actions",
         f"{_FRAGMENTS}execution_actions.html",
@@ -341,8 +340,7 @@ def facts(
 ) -> Fragment:
     """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
     `workers` is the number of a cluster's workers that hold a node now."""
-    cluster = record.cluster
-    started, (price, price_bounds) = record.started_at, _prices(record, workers)
+    cluster, started, (price, price_bounds) = record.cluster, record.started_at, _prices(record, workers)
     return Fragment(
         "facts",
         f"{_FRAGMENTS}execution_facts.html",

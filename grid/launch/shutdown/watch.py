@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Database
 from grid.launch.shutdown.records import WatchedRun, carry_out, store_looks, watched
@@ -44,17 +43,13 @@ class ShutdownWatch:
         self._observer = observer
 
     async def run(self) -> None:
-        backoff, period = Backoff(rng=self._rng), LOOK.total_seconds()
         while True:
-            pause = period * self._rng.uniform(0.9, 1.0)
             try:
                 await self.look()
-                backoff.reset()
             except Exception as error:
                 if not self._troubles.are_why(error):
                     logger.exception("idleness and lifetimes not looked at")
-                pause = backoff.next()
-            await asyncio.sleep(pause)
+            await asyncio.sleep(LOOK.total_seconds() * self._rng.uniform(0.9, 1.0))
 
     async def look(self) -> None:
         """Look once at all that a limit holds for, and do what is due."""

@@ -123,4 +123,8 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.AddIndex(
+            model_name="workspacegrant",
+            index=models.Index(fields=["created_at"], name="grants_by_age"),
+        ),
     ]

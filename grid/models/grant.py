@@ -24,5 +24,8 @@ class WorkspaceGrant(models.Model):
         null=True, blank=True, help_text="When its person last used the program, to a minute."
     )
 
+    class Meta:
+        indexes = [models.Index(fields=["created_at"], name="grants_by_age")]
+
     def __str__(self) -> str:
         return f"grant for {self.execution_id}"

@@ -86,8 +86,11 @@ _TIERS: Sequence[dict[str, Any]] = (
     },
 )
 JUPYTERLAB_COMMAND = [
-    "jupyter",
-    "lab",
+    # Without packages of the user's own (-s) and modules in the folder where it starts (-P): neither can break the server.
+    "python",
+    "-sP",
+    "-m",
+    "jupyterlab",
     "--no-browser",
     "--allow-root",
     "--ip=$(POD_IP)",

@@ -84,7 +84,7 @@ class PulledImage:
 
 
 _JAVA = Need("java", "Spark needs Java 17: install openjdk-17-jre-headless (Debian) and pull again", 17)
-_JUPYTERLAB = ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18")
+_JUPYTERLAB = ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18", "pip>=24")
 BUILT_IN = (
     Image("compute-grid/jupyterlab:4.6", _JUPYTERLAB, "JupyterLab with a Python kernel and terminals"),
     Image(

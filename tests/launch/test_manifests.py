@@ -1,7 +1,9 @@
 """The objects of an execution, whole."""
 
 import base64
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.labels import KEYS, NODE_POOL
+from grid.launch import own_packages
 from grid.launch.manifests import build, labels_of
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
@@ -116,6 +119,16 @@ def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
             "tier": "gpu",
             "environment": "jupyterlab",
             "default_setting_overrides.json": '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}',
+            "jupyter_server_config.json": json.dumps(
+                {
+                    "ServerApp": {
+                        "terminado_settings": {
+                            "shell_command": ["sh", "-c", 'exec "${SHELL:-$(command -v bash || command -v sh)}"']
+                        }
+                    }
+                }
+            ),
+            "sitecustomize.py": Path(own_packages.__file__).read_text(),
         },
     }
 
@@ -236,6 +249,8 @@ GPU_CONTAINER = {
             "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
         },
         {"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"},
+        {"name": "PYTHONPATH", "value": "/etc/grid/jupyter/python"},
+        {"name": "GRID_PACKAGES_PATH", "value": "/home/grid/.local/grid/jupyterlab"},
         {"name": "JUPYTERLAB_WORKSPACES_DIR", "value": "/home/grid/.jupyter/lab/workspaces/first"},
         {
             "name": "THREADS",
@@ -300,7 +315,9 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                             {
                                 "key": "default_setting_overrides.json",
                                 "path": "labconfig/default_setting_overrides.json",
-                            }
+                            },
+                            {"key": "jupyter_server_config.json", "path": "jupyter_server_config.json"},
+                            {"key": "sitecustomize.py", "path": "python/sitecustomize.py"},
                         ],
                         "optional": True,
                     },

@@ -25,8 +25,9 @@ _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, some for the limits of a
-    running workspace or app, the size of an execution that has ended, and what was found in the log of one that failed."""
+    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples and for a workspace's
+    execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended, and what was
+    found in the log of one that failed."""
     joined = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
@@ -74,6 +75,8 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
+        is_restarting=workspace is not None and workspace.restart_requested_at is not None,
+        newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
         files=run_files_record(execution),
         size=size_facts(execution),
@@ -130,6 +133,12 @@ def _line(entry: LifecycleEntry) -> LifecycleLine:
         actor=entry.actor,
         event_uid=entry.event_uid,
     )
+
+
+def _newer_id(execution: Execution) -> str:
+    """Return the execution in which a settled one's workspace goes on; "" when it is stopped."""
+    others = Execution.objects.unsettled().filter(workspace=execution.workspace_id)
+    return others.values_list("pk", flat=True).first() or ""
 
 
 def _part(execution: Execution, name: str) -> dict[str, Any]:

@@ -107,6 +107,10 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         created_at=row.created_at,
         launched_at=row.launched_at,
         latest=_execution(execution) if execution is not None else None,
+        environment_id=row.environment_id,
+        tier_id=row.tier_id,
+        is_restarting=row.restart_requested_at is not None,
+        restart_problem=row.restart_problem,
     )
 
 

@@ -25,7 +25,8 @@ from dashboard.pages.expected import EXPECTED, STARTING
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
-from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, actions, facts, head, steps
+from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, facts, head, steps
+from dashboard.viewmodels.execution_actions import actions
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.run_files import run_files
@@ -40,8 +41,8 @@ from grid.diagnosis.startup import StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, is_ready
 from grid.runtime import Runtime
+from grid.runtime.executions import OWNER, ExecutionRow
 from grid.runtime.executions import TOPIC as EXECUTIONS
-from grid.runtime.executions import ExecutionRow
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
@@ -129,6 +130,8 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
                 }
             found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
             found.add(("nodes", "pool", pool))
+        if record.is_restarting:
+            found.add((EXECUTIONS, OWNER, str(record.owner_id)))  # the execution that follows
         return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
 
     def fragments(

@@ -28,14 +28,13 @@ from dashboard.viewmodels.states import ENDED_STATES, state_status, state_word
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
 from grid.launch.quota import about_owner
-from grid.wording import POD_STAYS_SENTENCE, money, plural
+from grid.wording import money, plural
 
 _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 CONTRIBUTING = frozenset({"owner", "contributor"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
-_RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
 OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
 
 
@@ -96,6 +95,8 @@ class ExecutionRecord:
     stops_at: datetime | None = None  # when it is stopped because its owner has lost access
     workspace_id: str = ""  # "" without a workspace, or when that is deleted
     workspace_name: str = ""
+    is_restarting: bool = False  # its workspace is launched again as soon as this has settled
+    newer_id: str = ""  # the workspace's execution that has not settled, when that is another one
     run: RunPlace | None = None  # None for what is no job
     files: RunFilesRecord | None = None  # None where the project's files are a volume
     size: SizeFacts | None = None  # None while it runs, and of a cluster
@@ -123,6 +124,12 @@ class ExecutionRecord:
     @property
     def is_final(self) -> bool:
         return self.state in ENDED_STATES
+
+    @property
+    def stopping_words(self) -> str:
+        if self.is_restarting:
+            return "Restarting: it is launched again as soon as its pod is gone."
+        return f"Stop requested by {self.stop_requested_by}." if self.stop_requested_by else "It is stopping."
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +167,6 @@ class Head:
     reasons: NodeReasons | None = None
     findings: tuple[ShownFinding, ...] = ()
     wait: WaitLine | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Actions:
-    """The page's buttons; `why_not_open` is the reason beside an Open button that is disabled, "" when it is enabled."""
-
-    execution_id: str
-    shows_open: bool
-    open_word: str
-    why_not_open: str
-    shows_stop: bool
-    shows_change: bool
-    shows_restart: bool
-    stopping: str
-    resumes: str  # the workspace that the viewer may resume; "" when the page offers to launch again instead
-    why_not_resume: str
-    again: str = ""  # URL that launches the same run again; "" when the page offers the launch form instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +228,7 @@ def head(
     if record.cluster is not None and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
-        status = StatusLine("wait", "Stopping", f"Stop requested by {record.stop_requested_by}.")
+        status = StatusLine("wait", "Restarting" if record.is_restarting else "Stopping", record.stopping_words)
         advice, since = "", record.stop_requested_at
     elif record.state == "running" and not status.note:
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
@@ -268,44 +258,6 @@ def _running_note(record: ExecutionRecord, viewer: Person) -> str:
     if viewer.may_open:
         return "It is ready: open it."
     return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username} can open it."
-
-
-def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
-    """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
-    stop_asked = record.stop_requested_at is not None or record.state == "stopping"
-    shows_open = person.may_open and record.kind in OPENED_KINDS and not record.is_final
-    shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
-    by, may_resume = record.stop_requested_by, bool(record.workspace_id) and record.is_final and person.is_owner
-    return Fragment(
-        "actions",
-        f"{_FRAGMENTS}execution_actions.html",
-        Actions(
-            execution_id=record.id,
-            shows_open=shows_open,
-            open_word="Open" if record.cluster is None else f"Open {record.cluster.framework_name}",
-            why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
-            shows_stop=person.may_stop and not record.is_final and not stop_asked,
-            shows_change=shows_change,
-            shows_restart=shows_change and record.state in _RESTARTABLE,
-            stopping=(f"Stop requested by {by}." if by else "It is stopping.")
-            if stop_asked and not record.is_final
-            else "",
-            resumes=record.workspace_id if may_resume and record.is_settled else "",
-            why_not_resume=POD_STAYS_SENTENCE if may_resume and not record.is_settled else "",
-            again=record.run.again if record.run and person.is_owner else "",
-        ),
-    )
-
-
-def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:
-    """Return why it cannot be opened now; "" when it can. A cluster can as soon as its head is up: its page shows the workers joining."""
-    if stop_asked:
-        return "It is stopping."
-    if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
-        return "" if is_ready else "You can open it as soon as its head is up."
-    if record.state != "running":
-        return "You can open it as soon as it runs."
-    return "" if is_ready else "Its program is not answering right now."
 
 
 def steps(record: ExecutionRecord) -> Fragment:

@@ -14,6 +14,7 @@ ACTIVE_STATES = {
     "stopping": "Stopping",
 }
 ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
+STARTED_STATES = frozenset({"deploying", "preparing", "running"})  # admitted, and not on the way to an end
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
 _SENTENCES = {
     "queued": "Waiting for a free slot.",
@@ -37,7 +38,7 @@ _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "error": "problem",
 }
 STARTED = "It has started; the state updates in a moment."  # pages see the pod before the controller has noted it
-_OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # in these states the pod's diagnosis is preferred
+_OWN_WORDS_LAST = STARTED_STATES  # in these states the pod's diagnosis is preferred
 
 
 def state_word(state: str) -> str:

@@ -4,11 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from urllib.parse import urlencode
 
 from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.states import ACTIVE_STATES, state_status
+from dashboard.viewmodels.states import ACTIVE_STATES, STARTED_STATES, state_status
 from grid.wording import POD_STAYS_SENTENCE
+
+_LONGEST_NAME = 115  # with " copy" as long as a title may be
 
 Button = Literal["open", "stop", "resume", "again", ""]
 
@@ -45,6 +48,10 @@ class WorkspaceRecord:
     created_at: datetime
     launched_at: datetime
     latest: WorkspaceExecution | None
+    environment_id: str = ""
+    tier_id: str = ""
+    is_restarting: bool = False  # it is launched again as soon as its execution has settled
+    restart_problem: str = ""  # why the last restart ended without a launch
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -55,7 +62,14 @@ class WorkspaceRecord:
         return self.latest is not None and self.latest.is_active
 
     @property
+    def may_restart(self) -> bool:
+        started = self.latest is not None and self.latest.state in STARTED_STATES
+        return started and not self.is_restarting
+
+    @property
     def status(self) -> StatusLine:
+        if self.is_restarting:
+            return StatusLine("wait", "Restarting")
         if self.latest is None:
             return StatusLine("neutral", "Stopped")
         return state_status(self.latest.state, message=self.latest.message)[0]
@@ -70,9 +84,20 @@ class WorkspaceRecord:
         holds = self.latest is not None and not self.latest.is_active and not self.latest.is_settled
         return POD_STAYS_SENTENCE if holds else ""
 
+    @property
+    def clone_query(self) -> str:
+        """The query of the launch form for another workspace like this one."""
+        title = f"{self.name[:_LONGEST_NAME]} copy"
+        if self.latest is not None:  # it knows the cluster
+            return urlencode({"from": self.latest.id, "title": title})
+        same = {"project": self.project_id, "environment": self.environment_id, "tier": self.tier_id}
+        return urlencode({"kind": "workspace", **same, "title": title})
+
     def button(self, user_id: int) -> Button:
         """Return the user's button; "" for everybody but the owner. Others who may stop it do so on its execution's page."""
         if user_id != self.owner_id:
+            return ""
+        if self.is_restarting:
             return ""
         if self.latest is None or not self.latest.is_active:
             return "resume" if self.why_not_resume == "" else "again"

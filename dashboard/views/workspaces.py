@@ -61,7 +61,7 @@ async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_POST
 def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
-    record = _managed(request, id)
+    record = managed(request, id)
     form = RenameForm(request.POST)
     if form.is_valid():
         try:
@@ -81,7 +81,7 @@ def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
     """Delete the workspace, after a confirmation page that works without a script. Deleting it twice changes nothing."""
     if request.method == "POST" and _is_deleted(request, id):
         return redirect("workspaces")
-    record = _managed(request, id)
+    record = managed(request, id)
     problems: tuple[Problem, ...] = ()
     if request.method == "POST":
         try:
@@ -111,7 +111,7 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
 
 
 def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
-    record = _managed(request, id)
+    record = managed(request, id)
     assert isinstance(request.user, User)
     asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
     initial = {"environment": asked.environment_id, "tier": request.GET.get("tier") or asked.tier_id}
@@ -216,8 +216,9 @@ def _is_deleted(request: HttpRequest, workspace_id: str) -> bool:
     return own.filter(deleted_at__isnull=False).exists()
 
 
-def _managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
+def managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
+    """Return the workspace of the user's own. Raise Http404 for one that the user may not see, PermissionDenied for somebody else's."""
     record = _seen(request, workspace_id)
     if not may_manage_workspace(request.user, record):
-        raise PermissionDenied("Only its owner can resume, rename or delete a workspace.")
+        raise PermissionDenied("Only its owner can resume, restart, rename or delete a workspace.")
     return record

@@ -25,7 +25,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, telling
+from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, telling, workspaces
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
@@ -228,6 +228,7 @@ class Controller:
         self._queue.add(id)
 
     async def _admit(self) -> None:
+        await self._database(workspaces.resume_restarted, now=self._clock())
         for id in await self._database(admission.admit_waiting, self._data_plane, now=self._clock()):
             logger.info("execution=%s admitted", id)
             self._queue.add(id)

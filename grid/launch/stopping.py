@@ -18,6 +18,7 @@ from grid.models import Execution, State
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
 REPLACED, OVER_BUDGET = "replaced", "over_budget"
 IDLE, LIFETIME = "idle", "lifetime"
+RESTART = "restart"
 _WHY = {
     LEFT_PROJECT: "its owner has left the project",
     ONLY_VIEWS: "its owner is only a viewer of the project now",
@@ -26,6 +27,7 @@ _WHY = {
     REPLACED: "the next run of its schedule replaces it",
     IDLE: "nobody used it for too long",
     LIFETIME: "its maximum lifetime is over",
+    RESTART: "it is restarted",
 }
 
 

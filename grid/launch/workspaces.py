@@ -1,24 +1,31 @@
-"""Resumes, renames and deletes workspaces. Stopping a workspace is stopping its execution (`stopping`).
+"""Resumes, restarts, renames and deletes workspaces. Stopping a workspace is stopping its execution (`stopping`).
 
 Each is one transaction that locks the workspace, so of two at the same moment the second sees what the first has done.
 """
 
+import logging
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef
 
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import read_cluster_settings
+from grid.launch.notifications import outbox
 from grid.launch.offers import may_launch_in
 from grid.launch.request import LaunchRequest, submit, validate, wrong_title
-from grid.models import Environment, Execution, HardwareTier, State, Workspace
+from grid.launch.stopping import RESTART, request_stop
+from grid.models import Environment, Execution, HardwareTier, NotificationEvent, State, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 from grid.wording import POD_STAYS_SENTENCE
 
+logger = logging.getLogger(__name__)
+
 ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "deleted"
+ENDED = "ended"
+_BUSY = (ACTIVE, STOPPING, POD_STAYS)
 
 
 def why_busy(state: str, *, stop_wanted: bool) -> Problem:
@@ -32,9 +39,10 @@ def why_busy(state: str, *, stop_wanted: bool) -> Problem:
 
 def why_not_resume(workspace: Workspace) -> Problem | None:
     """Return why its owner cannot resume it at present, whatever tier is chosen; None when they can."""
-    busy = _busy(workspace)
-    if busy is not None:
-        return busy
+    return _busy(workspace) or _why_not_launch(workspace)
+
+
+def _why_not_launch(workspace: Workspace) -> Problem | None:
     if not workspace.owner.is_active:
         return Problem("", "This account is disabled; ask your admin.", "inactive")
     if workspace.project.is_archived:
@@ -83,8 +91,88 @@ def resume(
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
         execution = submit(request, now=now, pools=pools)
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
-        workspace.save(update_fields=["environment", "tier", "launched_at"])
+        workspace.restart_requested_at, workspace.restart_problem = None, ""
+        workspace.save(update_fields=["environment", "tier", "launched_at", "restart_requested_at", "restart_problem"])
     return execution
+
+
+def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
+    """Stop its execution and have the controller resume it with the same settings, once the pod is gone. Asking twice changes nothing.
+
+    Raise Rejected when nothing runs, or when it could not be resumed.
+    """
+    with transaction.atomic():
+        workspace = _locked(workspace_id)
+        if workspace.restart_requested_at is not None:
+            return
+        execution = workspace.executions.unsettled().first()
+        if execution is None or execution.is_final:
+            raise Rejected([Problem("", "It has ended. Resume it instead.", ENDED)])
+        if execution.state == State.QUEUED:
+            raise Rejected([Problem("", "It has not started yet, so there is nothing to restart.", ACTIVE)])
+        problem = _why_not_launch(workspace)
+        if problem is not None:
+            raise Rejected([problem])
+        workspace.restart_requested_at, workspace.restart_problem = now, ""
+        workspace.save(update_fields=["restart_requested_at", "restart_problem"])
+        request_stop(execution, by=by, now=now, reason=RESTART)
+
+
+def cancel_restart(workspace_id: str) -> bool:
+    """Leave the workspace stopped. Return False when no restart was asked for, or it has been resumed already."""
+    waiting = Workspace.objects.filter(pk=workspace_id, restart_requested_at__isnull=False)
+    return bool(waiting.update(restart_requested_at=None))
+
+
+def resume_restarted(*, now: datetime) -> list[str]:
+    """Resume each workspace whose restart was asked for and whose execution has settled; return the new executions' ids.
+
+    One that cannot be resumed stays stopped and keeps the reason.
+    """
+    unsettled = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
+    due = Workspace.objects.filter(~Exists(unsettled), restart_requested_at__isnull=False, deleted_at__isnull=True)
+    found = (
+        _resume_restarted(id, now) for id in list(due.order_by("restart_requested_at").values_list("pk", flat=True))
+    )
+    return [id for id in found if id]
+
+
+def _resume_restarted(workspace_id: str, now: datetime) -> str:
+    try:
+        with transaction.atomic():
+            workspace = _locked(workspace_id)
+            if workspace.restart_requested_at is None:
+                return ""  # another controller was faster, or it was cancelled
+            resumed = resume(
+                workspace_id,
+                environment=workspace.environment,
+                tier=workspace.tier,
+                with_cluster=_had_its_cluster(workspace),
+                now=now,
+            )
+    except Rejected as refused:
+        # One that was resumed by hand meanwhile has no restart left to give up.
+        if not {problem.code for problem in refused.problems} & {*_BUSY, DELETED}:
+            why = " ".join(problem.message for problem in refused.problems)
+            _give_up_restart(workspace_id, why, now)
+        return ""
+    logger.info("execution=%s launched to restart workspace=%s", resumed.pk, workspace_id)
+    return resumed.pk
+
+
+def _give_up_restart(workspace_id: str, why: str, now: datetime) -> None:
+    with transaction.atomic():
+        waiting = Workspace.objects.filter(pk=workspace_id, restart_requested_at__isnull=False)
+        latest = Execution.objects.filter(workspace=workspace_id).order_by("-requested_at", "-pk").first()
+        if waiting.update(restart_requested_at=None, restart_problem=why) and latest is not None:
+            told, page = f"It was stopped to be restarted, and not started again: {why}", f"/workspaces/{workspace_id}/"
+            outbox.record(latest.pk, NotificationEvent.FAILED, told, now=now, path=page)
+
+
+def _had_its_cluster(workspace: Workspace) -> bool:
+    """Return whether its latest execution was launched with the cluster."""
+    latest = workspace.executions.order_by("-requested_at", "-pk").first()
+    return latest is not None and Execution.objects.filter(attached_to=latest).exists()
 
 
 def rename(workspace_id: str, title: str) -> None:

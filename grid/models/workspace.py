@@ -30,6 +30,10 @@ class Workspace(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     launched_at = models.DateTimeField(default=timezone.now, help_text="When it was launched or resumed last.")
     deleted_at = models.DateTimeField(null=True, blank=True)
+    restart_requested_at = models.DateTimeField(
+        null=True, blank=True, help_text="The controller resumes it as soon as its execution has settled."
+    )
+    restart_problem = models.TextField(blank=True, help_text="Why the last restart ended without a launch.")
 
     class Meta:
         ordering = ["-launched_at", "-id"]
@@ -38,7 +42,12 @@ class Workspace(models.Model):
                 fields=["owner", "launched_at", "id"],
                 condition=models.Q(deleted_at__isnull=True),
                 name="workspaces_by_owner",
-            )
+            ),
+            models.Index(
+                fields=["restart_requested_at"],
+                condition=models.Q(restart_requested_at__isnull=False),
+                name="workspaces_to_restart",
+            ),
         ]
 
     def __str__(self) -> str:

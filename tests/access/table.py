@@ -158,6 +158,9 @@ GET  workspaces                                  login    200      200      200 
 GET  workspace               notebook            login    200      200      200      200      404      404      200      200      200
 GET  workspace-resume        notebook            login    200      403      403      403      404      404      403      403      403
 POST workspace-resume        notebook            login    302      403      403      403      404      404      403      403      403
+GET  workspace-restart       notebook            login    200      403      403      403      404      404      403      403      403
+POST workspace-restart       notebook            login    302      403      403      403      404      404      403      403      403
+POST workspace-restart-cancel notebook           login    302      403      403      403      404      404      403      403      403
 POST workspace-rename        notebook            login    302      403      403      403      404      404      403      403      403
 GET  workspace-delete        notebook            login    200      403      403      403      404      404      403      403      403
 POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels.autoscaling import autoscaling, condition_lines
 from dashboard.viewmodels.clusters import CompanionCard
-from dashboard.viewmodels.execution import Actions, Person, actions, facts, head
+from dashboard.viewmodels.execution import Person, facts, head
+from dashboard.viewmodels.execution_actions import Actions, actions
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.prices import Spending

@@ -13,11 +13,11 @@ from dashboard.viewmodels.execution import (
     Facts,
     Person,
     PodLink,
-    actions,
     facts,
     head,
     steps,
 )
+from dashboard.viewmodels.execution_actions import actions
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.format import span
 from dashboard.viewmodels.log import LogQuery, log_source, why_no_log

@@ -1,0 +1,66 @@
+"""Restarting a workspace in one step, and taking that back while it still stops. Only its owner may."""
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.viewmodels.workspaces import WorkspaceRecord
+from dashboard.views.workspaces import managed
+from grid.errors import Rejected
+from grid.launch.workspaces import cancel_restart, request_restart
+from grid.runtime import get_runtime
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def workspace_restart(request: HttpRequest, id: str) -> HttpResponse:
+    """Restart it, after a question. Asking twice restarts it once."""
+    answer: HttpResponse = await sync_to_async(_restart)(request, id)
+    if request.method == "POST":
+        get_runtime().executions.hint()
+    return answer
+
+
+@require_POST
+def workspace_restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
+    record = managed(request, id)
+    cancelled = cancel_restart(id)
+    messages.info(
+        request, f"{record.name} will stay stopped." if cancelled else f"{record.name} was not waiting to start again."
+    )
+    return redirect("workspace", id=id)
+
+
+def _restart(request: HttpRequest, id: str) -> HttpResponse:
+    record = managed(request, id)
+    if request.method != "POST":
+        return render(request, "dashboard/question.html", {"question": _question(record)})
+    try:
+        request_restart(id, by=request.user.get_username(), now=timezone.now())
+    except Rejected as refused:
+        messages.error(request, " ".join(problem.message for problem in refused.problems))
+        return redirect("workspace", id=id)
+    messages.info(request, f"{record.name} is restarting. You may close this page.")
+    return redirect("execution", id=record.latest.id) if record.latest else redirect("workspace", id=id)
+
+
+def _question(record: WorkspaceRecord) -> Confirmation:
+    return Confirmation(
+        title="Restart",
+        subject=record.name,
+        sentences=(
+            "It is stopped, and launched again with the same settings as soon as its pod is gone.",
+            f"Files in the project {record.project_name} are kept. What is only in the program’s memory is lost.",
+            "When no place is free by then, it waits in the queue like any other launch.",
+        ),
+        action_url=reverse("workspace-restart", args=[record.id]),
+        answer="Restart it",
+        keep="Keep it running",
+        keep_url=reverse("execution", args=[record.latest.id])
+        if record.latest
+        else reverse("workspace", args=[record.id]),
+    )

@@ -196,7 +196,10 @@ class EnvironmentForm(CatalogueForm):
         Section(
             "Program",
             "The image and its command.",
-            ("kind", "port", "image", "image_pull_secret", "command", "allows_service_workers"),
+            (
+                *("kind", "port", "image", "image_pull_secret", "command"),
+                *("start_path", "readiness_path", "allows_service_workers"),
+            ),
         ),
         Section(
             "Frameworks",
@@ -230,10 +233,12 @@ class EnvironmentForm(CatalogueForm):
         model = Environment
         fields = (
             *("id", "name", "description", "kind", "image", "image_pull_secret", "command", "port", "frameworks"),
-            *("variables", "allows_service_workers", "is_visible"),
+            *("start_path", "readiness_path", "variables", "allows_service_workers", "is_visible"),
         )
         labels = {
             "id": "Id",
+            "start_path": "Start path",
+            "readiness_path": "Readiness path",
             "image_pull_secret": "Registry credentials",
             "allows_service_workers": "May use service workers",
             "is_visible": "Shown in the launch form",
@@ -246,9 +251,14 @@ class EnvironmentForm(CatalogueForm):
             "kind": "Workspaces and apps open in the browser; a cluster runs one of the frameworks.",
             "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
             "port": "The port that the program listens on. Workspaces and apps need one; jobs and clusters do not.",
+            "start_path": "Where Open leads to, such as /lab or /?folder=/mnt/project. Leave empty for the program’s own first page.",
+            "readiness_path": "Answers with a status from 200 to 399 once the program is ready, without a login, such as /api "
+            "or /healthz. Leave empty when accepting connections on the port is enough.",
             "is_visible": "When hidden, running executions keep it.",
         }
         widgets = {
+            "start_path": forms.TextInput(attrs={"spellcheck": "false"}),
+            "readiness_path": forms.TextInput(attrs={"spellcheck": "false"}),
             "image": forms.TextInput(attrs={"spellcheck": "false"}),
             "image_pull_secret": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
         }

@@ -176,10 +176,11 @@ class WorkspaceProxy:
         id = door.execution_id
         opener = cookies(headers).get(self._own.opener(id), "")
         ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
-        secret = None
+        secret, passage = None, None
         if ticket and opener:
             try:
                 secret = await self._gate.exchange(id, ticket, opener, now=datetime.now(UTC))
+                passage = await self._gate.passage(id, secret) if secret is not None else None
             except CannotTell:
                 # The ticket may have been used up all the same, so a reload would not help.
                 sentence = "The database does not answer, so this cannot be opened now. Try again in a few seconds."
@@ -190,17 +191,23 @@ class WorkspaceProxy:
             return
         given = self._own.header(id, self._own.secret(id), secret, seconds=int(SECRET_LIFETIME.total_seconds()))
         forgotten = self._own.header(id, self._own.opener(id), "", seconds=0)
-        await send_on(send, self._origins.address(id), [given, forgotten])
+        await send_on(send, self._start_of(id, passage), [given, forgotten])
 
     async def _open_again(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
         """Handle an invalid ticket: used up, expired, or obsolete because another tab was opened at the same time and replaced the opener.
         In the last case that tab's secret opens this tab as well."""
         id = door.execution_id
         secret = cookies(headers).get(self._own.secret(id), "")
-        if secret and await self._gate.passage(id, secret) is not None:
-            await send_on(send, self._origins.address(id))
+        passage = await self._gate.passage(id, secret) if secret else None
+        if passage is not None:
+            await send_on(send, self._start_of(id, passage))
             return
         await self._refuse(scope, send, door)
+
+    def _start_of(self, execution_id: str, passage: Passage | None) -> str:
+        """Return the URL to which Open leads."""
+        path = passage.start_path if passage is not None else ""
+        return self._origins.address(execution_id) + path.removeprefix("/")
 
     def _way_in(self, door: Door) -> tuple[str, str]:
         return f"{self._origins.address(door.execution_id)}{BEGIN_PATH}", "Open it again"

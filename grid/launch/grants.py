@@ -37,8 +37,8 @@ SECRET_LIFETIME = timedelta(
 class Passage:
     """The proxy's view of an execution that may be opened. For a cluster, `component` names the pod that answers.
 
-    `base_url` is the path of its program's root. An execution that `has_ended` is not reached any more: a browser with a secret of it is
-    told so, and learns nothing else.
+    `base_url` is the path of its program's root, and `start_path` where Open leads to below it. An execution that `has_ended` is not
+    reached any more: a browser with a secret of it is told so, and learns nothing else.
     """
 
     execution_id: str
@@ -51,6 +51,7 @@ class Passage:
     allows_service_workers: bool = False
     has_ended: bool = False
     session_key: str = ""
+    start_path: str = ""
 
 
 def new_opener() -> str:
@@ -119,6 +120,7 @@ def _passage(grant: WorkspaceGrant) -> Passage:
     if execution.is_final:
         return Passage(execution.pk, execution.state, "", 0, has_ended=True)
     web = _web_server(execution)
+    environment = execution.spec.get("environment") or {}
     return Passage(
         execution_id=execution.pk,
         state=execution.state,
@@ -127,8 +129,9 @@ def _passage(grant: WorkspaceGrant) -> Passage:
         base_url=base_url(str(execution.spec.get("address", ""))),
         component=web.component,
         strips_prefix=web.strips_prefix,
-        allows_service_workers=bool((execution.spec.get("environment") or {}).get("allows_service_workers")),
+        allows_service_workers=bool(environment.get("allows_service_workers")),
         session_key=grant.session_key,
+        start_path=str(environment.get("start_path") or ""),
     )
 
 

@@ -257,12 +257,19 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
     if spec.port:
         run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
         run["readinessProbe"] = {
-            "tcpSocket": {"port": spec.port},
+            **_readiness(spec),
             "periodSeconds": 2,
             "timeoutSeconds": 2,
             "failureThreshold": 3,
         }
     return run
+
+
+def _readiness(spec: ExecutionSpec) -> dict[str, Any]:
+    path = spec.environment.readiness_path
+    if not path:
+        return {"tcpSocket": {"port": spec.port}}
+    return {"httpGet": {"path": spec.base_url + path.removeprefix("/"), "port": spec.port}}
 
 
 def _filled_in(part: str, spec: ExecutionSpec) -> str:

@@ -55,6 +55,8 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     image_pull_secret: str = ""
     allows_service_workers: bool = False
+    start_path: str = ""  # where Open leads to, below the address; "" for its root
+    readiness_path: str = ""  # what answers once it is ready, below the address; "" for a port that accepts connections
 
 
 class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,6 +316,8 @@ def _environment(environment: Environment) -> EnvironmentSpec:
         variables=dict(environment.variables),
         image_pull_secret=environment.image_pull_secret,
         allows_service_workers=environment.allows_service_workers,
+        start_path=environment.start_path,
+        readiness_path=environment.readiness_path,
     )
 
 

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from grid.models.fields import validate_object_name, validate_slug_name
+from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -47,6 +47,8 @@ class Environment(models.Model):
     port = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1024), MaxValueValidator(65535)]
     )
+    start_path = models.CharField(max_length=200, blank=True, validators=[validate_url_path])
+    readiness_path = models.CharField(max_length=200, blank=True, validators=[validate_url_path])
     image_pull_secret = models.CharField(
         max_length=253,
         blank=True,
@@ -87,5 +89,9 @@ class Environment(models.Model):
             errors["frameworks"] = "Give frameworks as names (dask, ray, spark) with their versions."
         elif self.kind == Kind.CLUSTER and not self.frameworks:
             errors["frameworks"] = "Say which frameworks a cluster of this environment can have."
+        if self.kind not in (Kind.WORKSPACE, Kind.APP):
+            for name in ("start_path", "readiness_path"):
+                if getattr(self, name):
+                    errors[name] = "Only a workspace or an app is opened in the browser; leave this empty."
         if errors:
             raise ValidationError(errors)

@@ -25,6 +25,13 @@ validate_file_name = RegexValidator(
 )
 
 
+# Printable ASCII, as URLs are written; browsers read "//host" and "/\\host" as another host, and dots as a way out of the path.
+validate_url_path = RegexValidator(
+    r"\A(?!//)(?![^?#]*/\.\.?(/|\?|#|\Z))/[!-\[\]-~]*\Z",
+    "Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.",
+)
+
+
 LONGEST_IDLE_MINUTES = 30 * 24 * 60
 LONGEST_LIFETIME_HOURS = 365 * 24
 _MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, in 64 bits

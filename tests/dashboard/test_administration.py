@@ -29,12 +29,15 @@ def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
         "variables": "MODE=fast\nEMPTY=",
         "image_pull_secret": "our-registry",
         "allows_service_workers": "on",
+        "start_path": "/lab?reset",
+        "readiness_path": "/api",
     }
     assert admin.post("/environments/new/", entries).status_code == 302
     saved = Environment.objects.get()
     assert saved.command == ["jupyter", "lab", "--port={port}"]
     assert saved.variables == {"MODE": "fast", "EMPTY": ""}
     assert (saved.image_pull_secret, saved.allows_service_workers) == ("our-registry", True)
+    assert (saved.start_path, saved.readiness_path) == ("/lab?reset", "/api")
     assert "--port={port}" in admin.get("/environments/lab/").content.decode()
 
 
@@ -43,11 +46,20 @@ def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
     [
         *(("port", ""), ("port", "80"), ("port", "70000"), ("kind", "vm"), ("image", "")),
         *(("variables", "2X=1"), ("variables", "A.B=1"), ("image_pull_secret", "Our secret")),
+        *(("start_path", "lab"), ("start_path", "https://evil.test/"), ("readiness_path", "//evil.test/")),
+        *(("start_path", "/\\evil.test"), ("start_path", "/a b"), ("start_path", "/é"), ("start_path", "/../w/other/")),
+        *(("readiness_path", "/a/.."), ("readiness_path", "/" + 200 * "x")),
     ],
 )
 def test_a_wrong_entry_of_an_environment_is_said_at_its_field(admin: Client, field: str, value: str) -> None:
     entries = {"id": "lab", "name": "Lab", "kind": "workspace", "image": "lab:1", "port": "8888", field: value}
     assert field in admin.post("/environments/new/", entries).context["form"].errors
+
+
+def test_what_is_not_opened_in_the_browser_has_no_paths(admin: Client) -> None:
+    entries = {"id": "x", "name": "X", "kind": "job", "image": "x:1", "start_path": "/lab", "readiness_path": "/api"}
+    errors = admin.post("/environments/new/", entries).context["form"].errors
+    assert {"start_path", "readiness_path"} <= errors.keys()
 
 
 def test_an_environment_for_clusters_needs_its_frameworks_but_no_port_and_no_command(admin: Client) -> None:

@@ -145,11 +145,12 @@ def test_many_are_asked_about_in_a_few_queries_and_nobody_borrows_anothers_secre
 def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_workers(
     execution: Execution, secret: str
 ) -> None:
-    spec = {"port": 1, "address": "https://x.test/w/x/", "environment": {"allows_service_workers": True}}
+    environment = {"allows_service_workers": True, "start_path": "/lab"}
+    spec = {"port": 1, "address": "https://x.test/w/x/", "environment": environment}
     write_frozen(execution, spec=spec)
     opened = passage(execution.id, secret)
     assert opened is not None
-    assert (opened.base_url, opened.allows_service_workers) == ("/w/x/", True)
+    assert (opened.base_url, opened.allows_service_workers, opened.start_path) == ("/w/x/", True, "/lab")
 
 
 def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:

@@ -373,6 +373,15 @@ def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:
     assert objects(spec(tier=tier(tolerations=(own,))))[PODS]["spec"]["tolerations"] == [own]
 
 
+@pytest.mark.parametrize("address", ["https://abc.x.test/", "https://x.test/w/abc/"])
+def test_it_is_ready_when_its_readiness_path_answers_below_its_root(address: str) -> None:
+    own = EnvironmentSpec(id="x", name="X", image="x", readiness_path="/healthz?full")
+    (container,) = objects(spec(environment=own, address=address))[PODS]["spec"]["containers"]
+    root = "/w/abc/" if "/w/" in address else "/"
+    assert container["readinessProbe"]["httpGet"] == {"path": f"{root}healthz?full", "port": 8888}
+    assert "tcpSocket" not in container["readinessProbe"]
+
+
 def test_an_image_without_a_command_runs_its_own() -> None:
     image_only = EnvironmentSpec(id="x", name="X", image="x")
     assert "command" not in objects(spec(environment=image_only))[PODS]["spec"]["containers"][0]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -22,6 +23,27 @@ async def test_a_ticket_becomes_a_cookie_of_that_host_only(browser: aiohttp.Clie
         cookie, forgotten = answer.headers.getall("Set-Cookie")
         assert forgotten == "grid_opener=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
         assert cookie == "grid_workspace=s1; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
+
+
+@pytest.mark.parametrize(
+    ("by_path", "root", "cookie"),
+    [
+        (False, f"{ORIGIN}/", "grid_opener=o1"),
+        (False, f"{ORIGIN}/", "grid_opener=of-the-other-tab; grid_workspace=s1"),
+        (True, f"{BASE}/w/abc/", "grid_opener_abc=o1"),
+    ],
+)
+async def test_open_leads_to_the_start_path_below_the_programs_root(
+    gate: OpenToOneSecret, by_path: bool, root: str, cookie: str
+) -> None:
+    gate.known = replace(gate.known, start_path="/lab?folder=/mnt/project")
+    headers = {"Host": URL(root).authority, "Cookie": cookie}
+    path = f"{URL(root).path}__grid__/open?ticket=t1"
+    async with (
+        visiting(gate, origins=Origins(BASE, by_path=by_path), headers=headers) as browser,
+        browser.get(path, allow_redirects=False) as answer,
+    ):
+        assert answer.headers["Location"] == f"{root}lab?folder=/mnt/project"
 
 
 async def test_a_second_tab_opened_at_the_same_time_is_led_on(browser: aiohttp.ClientSession) -> None:

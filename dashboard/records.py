@@ -18,16 +18,26 @@ from dashboard.viewmodels.prices import Spending
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import LogFinding
-from grid.models import Execution, ExecutionLog, LifecycleEntry, LogOccurrence, Membership, State, UsageInterval
+from grid.models import (
+    AppShare,
+    Execution,
+    ExecutionLog,
+    LifecycleEntry,
+    LogOccurrence,
+    Membership,
+    State,
+    UsageInterval,
+)
+from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples and for a workspace's
-    execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended, and what was
-    found in the log of one that failed."""
+    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, for an app's shares and for
+    a workspace's execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended,
+    and what was found in the log of one that failed."""
     joined = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
@@ -76,6 +86,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
         is_restarting=workspace is not None and workspace.restart_requested_at is not None,
+        shared_with=_shared_with(execution) if execution.kind == Kind.APP else {},
         newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
         files=run_files_record(execution),
@@ -133,6 +144,10 @@ def _line(entry: LifecycleEntry) -> LifecycleLine:
         actor=entry.actor,
         event_uid=entry.event_uid,
     )
+
+
+def _shared_with(execution: Execution) -> dict[int, str]:
+    return dict(AppShare.objects.filter(execution=execution).values_list("user_id", "user__username"))
 
 
 def _newer_id(execution: Execution) -> str:

@@ -57,12 +57,14 @@ class ExecutionView:
 
 
 def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
-    """Return the viewer's rights. Members may look, contributors may open a cluster's web page; only the project's owner, operators and
-    admins may stop or change another user's execution. An owner who left the project, or only views it, may still stop the execution."""
+    """Return the viewer's rights. Members may look, contributors may open a cluster's web page, and who is chosen by name a shared app;
+    only the project's owner, operators and admins may stop or change another user's execution. An owner who left the project, or only
+    views it, may still stop the execution."""
     is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
+    is_shared = isinstance(record, ExecutionRecord) and viewer.id in record.shared_with and role is not None
     contributes, is_operator = role in CONTRIBUTING, may_operate(viewer)
     return Person(
-        may_open=contributes and (is_owner or record.kind == "cluster"),
+        may_open=is_shared or (contributes and (is_owner or record.kind == "cluster")),
         may_stop=is_owner or is_operator or role == "owner",
         is_operator=is_operator,
         sees_all=may_observe(viewer),
@@ -70,6 +72,7 @@ def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
         contributes=contributes,
         is_owner=is_owner,
         is_member=role is not None,
+        may_share=is_owner and contributes and record.kind == "app",
     )
 
 

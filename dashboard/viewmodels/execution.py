@@ -96,6 +96,8 @@ class ExecutionRecord:
     workspace_id: str = ""  # "" without a workspace, or when that is deleted
     workspace_name: str = ""
     is_restarting: bool = False  # its workspace is launched again as soon as this has settled
+    # Of an app: the names of the members who may open it too, by id.
+    shared_with: Mapping[int, str] = field(default_factory=dict)
     newer_id: str = ""  # the workspace's execution that has not settled, when that is another one
     run: RunPlace | None = None  # None for what is no job
     files: RunFilesRecord | None = None  # None where the project's files are a volume
@@ -145,6 +147,7 @@ class Person:
     contributes: bool = False
     is_owner: bool = False
     is_member: bool = False
+    may_share: bool = False
 
     @property
     def may_read(self) -> bool:
@@ -196,6 +199,7 @@ class Facts:
     workspace_id: str
     workspace_name: str
     run: RunPlace | None
+    shared_with: str
     owner: str
     project: str
     environment: str
@@ -257,7 +261,8 @@ def _running_note(record: ExecutionRecord, viewer: Person) -> str:
         return "See its log."
     if viewer.may_open:
         return "It is ready: open it."
-    return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username} can open it."
+    others = " and those with whom it is shared" if record.shared_with else ""
+    return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username}{others} can open it."
 
 
 def steps(record: ExecutionRecord) -> Fragment:
@@ -301,6 +306,7 @@ def facts(
             workspace_id=record.workspace_id,
             workspace_name=record.workspace_name,
             run=record.run,
+            shared_with=", ".join(sorted(record.shared_with.values())),
             owner=record.owner_username,
             project=record.project_name,
             environment=record.environment_name,

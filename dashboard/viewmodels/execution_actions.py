@@ -25,6 +25,7 @@ class Actions:
     resumes: str  # the workspace that the viewer may resume; "" when the page offers to launch again instead
     why_not_resume: str
     again: str = ""  # URL that launches the same run again; "" when the page offers the launch form instead
+    shows_share: bool = False
     restarts: str = ""  # the workspace that the viewer may restart
     newer_id: str = ""  # the execution by which the workspace goes on
 
@@ -51,6 +52,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             resumes=record.workspace_id if may_resume and record.is_settled and not record.is_restarting else "",
             why_not_resume=_why_not_resume(record) if may_resume else "",
             again=record.run.again if record.run and person.is_owner else "",
+            shows_share=person.may_share and not record.is_final and not stop_asked,
             restarts=record.workspace_id if shows_restart else "",
             newer_id=record.newer_id,
         ),

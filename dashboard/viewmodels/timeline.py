@@ -43,6 +43,7 @@ _HEADLINES = {
     "OOMKilling": "It used more memory than its tier has",
     "Resized": "The number of workers was changed by hand",
     "HeadRestarted": "The head was asked to restart",
+    "Shared": "Who may open it was changed",
     "AccessLost": "Its owner no longer has access to the project",
     "AccessRegained": "Its owner has access to the project again",
     "WithoutCluster": "It continues without its cluster",

@@ -18,8 +18,9 @@ from grid.models import Execution, User
 from grid.origins import BEGIN_PATH, OPEN_PATH
 
 _NOT_OPENED = (
-    "Only its owner can open a workspace or an app, and only its owner and the project's contributors a cluster's page. "
-    "It has to be running, and you have to be a contributor."
+    "Only its owner can open a workspace, only its owner and those with whom it is shared an app, and only its owner and the project's "
+    "contributors a cluster's page. "
+    "It has to be running, and you have to be in its project."
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -1,26 +1,28 @@
 """Decides who may open an execution: reach its web page, and with it the files and the shell behind it.
 
 Opening gives access to the project's files, so it takes a contributor of the project, whoever launched the execution. A workspace, app or
-job is only its owner's; a cluster's web page shows no more than the work that it does, and can end it, so every contributor may open it.
+job is only its owner's; a cluster's web page shows no more than the work that it does, and can end it, so every contributor may open it. An
+app shows what its owner made it show, so its owner may share it with any member of the project, by name (`sharing`).
 Whether it still runs, and whether the session is logged in, is checked elsewhere.
 """
 
 from collections.abc import Collection
 
-from grid.models import Execution, Membership, User
+from grid.models import AppShare, Execution, Membership, User
 from grid.models.environment import Kind
 
 Pair = tuple[int, str]  # a user's id and an execution's
 
 
 def may_open(user_id: int, execution: Execution) -> bool:
-    """Return True for an active account of the project's owner or a contributor; unless it is a cluster, only for its own owner."""
+    """Return True for an active account of the project's owner or a contributor; unless it is a cluster, only for its own owner. An app
+    may also be opened by members with whom it is shared."""
     pair = (user_id, execution.pk)
     return pair in openable([pair])
 
 
 def openable(pairs: Collection[Pair]) -> set[Pair]:
-    """Return those pairs for which `may_open` is True, in three queries however many there are."""
+    """Return those pairs for which `may_open` is True, in four queries however many there are."""
     users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
     active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
     found = {
@@ -29,18 +31,20 @@ def openable(pairs: Collection[Pair]) -> set[Pair]:
             "pk", "kind", "owner_id", "project_id"
         )
     }
-    contributors = set(
-        Membership.objects.filter(
-            project_id__in={project for _, _, project in found.values()},
-            user_id__in=active,
-            role__in=Membership.CONTRIBUTING,
-        ).values_list("project_id", "user_id")
+    memberships = Membership.objects.filter(
+        project_id__in={project for _, _, project in found.values()}, user_id__in=active
     )
+    roles = {(project, user): role for project, user, role in memberships.values_list("project_id", "user_id", "role")}
+    apps = {id for id, (kind, _, _) in found.items() if kind == Kind.APP}
+    shares = AppShare.objects.filter(execution_id__in=apps, user_id__in=active)
+    shared = set(shares.values_list("user_id", "execution_id")) if apps else set()
 
     def may(user: int, id: str) -> bool:
         if id not in found:
             return False
         kind, owner, project = found[id]
-        return (project, user) in contributors and (user == owner or kind == Kind.CLUSTER)
+        role = roles.get((project, user))
+        contributes = role in Membership.CONTRIBUTING and (user == owner or kind == Kind.CLUSTER)
+        return contributes or (role is not None and (user, id) in shared)
 
     return {(user, id) for user, id in pairs if may(user, id)}

@@ -33,6 +33,7 @@ from grid.models.savedview import SavedView
 from grid.models.schedule import Schedule
 from grid.models.secret import StoredSecret
 from grid.models.session import Session
+from grid.models.share import AppShare
 from grid.models.shutdown import StopPlan
 from grid.models.startday import StartDay
 from grid.models.startup import StartUp
@@ -43,6 +44,7 @@ from grid.models.waiting import QueueOrder, WaitPrediction
 from grid.models.workspace import Workspace
 
 __all__ = [
+    "AppShare",
     "AuditEntry",
     "BudgetMonth",
     "CheckOutcome",

@@ -4,7 +4,8 @@ ask each of them, and fail for an address or a method that has no row here.
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead` owns,
 `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and left-cluster;
 `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped workspace of the
-same three people; training is a job of the owner's; owners-view and owners-secret are his, too; a `stranger` has nothing to do with it;
+same three people; app is the owner's, shared with viewer and, before he left, former; training is a job of the owner's; owners-view and
+owners-secret are his, too; a `stranger` has nothing to do with it;
 `invited` has a link and no password yet; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login
 page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers
 to an admin. 422 and 400 refuse a form, not a person.
@@ -112,6 +113,11 @@ POST execution-resize        cluster             login    302      302      403 
 GET  execution-restart-head  cluster             login    200      200      403      403      404      404      403      200      200
 POST execution-restart-head  cluster             login    302      302      403      403      404      404      403      302      302
 
+GET  execution-share         app                 login    200      403      403      403      404      404      403      403      403
+POST execution-share         app                 login    302      403      403      403      404      404      403      403      403
+GET  execution-share         workspace           login    404      404      404      404      404      404      404      404      404
+POST execution-open          app                 login    302      403      403      302      403      403      403      403      403
+GET  execution-opening       app                 login    302      403      403      302      403      403      403      403      403
 GET  execution               left-workspace      login    200      200      200      200      200      404      200      200      200
 WS   execution               left-workspace      login    open     open     open     open     open     refused  open     open     open
 GET  execution-log           left-workspace      login    200      200      200      200      403      404      200      200      200
@@ -305,6 +311,8 @@ GET  proxy:/__grid__/worker  workspace           403      200      403      403 
 GET  proxy:/lab              workspace           403      200      403      403      403      403      403      403      403      403
 POST proxy:/api/contents     workspace           403      200      403      403      403      403      403      403      403      403
 WS   proxy:/api/kernels      workspace           refused  open     refused  refused  refused  refused  refused  refused  refused  refused
+GET  proxy:/app              app                 403      200      403      403      200      403      403      403      403      403
+WS   proxy:/app              app                 refused  open     refused  refused  open     refused  refused  refused  refused  refused
 GET  proxy:/status           cluster             403      200      200      200      403      403      403      403      403      403
 POST proxy:/status           cluster             403      200      200      200      403      403      403      403      403      403
 WS   proxy:/status/ws        cluster             refused  open     open     open     refused  refused  refused  refused  refused  refused

@@ -17,6 +17,7 @@ from django.utils.http import urlsafe_base64_encode
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
 from grid.models import (
+    AppShare,
     AuditEntry,
     Execution,
     Job,
@@ -154,6 +155,7 @@ def build() -> World:
     Project.objects.filter(pk=project.pk).update(files=Project.Files.GIT)
     executions = {
         "workspace": make_execution(people["owner"], project),
+        "app": make_execution(people["owner"], project, kind="app"),
         "cluster": _cluster(people["owner"], project),
         "left-workspace": make_execution(people["former"], project),
         "left-cluster": _cluster(people["former"], project),
@@ -172,6 +174,8 @@ def build() -> World:
     Schedule.objects.create(job=training, cron="0 6 * * *", time_zone="UTC", next_at=timezone.now())
     project.members.remove(people["former"])
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
+    for name in ("viewer", "former"):
+        AppShare.objects.create(execution=executions["app"], user=people[name])
     people["invited"] = User.objects.create_user(username="invited")
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):

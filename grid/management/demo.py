@@ -104,6 +104,21 @@ JUPYTERLAB_COMMAND = [
 ]
 
 
+CODE_SERVER_COMMAND = [
+    "code-server",
+    "--bind-addr=$(POD_IP):{port}",
+    # Only the proxy reaches it, and asks who it is.
+    "--auth=none",
+    "--disable-telemetry",
+    "--disable-update-check",
+    "--disable-workspace-trust",
+    "--disable-getting-started-override",
+    "--disable-proxy",
+    "--ignore-last-opened",
+    "{project}",
+]
+
+
 def _environments_of(framework: str, name: str, version: str, joining: str) -> Sequence[dict[str, Any]]:
     """Return a notebook, a script and a cluster that share one image of a framework, so that their versions are the same."""
     short = version.rpartition(".")[0]
@@ -154,6 +169,18 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
         "image": "compute-grid/datascience:1",
         "port": 8888,
         "command": JUPYTERLAB_COMMAND,
+    },
+    {
+        "id": "vscode",
+        "name": "VS Code",
+        "description": "VS Code in the browser (code-server) with Python 3 and a terminal.",
+        "kind": "workspace",
+        "image": "compute-grid/code-server:4.100",
+        "port": 8080,
+        "command": CODE_SERVER_COMMAND,
+        # It would take a login shell's PATH for its terminals, and with it the distribution's Python.
+        "variables": {"VSCODE_CLI": "1"},
+        "allows_service_workers": True,
     },
     *_environments_of("dask", "Dask", "2026.8.0", "Client() joins the attached Dask cluster"),
     *_environments_of("ray", "Ray", "2.60.0", "ray.init() joins the attached Ray cluster"),

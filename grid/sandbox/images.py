@@ -20,11 +20,12 @@ import tomllib
 import venv
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grid.sandbox import programs
 from grid.sandbox.needs import Need, Unmet, find, link
+from grid.sandbox.nodeprograms import InstallFailed, NodeProgram, install
 
 logger = logging.getLogger(__name__)
 
@@ -62,11 +63,13 @@ class Image:
     description: str
     command: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    node_program: NodeProgram | None = None
 
     @property
     def digest(self) -> str:
         """A hash of all that determines the environment: the recipe, the image's name, the requirements and the Python."""
-        identity = json.dumps([_RECIPE, self.name, self.requirements, sys.version_info[:3], sys.base_prefix])
+        parts = [_RECIPE, self.name, self.requirements, sys.version_info[:3], sys.base_prefix]
+        identity = json.dumps([*parts, asdict(self.node_program)] if self.node_program else parts)
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
@@ -84,6 +87,20 @@ class PulledImage:
 
 
 _JAVA = Need("java", "Spark needs Java 17: install openjdk-17-jre-headless (Debian) and pull again", 17)
+_NODE = "VS Code needs Node.js 20 or later with npm: install them and pull again"
+_BUILDS = "VS Code’s terminal is compiled: install g++ and make (Debian: build-essential) and pull again"
+_VS_CODE_NEEDS = (Need("node", _NODE, 20), Need("npm", _NODE), Need("g++", _BUILDS), Need("make", _BUILDS))
+_CODE_SERVER = NodeProgram(
+    "code-server@4.100.3",  # the newest for Node.js 20
+    "code-server",
+    inner="code-server/lib/vscode",
+    builds=(
+        "node-pre-gyp rebuild -C node_modules/argon2",
+        "node-gyp rebuild -C node_modules/code-server/lib/vscode/node_modules/node-pty",
+        "node-gyp rebuild -C node_modules/code-server/lib/vscode/node_modules/@vscode/spdlog",
+        "node-gyp rebuild -C node_modules/code-server/lib/vscode/node_modules/native-watchdog",
+    ),
+)
 _JUPYTERLAB = ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18", "pip>=24")
 BUILT_IN = (
     Image("compute-grid/jupyterlab:4.6", _JUPYTERLAB, "JupyterLab with a Python kernel and terminals"),
@@ -107,6 +124,13 @@ BUILT_IN = (
         "compute-grid/ray:2.60",
         (*_JUPYTERLAB, "ray[default,client]==2.60.0", "pandas>=2.2,<3"),
         "Ray: its nodes, and JupyterLab with Ray and pandas",
+    ),
+    Image(
+        "compute-grid/code-server:4.100",
+        ("pip>=24", "ipykernel>=6.29"),
+        "VS Code in the browser (code-server), with Python",
+        needs=_VS_CODE_NEEDS,
+        node_program=_CODE_SERVER,
     ),
     Image(
         "compute-grid/executor:1",
@@ -273,6 +297,11 @@ class ImageStore:
         # Scripts in an environment hold its path, so it is made in place and counts only once its marker exists.
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
+        if image.node_program is not None:
+            try:
+                await install(place, image.node_program, installer_environment(os.environ), lock)
+            except InstallFailed as error:
+                raise PullFailed(f'installing "{image.name}" failed: {error}'[:_LONGEST_ERROR]) from error
         if image.requirements:
             await _install(place, image, lock)
             _start_kernels_safely(place)

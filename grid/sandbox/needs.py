@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grid.sandbox import programs
 
-_NUMBER = re.compile(r"\b(\d+)")
+_NUMBER = re.compile(r"\bv?(\d+)")  # as in “openjdk 17.0.15” and “v20.20.2”
 _ANSWER_SECONDS = 30.0
 _LONGEST_ANSWER = 10 * 1024
 

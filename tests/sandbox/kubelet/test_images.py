@@ -20,6 +20,7 @@ from grid.sandbox.images import (
     installer_environment,
 )
 from grid.sandbox.needs import Need
+from grid.sandbox.nodeprograms import NodeProgram
 from tests.sandbox.kubelet.support import World, eventually, pod
 
 TINY = Image("team/tiny:1", ("tiny-package==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.WORD)"))
@@ -141,6 +142,49 @@ async def test_containers_find_a_needed_program_wherever_it_is(
     images = ImageStore(tmp_path / "images", image_that_needs("newjava", 17))
     pulled, _ = await images.pull("team/needy:1")
     assert (pulled.environment / "bin" / "newjava").readlink() == place
+
+
+async def test_a_version_is_read_with_a_letter_before_it(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin", "oldnode", "echo v18.20.4", monkeypatch)
+    with pytest.raises(PullFailed, match="is its version 18"):
+        await ImageStore(tmp_path / "images", image_that_needs("oldnode", 20)).pull("team/needy:1")
+
+
+def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> ImageCatalogue:
+    """An image with a program from an npm that is a script."""
+    program(folder, "npm", script, monkeypatch)
+    monkeypatch.setenv("SECRET_OF_OURS", "hidden")
+    made = NodeProgram("ide@1", "ide", inner="ide/lib", builds=("node-gyp rebuild",))
+    return ImageCatalogue([Image("team/ide:1", (), "", node_program=made)])
+
+
+async def test_a_program_of_npm_is_installed_without_scripts_and_linked(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    script = f"""echo "$(basename $PWD) $@ $SECRET_OF_OURS" >> {said}
+mkdir -p node_modules/.bin node_modules/ide/lib && echo > node_modules/.bin/ide"""
+    images = ImageStore(tmp_path / "images", npm_image(monkeypatch, tmp_path / "bin", script))
+    pulled, _ = await images.pull("team/ide:1")
+    assert (pulled.environment / "bin" / "ide").resolve().exists()
+    quiet = "--no-audit --no-fund --no-update-notifier --loglevel=error"
+    assert said.read_text().splitlines() == [
+        f"node install {quiet} --ignore-scripts ide@1 ",
+        f"lib install {quiet} --omit=dev --ignore-scripts ",
+        f"node exec {quiet} --offline -c node-gyp rebuild ",
+    ]
+
+
+async def test_what_npm_says_when_it_fails_is_the_pulls_failure(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "echo npm error 404 Not Found - GET https://registry.example/ide; exit 1"
+    images = ImageStore(tmp_path / "images", npm_image(monkeypatch, tmp_path / "bin", script))
+    with pytest.raises(PullFailed, match=r'^installing "team/ide:1" failed: npm install .* 404 Not Found'):
+        await images.pull("team/ide:1")
+    assert images.present("team/ide:1") is None
 
 
 def test_without_java_the_spark_image_names_the_package_to_install() -> None:

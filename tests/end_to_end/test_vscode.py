@@ -1,0 +1,50 @@
+"""VS Code in a real browser, at its own origin behind the proxy: it works in the project's folder, and asks nobody else for anything."""
+
+import contextlib
+import re
+import shutil
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.people import SOON, launch, log_in
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
+BUILD = 480_000  # milliseconds; its terminal is compiled
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("node", "npm", "g++", "make"))), reason="code-server is made of them")
+def test_vs_code_opens_the_projects_folder_and_runs_a_terminal_there(grid: Grid, browser: Browser) -> None:
+    grid.start()
+    scientist = log_in(browser, grid, "scientist")
+    page = scientist.new_page()
+    execution = launch(page, tier="Small", title="Code", environment="VS Code")
+    project = grid.folder_of("project-churn")
+    (project / "hello.py").write_text("print(6 * 7)")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=BUILD)
+    asked: set[str] = set()
+    scientist.on("request", lambda request: asked.add(urlsplit(request.url).hostname or ""))
+    with scientist.expect_page() as opened:
+        page.get_by_role("button", name="Open").click()
+    ide = opened.value
+    expect(ide.get_by_role("treeitem", name="hello.py")).to_be_visible(timeout=SOON)
+    ide.keyboard.press("Control+Shift+`")
+    terminal = ide.locator(".terminal.xterm textarea")
+    terminal.wait_for(state="attached", timeout=SOON)
+
+    def is_said() -> bool:
+        """Over the websocket, in the project's folder, with the image's Python. What is typed before the shell is there may be lost."""
+        terminal.focus()
+        ide.keyboard.type("python hello.py > said.txt")
+        ide.keyboard.press("Enter")
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: said.exists() and said.read_text() == "42\n", 10, "an answer")
+            return True
+        return False
+
+    said = project / "said.txt"
+    wait_until(is_said, 90, "a terminal")
+    expect(ide.get_by_role("treeitem", name=re.compile("said.txt"))).to_be_visible(timeout=SOON)
+    assert {host for host in asked if host not in ("", "127.0.0.1")} == {f"{execution}.localhost"}

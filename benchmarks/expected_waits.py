@@ -15,8 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from grid.launch.expectation.accuracy import is_near
-from grid.launch.expectation.estimate import WaitEstimate, estimates
+from grid.launch.expectation.basis import WaitEstimate
+from grid.launch.expectation.estimate import estimates
 from grid.launch.expectation.facts import NODE_STARTED, facts_of
+from grid.launch.expectation.observed import Observed
 from grid.launch.queue import Part, QueuedUnit
 from grid.launch.quota import Holding, QuotaSnapshot, admit
 
@@ -113,7 +115,7 @@ class Simulated:
             began = time.perf_counter()
             rows = [*self.history[-HISTORY:], *(one for one in self.active.values() if one["slots_reserved_at"])]
             needs = {} if self.is_blind else {id: self._needs_node(self.rows[id])}
-            facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), needs)
+            facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), Observed(needs))
             self.predicted[id] = estimates(facts)[id]
             self.costs.append(time.perf_counter() - began)
         self._admit()

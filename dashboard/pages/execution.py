@@ -21,7 +21,7 @@ from dashboard.pages.clusters import (
     is_head,
 )
 from dashboard.pages.execution_pods import explain, pods_of
-from dashboard.pages.expected import EXPECTED, STARTING
+from dashboard.pages.expected import EXPECTED
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
@@ -43,6 +43,7 @@ from grid.kube.objects import Event, Node, Pod, is_ready
 from grid.runtime import Runtime
 from grid.runtime.executions import OWNER, ExecutionRow
 from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.runtime.starts import STARTING
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 

@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
-from dashboard.pages.expected import EXPECTED, STARTING
+from dashboard.pages.expected import EXPECTED
 from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import Group
@@ -17,6 +17,7 @@ from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
+from grid.runtime.starts import STARTING
 from grid.watch.hub import Topic
 
 QUIET_SECONDS = 20.0  # less than a list is kept without a request

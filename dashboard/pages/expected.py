@@ -3,38 +3,15 @@
 from datetime import datetime
 from functools import partial
 
-from dashboard.pages.clusters import is_head
-from dashboard.pages.execution_pods import pods_of
 from dashboard.pages.periodic import PeriodicRead
 from dashboard.viewmodels.expected_wait import WaitLine, wait_line, wait_note
 from dashboard.waiting_records import WaitsRead, read_expectations
 from grid import database
-from grid.kube.objects import is_refused
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
+from grid.runtime.starts import STARTING, observed_starts
 
 SECONDS = 5.0
-STARTING = frozenset({"queued", "deploying", "preparing"})
-
-
-def new_nodes(runtime: Runtime) -> dict[str, bool]:
-    """Return of each execution that starts whether its node is younger than its pod, or none has room yet; nothing of those of which
-    that is not known."""
-    starting = (row.id for row in runtime.executions.values() if row.state in STARTING)
-    return {id: needs for id in starting if (needs := _needs_node(runtime, id)) is not None}
-
-
-def _needs_node(runtime: Runtime, execution_id: str) -> bool | None:
-    pods = pods_of(runtime, execution_id)
-    pod = next(filter(is_head, pods), pods[0] if pods else None)
-    if pod is None:
-        return None
-    if not pod.spec.node_name:
-        return True if is_refused(pod) else None
-    node, created = runtime.nodes.get(pod.spec.node_name), pod.metadata.creation_timestamp
-    if node is None or node.metadata.creation_timestamp is None or created is None:
-        return None
-    return node.metadata.creation_timestamp > created
 
 
 class ExpectedWaits:
@@ -74,7 +51,7 @@ class ExpectedWaits:
         return self._read
 
     async def _computed(self, runtime: Runtime) -> WaitsRead:
-        return await database.pages.run(read_expectations, runtime.clock(), new_nodes(runtime))
+        return await database.pages.run(read_expectations, runtime.clock(), await observed_starts(runtime))
 
 
 EXPECTED = ExpectedWaits()

@@ -13,7 +13,7 @@ from dashboard.home_records import HomeRecords, read_home
 from dashboard.pages.clusters import is_head
 from dashboard.pages.execution_pods import pods_of
 from dashboard.pages.execution_rows import group_status
-from dashboard.pages.expected import EXPECTED, STARTING
+from dashboard.pages.expected import EXPECTED
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.live import Fragment
@@ -25,6 +25,7 @@ from grid import database
 from grid.labels import Keys
 from grid.runtime import Runtime
 from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
+from grid.runtime.starts import STARTING
 from grid.watch.events import topic_about
 from grid.watch.hub import Topic
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dashboard.viewmodels.format import brief_duration, span
 from dashboard.viewmodels.live import ViewModel
 from dashboard.viewmodels.nodes import StatusLine
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 
 # The least seconds and the step in which a row says them.
 _STEPS = ((10 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 15))

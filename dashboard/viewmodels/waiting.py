@@ -9,7 +9,7 @@ from dashboard.viewmodels.expected_wait import WaitLine, wait_line
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.told import message_of
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 from grid.runtime.executions import ExecutionRow
 from grid.wording import plural
 

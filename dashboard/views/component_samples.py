@@ -23,7 +23,7 @@ from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, pha
 from grid.diagnosis.tierdoctor import TierRequest
 from grid.kube.limits import QuotaStatus, ResourceQuota
 from grid.kube.objects import Metadata
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 from grid.runtime.executions import ExecutionRow
 
 LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"

@@ -7,6 +7,7 @@ whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 
 import sys
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -216,12 +217,30 @@ class NodeInfo(Slim, frozen=True, kw_only=True):
     container_runtime_version: str = ""
 
 
+class NodeImage(Slim, frozen=True, kw_only=True):
+    """An image on a node."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(Slim, frozen=True, kw_only=True):
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
     conditions: tuple[Condition, ...] = ()
     addresses: tuple[Address, ...] = ()
     node_info: NodeInfo = NodeInfo()
+    images: tuple[NodeImage, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Keep one object for each image, however many nodes have it."""
+        if self.images:
+            msgspec.structs.force_setattr(self, "images", tuple([_shared(image) for image in self.images]))
+
+
+@lru_cache(maxsize=8192)
+def _shared(image: NodeImage) -> NodeImage:
+    return image
 
 
 class Node(Slim, frozen=True, kw_only=True):

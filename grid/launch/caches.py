@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from grid.kube.objects import Autoscaler, Event, Metadata, Pod, is_refused
+from grid.kube.objects import Autoscaler, Event, Metadata, Pod
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.models.environment import Kind
 from grid.watch.events import EventStore, age_order
@@ -55,14 +55,9 @@ class PodCache(Store[Pod]):
         self._enqueue = enqueue
         self._clock = clock
 
-    def new_nodes(self) -> dict[str, bool]:
-        """Return of each execution whose first pod starts whether that needs a node which is not there yet; nothing of those of which the
-        scheduler has said nothing. The same is asked of the web process's caches (`dashboard.pages.expected`), which know the nodes."""
-        return {
-            execution_of(pod): not pod.spec.node_name
-            for pod in self.by(_STARTING, _STARTING)
-            if pod.spec.node_name or is_refused(pod)
-        }
+    def starting(self) -> Sequence[Pod]:
+        """Return the first pods of executions that have not started yet."""
+        return self.by(_STARTING, _STARTING)
 
     def apply(self, changed: Pod) -> bool:
         old = self.get(changed.metadata.key)

@@ -33,7 +33,6 @@ from grid.launch.context import Context, Database, LaunchTarget
 from grid.launch.cpuwindow import PodUsageSource
 from grid.launch.downtime import Downtime, Outage
 from grid.launch.dryrun import DryRuns
-from grid.launch.expectation.outcomes import keep_predictions
 from grid.launch.firstround import FirstRound
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
@@ -42,6 +41,7 @@ from grid.launch.peaks import PeakKeeper
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.scheduler import JobScheduler
+from grid.launch.waitkeeper import WaitKeeper
 from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -64,7 +64,6 @@ AUDIT_SECONDS = 60.0
 # a full round over unchanged executions is only a safety net, and may be this slow.
 ROUND_SECONDS = 1200.0
 TICK_SECONDS = 1.0
-PREDICT_SECONDS = 10.0
 WORKERS = 8
 
 
@@ -111,6 +110,7 @@ class Controller:
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self._peaks: PeakKeeper | None = None
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
+        self.wait_keeper = WaitKeeper(context, self._troubles)
         self.dry_runs = DryRuns(context, rng=self._rng)
         self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
@@ -142,7 +142,7 @@ class Controller:
                     tasks.create_task(self._listener.run())
                 for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
                     tasks.create_task(loop())
-                tasks.create_task(self._predict_for_ever())
+                tasks.create_task(self.wait_keeper.run())
                 tasks.create_task(self._reconciler.metrics.run())
                 tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
@@ -370,15 +370,6 @@ class Controller:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self.go_round(TICK_SECONDS)
-
-    async def _predict_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(PREDICT_SECONDS)
-            try:
-                await self._database(keep_predictions, self._data_plane, self.pods.new_nodes(), now=self._clock())
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("expected waits not stored")
 
     async def _work_for_ever(self) -> None:
         while True:

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("grid", "0004_job_triggers"),
+        ("grid", "0005_stages_of_waits"),
     ]
 
     operations = [

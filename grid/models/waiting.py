@@ -41,6 +41,8 @@ class WaitPrediction(models.Model):
     class Stage(models.TextChoices):
         QUEUED = "queued", "Queued"
         ADMITTED = "admitted", "Admitted"
+        ROOM = "room", "Waiting for room"
+        PREPARING = "preparing", "Preparing"
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="wait_predictions")
     stage = models.CharField(max_length=10, choices=Stage.choices)

@@ -14,6 +14,7 @@ from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
 from grid.diagnosis.placement import NodeKinds, Surroundings
 from grid.diagnosis.placement.obstacles import host_ports
+from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
@@ -42,6 +43,7 @@ class PodExplainer:
         self._label = Keys.under(settings.LABEL_PREFIX).execution
         self._kinds: tuple[int, NodeKinds] = -1, NodeKinds(())
         self._known: dict[Hashable, tuple[Hashable, datetime, Diagnosis]] = {}
+        self._outlooks: dict[Hashable, tuple[Hashable, datetime, Outlook]] = {}
 
     def explain(self, pod: Pod, *, names_others: bool, now: datetime) -> Diagnosis:
         """Explain the pod; `names_others` when the reader may know whose executions hold the nodes."""
@@ -57,6 +59,22 @@ class PodExplainer:
         if len(self._known) >= MOST_KEPT:
             self._known.clear()
         self._known[key] = basis, now, found
+        return found
+
+    def outlook(self, pod: Pod, *, now: datetime) -> Outlook | None:
+        """Return what the pod may hope for; None when it waits for no node, or the nodes are not known yet."""
+        if not is_unplaced(pod) or not self._knows_nodes():
+            return None
+        meta = pod.metadata
+        events = self._caches.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        key, basis = self._shape(pod, events, False, now), self._basis(pod)
+        known = self._outlooks.get(key)
+        if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
+            return known[2]
+        found = outlook_of(pod, events, self._around(pod, names_others=False), now=now)
+        if len(self._outlooks) >= MOST_KEPT:
+            self._outlooks.clear()
+        self._outlooks[key] = basis, now, found
         return found
 
     def awaited(self, pod: Pod) -> tuple[str, int] | None:
@@ -151,7 +169,7 @@ class PodExplainer:
         return self._caches.events.about(kind=kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def _holder(self, pod: Pod) -> str:
-        row = self._executions.get(self._id(pod))
+        row = self._executions.get(self.execution_id(pod))
         if row is None:
             return self._kind(pod)
         return f"{self._kind(pod)} of {row.owner_username}"
@@ -162,13 +180,13 @@ class PodExplainer:
 
     def _kind(self, pod: Pod) -> str:
         """Return what a pod of an execution is, without saying whose; "" for another pod."""
-        row = self._executions.get(self._id(pod))
+        row = self._executions.get(self.execution_id(pod))
         if row is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
         return f"a {row.kind}'s {part}" if part else f"a{'n' if row.kind[:1] in 'aeiou' else ''} {row.kind}"
 
-    def _id(self, pod: Pod) -> str:
+    def execution_id(self, pod: Pod) -> str:
         """Return the execution's id; labels are trusted in the executions' namespace only."""
         if pod.metadata.namespace != settings.GRID_NAMESPACE:
             return ""

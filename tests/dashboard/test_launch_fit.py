@@ -19,7 +19,7 @@ from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
 from grid.kube.limits import ResourceQuota
 from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.startuphistory import FEWEST_NODE_STARTS
 from grid.models import Execution, HardwareTier, Project, StartUp, State
 from grid.runtime import Runtime

@@ -8,7 +8,7 @@ import pytest
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels.expected_wait import wait_line
 from dashboard.viewmodels.waiting import queue_fragments, queue_row
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 from grid.models import AuditEntry, Execution, QueueOrder, State
 from grid.runtime import Runtime
 from tests.conftest import People

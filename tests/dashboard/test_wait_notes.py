@@ -1,22 +1,29 @@
 """What is expected of a wait, on the rows and cards of what waits."""
 
-import pytest
-from asgiref.sync import sync_to_async
+from datetime import timedelta
 
-from dashboard.pages.expected import EXPECTED, ExpectedWaits, new_nodes
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from dashboard.pages.expected import EXPECTED, ExpectedWaits
 from dashboard.viewmodels.expected_wait import wait_note, with_note
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.waiting_records import WaitsRead
-from grid.kube.objects import RawObject
-from grid.kube.resources import NODES, PODS
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.labels import NODE_POOL
+from grid.launch.expectation.basis import WaitEstimate
+from grid.launch.expectation.curve import FEWEST
+from grid.launch.expectation.observed import Observed
 from grid.models import Execution, State
 from grid.runtime import Runtime
+from grid.runtime.starts import observed_starts
+from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
 from tests.dashboard.live import changed, connected
 from tests.support import builders
+from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -126,29 +133,89 @@ def test_of_what_has_a_problem_nothing_is_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "created", "conditions", "needs"),
+    ("node", "created", "needs"),
     [
-        ("node-a", "2026-03-04T08:00:00Z", None, False),
-        ("node-a", "2026-03-04T10:00:00Z", None, True),
-        ("", "", [builders.condition("PodScheduled", "False")], True),
-        ("", "", [], None),
-        ("gone", "", None, None),
+        ("node-a", "2026-03-04T08:00:00Z", False),
+        ("node-a", "2026-03-04T10:00:00Z", True),
+        ("", "", None),
+        ("gone", "", None),
     ],
 )
-def test_a_start_needs_a_new_node_when_that_came_after_its_pod_or_is_still_missing(
-    node: str,
-    created: str,
-    conditions: list[RawObject] | None,
-    needs: bool | None,
-    people: People,
-    cluster: FakeCluster,
-    runtime: Runtime,
+def test_a_start_needs_a_new_node_when_that_came_after_its_pod(
+    node: str, created: str, needs: bool | None, people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     row = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
-    pod = pod_of(row.pk, node=node, conditions=conditions, creationTimestamp="2026-03-04T09:00:00Z")
-    cluster.put(PODS, pod)
+    cluster.put(PODS, pod_of(row.pk, node=node, creationTimestamp="2026-03-04T09:00:00Z"))
     if created:
         cluster.put(NODES, builders.node(node, creationTimestamp=created))
+    assert observe(runtime, cluster).new_nodes == ({} if needs is None else {row.pk: needs})
+
+
+def observe(runtime: Runtime, cluster: FakeCluster) -> Observed:
     fill(runtime, cluster)
     read_executions(runtime)
-    assert new_nodes(runtime) == ({} if needs is None else {row.pk: needs})
+    return async_to_sync(observed_starts)(runtime)
+
+
+REFUSED = [builders.condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available")]
+IN_POOL = {"nodeSelector": {NODE_POOL: "default"}}
+
+
+@pytest.fixture
+def crowded(people: People, cluster: FakeCluster) -> tuple[Execution, Execution]:
+    """One that holds the only node, beside a pod of nobody, and one that no node has room for."""
+    project = make_project(people.owner)
+    runs, waits = (make_execution(people.owner, project, state=state) for state in (State.RUNNING, State.DEPLOYING))
+    cluster.put(NODES, builders.node("node-a", cpu="4"))
+    cluster.put(PODS, pod_of(runs.pk, node="node-a", phase="Running", requests={"cpu": "2"}))
+    cluster.put(PODS, builders.pod("foreign", node="node-a", phase="Running", requests={"cpu": "1"}))
+    cluster.put(PODS, pod_of(waits.pk, requests={"cpu": "2"}, conditions=REFUSED, spec=IN_POOL))
+    return runs, waits
+
+
+def test_who_waits_for_room_is_seen_with_what_holds_the_node(
+    crowded: tuple[Execution, Execution], cluster: FakeCluster, runtime: Runtime
+) -> None:
+    runs, waits = crowded
+    found = observe(runtime, cluster)
+    (seeker,) = found.room.seekers
+    assert (seeker.execution, seeker.nodes, seeker.part) == (waits.pk, frozenset({"node-a"}), "first")
+    assert [(one.execution, one.requests["cpu"]) for one in found.room.occupants] == [(runs.pk, 2000)]
+    assert found.room.free["node-a"]["cpu"] == 1000
+    assert waits.pk not in found.new_nodes
+
+
+def test_it_needs_a_node_when_the_pool_may_have_another(
+    crowded: tuple[Execution, Execution], cluster: FakeCluster, runtime: Runtime
+) -> None:
+    status = builders.config_map("cluster-autoscaler-status", {"status": AUTOSCALER}, namespace="kube-system")
+    cluster.put(CONFIG_MAPS, status)
+    found = observe(runtime, cluster)
+    assert (found.new_nodes, found.room.seekers) == ({crowded[1].pk: True}, [])
+
+
+def test_a_page_says_when_room_is_free(
+    crowded: tuple[Execution, Execution], people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    """A timeout ends what holds the node; how long such work usually takes is not known."""
+    runs, waits = crowded
+    held = pod_of(runs.pk, node="node-a", phase="Running", requests={"cpu": "2"}, spec={"activeDeadlineSeconds": 900})
+    held["status"]["startTime"] = builders.stamp(runtime.clock() - timedelta(seconds=290))
+    cluster.put(PODS, held)
+    for number in range(FEWEST):
+        start = {"slots_reserved_at": MOMENT, "slots_freed_at": MOMENT, "started_at": MOMENT + timedelta(seconds=20)}
+        make_execution(
+            people.owner,
+            runs.project,
+            id=f"before{number}",
+            state=State.STOPPED,
+            ended_at=MOMENT,
+            settled_at=MOMENT,
+            **start,
+        )
+    Execution.objects.filter(pk__in=[runs.pk, waits.pk]).update(slots_reserved_at=runtime.clock())
+    fill(runtime, cluster)
+    read_executions(runtime)
+    said = client_of(people.owner).get(f"/executions/{waits.pk}/").text
+    assert "Expected to start in about 10 min" in said
+    assert "Room for it is usually free after another 10 minutes" in said

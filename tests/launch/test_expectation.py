@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.launch.admission import admit_waiting
 from grid.launch.expectation.accuracy import accuracy_of
+from grid.launch.expectation.basis import chance
 from grid.launch.expectation.curve import FEWEST, Curve
-from grid.launch.expectation.estimate import chance, estimates
+from grid.launch.expectation.estimate import estimates
+from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.outcomes import keep_predictions, read_accuracy
 from grid.launch.expectation.reading import read_facts
 from grid.launch.expectation.simulation import Holder, Simulation
@@ -145,7 +147,7 @@ def test_what_needs_a_new_node_is_compared_with_what_needed_one(
     first = shop.launch()
     admit_waiting(LOCAL, now=NOW)
     known = {} if needs_node is None else {first.pk: needs_node}
-    found = estimates(read_facts(LOCAL, NOW, new_nodes=known))[first.pk]
+    found = estimates(read_facts(LOCAL, NOW, observed=Observed(known)))[first.pk]
     assert found.expected == seconds
     assert found.why == why
 
@@ -175,12 +177,12 @@ def test_what_the_limits_never_allow_is_not_said_to_wait_for_others(shop: Shop) 
 def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     one = shop.launch()
-    assert [keep_predictions(LOCAL, {}, now=NOW) for _ in range(2)] == [1, 0]
+    assert [keep_predictions(LOCAL, Observed(), now=NOW) for _ in range(2)] == [1, 0]
     admit_waiting(LOCAL, now=NOW)
-    assert keep_predictions(LOCAL, {}, now=NOW) == 0, "whether it needs a node is not known yet"
-    assert keep_predictions(LOCAL, {one.pk: False}, now=NOW) == 1
+    assert keep_predictions(LOCAL, Observed(), now=NOW) == 0, "whether it needs a node is not known yet"
+    assert keep_predictions(LOCAL, Observed({one.pk: False}), now=NOW) == 1
     Execution.objects.filter(pk=one.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
-    keep_predictions(LOCAL, {}, now=NOW + timedelta(seconds=30))
+    keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=30))
     found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
     assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
     assert (read_accuracy().near, read_accuracy().all) == (2, 2)
@@ -191,7 +193,7 @@ def test_what_is_measured_is_what_pages_tell_of_those_that_need_a_node(shop: Sho
     ended_with_and_without_a_new_node(shop)
     admitted = [shop.launch(), shop.launch(after=1)]
     admit_waiting(LOCAL, now=NOW)
-    keep_predictions(LOCAL, {admitted[0].pk: True, admitted[1].pk: False}, now=NOW)
+    keep_predictions(LOCAL, Observed({admitted[0].pk: True, admitted[1].pk: False}), now=NOW)
     found = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
     assert found == {admitted[0].pk: 200, admitted[1].pk: 20}
 
@@ -201,7 +203,7 @@ def test_a_pod_that_the_scheduler_says_nothing_of_is_not_waited_for(shop: Shop) 
     ended(shop, 10, started=20, seconds=600)
     shop.launch()
     admit_waiting(LOCAL, now=NOW)
-    assert keep_predictions(LOCAL, {}, now=NOW + timedelta(seconds=16)) == 1
+    assert keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=16)) == 1
 
 
 def test_how_right_it_was_is_said_from_ten_outcomes_on() -> None:

@@ -45,13 +45,13 @@ def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | 
     pool = pod.spec.node_selector.get(label, "")
     pool_nodes = [one for one in situations if one.nodes[0].metadata.labels.get(label) == pool] if pool else []
     growth = growth_of(pool, placement, pool_nodes, events)
-    if scaling is not None and scaling.reason == "TriggeredScaleUp" and not _has_come(scaling, growth, pool_nodes, now):
+    if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
     scene = Scene(placement, situations, growth, said, is_settled(pod, now))
     return replace(_explain(scene, now), evidence=evidence, table=rows)
 
 
-def _has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:
+def has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:
     """Return whether the node that was started for the pod is there, so that it was taken by others or does not fit."""
     is_told = growth.group is not None and since(scaling.last_seen, now) > _STATUS_WRITTEN
     return is_told and not growth.is_missing and all("not_ready" not in one.kinds for one in pool_nodes)

@@ -1,19 +1,27 @@
 """Turns rows of executions into the facts of an estimate; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from grid.launch.expectation.basis import Key, WaitFacts, Work, placed, with_node
 from grid.launch.expectation.curve import Curve
-from grid.launch.expectation.estimate import Key, WaitFacts, Work, with_node
+from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.simulation import Holder
 from grid.launch.quota import QuotaSnapshot
 
 COLUMNS = (
-    *("id", "kind", "owner_id", "tier_id", "head_tier_id", "environment_id", "node_pool", "slots", "state"),
-    *("slots_reserved_at", "slots_freed_at", "started_at", "ended_at"),
+    *("id", "kind", "owner_id", "tier_id", "head_tier_id", "environment_id", "node_pool", "head_node_pool", "slots"),
+    *("state", "slots_reserved_at", "slots_freed_at", "started_at", "ended_at"),
 )
-NODE_STARTED = "start_up__node_started"  # of those that have started
+_START = "start_up__"
+_BEFORE_NODE = tuple(f"{_START}{phase}" for phase in ("queued", "creating", "node_wait", "scheduling"))
+_TOTAL, _PULLING = f"{_START}total", f"{_START}pulling"
+NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"{_START}image_bytes"
+# Of those that have started.
+START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
+RECENT_PULLS = 100  # of a pool: registries and networks change
+LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
 _CLUSTER = "cluster"
 
 
@@ -22,21 +30,30 @@ def facts_of(
     active: Sequence[dict[str, Any]],
     rows: Iterable[dict[str, Any]],
     now: datetime,
-    new_nodes: Mapping[str, bool] | None = None,
+    observed: Observed | None = None,
 ) -> WaitFacts:
-    """Return the facts from rows of `COLUMNS`: `active` are unsettled, `rows` have ever held slots."""
+    """Return the facts from rows of `COLUMNS` and `START_COLUMNS`: `active` are unsettled, `rows` have ever held slots, newest first."""
     lives: dict[Key, list[tuple[float, bool]]] = {}
     starts: dict[Key, list[tuple[float, bool]]] = {}
+    paces: dict[str, list[tuple[float, bool]]] = {}
+    sizes: dict[str, int] = {}
     for row in rows:
         life = _life(row, now)
         for key in _life_keys(row):
             lives.setdefault(key, []).append(life)
         start = _start(row, now)
-        was_new = row.get(NODE_STARTED)
+        was_new, on_node = row.get(NODE_STARTED), _on_node(row)
         for key in _start_keys(row):
             starts.setdefault(key, []).append(start)
             if was_new is not None:
                 starts.setdefault(with_node(key, was_new), []).append(start)
+            for with_pull, seconds in on_node.items():
+                starts.setdefault(placed(key, with_pull=with_pull), []).append((seconds, True))
+        size, pulling = row.get(IMAGE_BYTES), row.get(_PULLING)
+        if size and size >= LEAST_PULLED:
+            sizes.setdefault(row[IMAGE], size)
+            if pulling:
+                paces.setdefault(_pool(row), []).append((pulling / size, True))
     waiting = {part.execution_id for one in found.waiting for part in one.parts}
     works = {row["id"]: _work(row, now) for row in active if row["id"] in waiting or _holds(row)}
     return WaitFacts(
@@ -44,7 +61,9 @@ def facts_of(
         works,
         {key: Curve(values) for key, values in lives.items()},
         {key: Curve(values) for key, values in starts.items()},
-        new_nodes or {},
+        {pool: Curve(values[:RECENT_PULLS]) for pool, values in paces.items()},
+        sizes,
+        observed or Observed(),
     )
 
 
@@ -63,6 +82,7 @@ def _work(row: dict[str, Any], now: datetime) -> Work:
         _start_keys(row),
         max(0.0, (now - since).total_seconds()) if since is not None else 0.0,
         row["state"] in ("deploying", "preparing"),
+        _pool(row),
     )
 
 
@@ -76,6 +96,20 @@ def _start(row: dict[str, Any], now: datetime) -> tuple[float, bool]:
     """Return how long it took to start, and whether it has."""
     until = row["started_at"]
     return max(0.0, ((until or row["ended_at"] or now) - row["slots_reserved_at"]).total_seconds()), until is not None
+
+
+def _on_node(row: dict[str, Any]) -> dict[bool, float]:
+    """Return the seconds from having a node until running, with the pull of the image and without it, as far as they are known."""
+    before = [row.get(name) for name in _BEFORE_NODE]
+    if row.get(_TOTAL) is None or row["started_at"] is None or any(seconds is None for seconds in before):
+        return {}
+    seconds, pulling = max(0.0, row[_TOTAL] - sum(filter(None, before))), row[_PULLING]
+    return {True: seconds} if pulling is None else {True: seconds, False: max(0.0, seconds - pulling)}
+
+
+def _pool(row: dict[str, Any]) -> str:
+    """Return the pool of its first pod: of a cluster, its head's."""
+    return str(row["head_node_pool"] or row["node_pool"])
 
 
 def _life_keys(row: dict[str, Any]) -> tuple[Key, ...]:

@@ -1,11 +1,12 @@
-"""Stores what was expected of each wait, once when it is queued and once when it is admitted, and what came of it. The controller calls it
-every few seconds; doing it twice changes nothing."""
+"""Stores what was expected of each wait, once at each stage: queued, admitted, waiting for room on nodes, preparing on a node; and what
+came of it. The controller calls it every few seconds; doing it twice changes nothing."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from grid.launch.expectation.accuracy import Accuracy, accuracy_of
-from grid.launch.expectation.estimate import WaitEstimate, estimates
+from grid.launch.expectation.basis import WaitEstimate
+from grid.launch.expectation.estimate import estimates
+from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.reading import read_facts
 from grid.models import Execution, State, WaitPrediction
 
@@ -16,6 +17,7 @@ _SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said somethin
 _STAGES = {
     State.QUEUED: WaitPrediction.Stage.QUEUED,
     State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
+    State.PREPARING: WaitPrediction.Stage.PREPARING,
 }
 
 
@@ -25,17 +27,19 @@ def read_accuracy() -> Accuracy:
     return accuracy_of(found.values_list("expected", "actual")[:LATELY])
 
 
-def keep_predictions(data_plane: str, new_nodes: Mapping[str, bool], *, now: datetime) -> int:
+def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> int:
     """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted.
 
-    What is measured is what pages tell, so those that were admitted wait until `new_nodes` knows them (as in `WaitFacts`), but not long.
+    What is measured is what pages tell, so those that have slots wait until they are `observed`, but not long.
     """
     _fill_in(data_plane)
     rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
+    crowded = {one.execution for one in observed.room.seekers if one.part}
+    seen = {*observed.new_nodes, *observed.on_node, *crowded}
     stages = {
-        (id, _STAGES[State(state)])
+        (id, WaitPrediction.Stage.ROOM if id in crowded else _STAGES[State(state)])
         for id, state, since in rows.values_list("pk", "state", "state_since")
-        if state == State.QUEUED or id in new_nodes or now - since > _SCHEDULED
+        if state == State.QUEUED or id in seen or now - since > _SCHEDULED
     }
     if not stages:
         return 0
@@ -43,7 +47,7 @@ def keep_predictions(data_plane: str, new_nodes: Mapping[str, bool], *, now: dat
     wanted = stages - {(id, WaitPrediction.Stage(stage)) for id, stage in known}
     if not wanted:
         return 0
-    found = estimates(read_facts(data_plane, now, new_nodes=new_nodes))
+    found = estimates(read_facts(data_plane, now, observed=observed))
     made = [_prediction(id, stage, found[id], now) for id, stage in sorted(wanted) if id in found]
     WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
     return len(made)

@@ -1,0 +1,46 @@
+"""Whether a node has an image, as its kubelet reports; pure.
+
+A kubelet reports its largest images, fifty unless it is told otherwise. So an image that is not among fifty may be there all the same, if
+it is no larger than the smallest of them.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from grid.kube.objects import Node, NodeImage
+
+REPORTED = 50
+
+
+@lru_cache(maxsize=8192)
+def full_name(image: str) -> str:
+    """Return an image's name with the registry, folder and tag that a container runtime adds: docker.io/library/python:3.11."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        image = f"docker.io/{image}"
+    return image if ":" in image.rpartition("/")[2] or "@" in image else f"{image}:latest"
+
+
+def image_on(node: Node, image: str) -> NodeImage | None:
+    """Return the image as the node reports it; None when it does not."""
+    asked = full_name(image)
+    return next((one for one in node.status.images if any(full_name(name) == asked for name in one.names or ())), None)
+
+
+def has_image(node: Node, image: str, size: int | None) -> bool | None:
+    """Return whether the image, of `size` bytes if that is known, is on the node; None when its report does not tell."""
+    reported = node.status.images
+    if image_on(node, image) is not None:
+        return True
+    if not reported:
+        return None
+    is_whole = len(reported) < REPORTED or (size is not None and size > min(one.size_bytes for one in reported))
+    return False if is_whole else None
+
+
+def size_of(image: str, nodes: Iterable[Node]) -> int | None:
+    """Return the image's size in bytes from the first node that has it; None when none reports it."""
+    found = (image_on(node, image) for node in nodes)
+    return next((one.size_bytes for one in found if one is not None and one.size_bytes), None)

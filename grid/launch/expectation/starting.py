@@ -1,0 +1,208 @@
+"""How long what has its slots still takes to run: the wait for room on nodes, the pull of its image, and the rest of its start; pure.
+
+Each part is drawn from what was seen of it. What is not known of a part is taken from whole starts alike, and what is not known of those
+either is not claimed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from grid.launch.expectation.basis import (
+    HIGH,
+    LOW,
+    WaitEstimate,
+    WaitFacts,
+    Work,
+    at_share,
+    chance,
+    curve_of,
+    in_words,
+    placed,
+    with_node,
+)
+from grid.launch.expectation.curve import Curve
+from grid.launch.expectation.observed import OnNode
+from grid.launch.expectation.room import RoomSeeker, room_waits
+from grid.quantity import format_bytes
+from grid.wording import plural
+
+_ALIKE = "launches like this one"
+_TOO_FEW = "Not known yet: too few launches like this one have started."
+_TOO_LONG = "Not known: starting takes longer than nearly all launches like this one took."
+_MOST_RUNS, _FEWEST_RUNS, _STEPS = 40, 5, 40_000
+
+
+def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve | None, str]:
+    """Return the curve of the starts alike, and what those are in words: by preference those that needed a node as it does."""
+    needs = facts.observed.new_nodes.get(work.id)
+    if needs is not None:
+        alike = curve_of(facts.starts, [with_node(key, needs) for key in work.start_keys], age)
+        if alike is not None:
+            return alike, f"{_ALIKE} {'that need a new node' if needs else 'that find a node'}"
+    return curve_of(facts.starts, work.start_keys, age), _ALIKE
+
+
+def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstimate:
+    """Return the estimate of an execution that has its slots and does not run yet."""
+    if work.id in room.ids:
+        return after_room(facts, work, room)
+    seen = facts.observed.on_node.get(work.id)
+    found = _on_node(facts, work, seen) if seen is not None else None
+    return found or _whole(facts, work)
+
+
+def _whole(facts: WaitFacts, work: Work) -> WaitEstimate:
+    curve, alike = start_curve(facts, work, work.age)
+    if curve is None:
+        return WaitEstimate(None, why=_TOO_FEW if curve_of(facts.starts, work.start_keys) is None else _TOO_LONG)
+    return _of_curve(curve, work.age, f"{alike.capitalize()} usually start within {in_words(curve.remaining(0.5))}.")
+
+
+def _of_curve(curve: Curve, age: float, why: str) -> WaitEstimate:
+    expected, low, high = (curve.remaining(share, age) for share in (0.5, LOW, HIGH))
+    if expected == inf:
+        return WaitEstimate(None, why=_TOO_LONG)
+    return WaitEstimate(expected, low, None if high == inf else high, why)
+
+
+def _of_samples(samples: Sequence[float], why: str, unknown: str) -> WaitEstimate:
+    ordered = sorted(samples)
+    expected, low, high = (at_share(ordered, share) for share in (0.5, LOW, HIGH))
+    if expected == inf:
+        return WaitEstimate(None, why=unknown)
+    return WaitEstimate(expected, low, None if high == inf else high, why)
+
+
+# --- On a node ---
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The pull of an image of so many bytes, at the pace of its pool; `curve` is of the seconds for each byte."""
+
+    size: int
+    curve: Curve
+
+    def covers(self, seconds: float) -> bool:
+        return self.curve.covers(seconds / self.size)
+
+    def remaining(self, share: float, seconds: float = 0.0) -> float:
+        return self.size * self.curve.remaining(share, seconds / self.size)
+
+
+def pull_of(facts: WaitFacts, pool: str, image: str, size: int | None) -> Pull | None:
+    """Return the pull of an image onto a node of the pool; None when its size or the pool's pace is not known."""
+    bytes_known, pace = size or facts.image_sizes.get(image), facts.paces.get(pool)
+    return Pull(bytes_known, pace) if bytes_known and pace is not None and pace.covers(0.0) else None
+
+
+def _on_node(facts: WaitFacts, work: Work, seen: OnNode) -> WaitEstimate | None:
+    """Return the estimate of a pod on its node, by whether its image is there; None when too little is known of starts on nodes."""
+    pull = None if seen.has_image else pull_of(facts, work.pool, seen.image, seen.size)
+    if not seen.has_image and (seen.has_image is None or pull is None):
+        return _placed(facts, work, seen.seconds, with_pull=True, why=f"{_ALIKE.capitalize()} that have a node")
+    if pull is None:
+        return _placed(facts, work, seen.seconds - seen.pulling, with_pull=False, why="Launches that have their image")
+    if not pull.covers(seen.pulling):
+        return WaitEstimate(None, why="Not known: pulling its image takes longer than nearly all pulls here took.")
+    age = max(0.0, seen.seconds - seen.pulling)
+    keys = [placed(key, with_pull=False) for key in work.start_keys]
+    rest = curve_of(facts.starts, keys, age)
+    if rest is None:
+        return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
+    samples = [
+        pull.remaining(chance(f"pull {work.id}", number), seen.pulling)
+        + rest.remaining(chance(f"start {work.id}", number), age)
+        for number in range(_MOST_RUNS)
+    ]
+    why = (
+        f"Its image of {format_bytes(pull.size)} is pulled, usually in about {in_words(pull.remaining(0.5))} here; "
+        f"{_ALIKE} then start within {in_words(rest.remaining(0.5))}."
+    )
+    return _of_samples(samples, why, _TOO_LONG)
+
+
+def _placed(facts: WaitFacts, work: Work, age: float, *, with_pull: bool, why: str) -> WaitEstimate | None:
+    age, keys = max(0.0, age), [placed(key, with_pull=with_pull) for key in work.start_keys]
+    curve = curve_of(facts.starts, keys, age)
+    if curve is None:
+        return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
+    return _of_curve(curve, age, f"{why} usually start within {in_words(curve.remaining(0.5))}.")
+
+
+# --- Waiting for room ---
+
+
+class RoomRuns:
+    """The wait for room played forward many times, with lifetimes drawn from the history; `curves` are those of the present executions at
+    their age, by id. `ids` are the executions that wait for room."""
+
+    def __init__(self, facts: WaitFacts, curves: Mapping[str, Curve | None]) -> None:
+        self._facts, self._curves = facts, curves
+        self._room = facts.observed.room
+        self._seekers: dict[str, RoomSeeker] = {}
+        for seeker in sorted(self._room.seekers, key=lambda one: one.rank, reverse=True):
+            if seeker.part:
+                self._seekers[seeker.execution] = seeker  # the first of its pods in line
+        self.ids = self._seekers.keys()
+
+    @cached_property
+    def runs(self) -> Sequence[Mapping[str, float]]:
+        steps = len(self._room.seekers) + len(self._room.occupants) + 1
+        return [self._run(number) for number in range(max(_FEWEST_RUNS, min(_MOST_RUNS, _STEPS // steps)))]
+
+    def samples(self, id: str) -> Sequence[float]:
+        return [run.get(id, inf) for run in self.runs]
+
+    def before(self, id: str) -> int:
+        """Return how many pods that may use its nodes are before it in the scheduler's line."""
+        own = self._seekers[id]
+        others = (one for one in self._room.seekers if one.execution != id and one.rank < own.rank)
+        return sum(not one.nodes.isdisjoint(own.nodes) for one in others)
+
+    def why_unknown(self, id: str) -> str:
+        own = self._seekers[id]
+        if not self._room.has_known_end(own):
+            return (
+                "Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end."
+            )
+        works = self._facts.works
+        there = [
+            works[one.execution] for one in self._room.occupants if one.node in own.nodes and one.execution in works
+        ]
+        if any(curve_of(self._facts.lives, work.life_keys) is None for work in there):
+            return "Not known yet: too few executions like those that hold the nodes have ended."
+        return "Not known: what holds the nodes runs longer than nearly all executions like it did."
+
+    def _run(self, number: int) -> Mapping[str, float]:
+        rest, holds = dict[str, float](), dict[str, float]()
+        for id in {one.execution for one in self._room.occupants}:
+            if (curve := self._curves.get(id)) is not None:
+                rest[id] = curve.remaining(chance(id, number), self._facts.works[id].age)
+        for id in {one.execution for one in self._room.seekers}:
+            work = self._facts.works.get(id)
+            life = curve_of(self._facts.lives, work.life_keys) if work is not None else None
+            if life is not None:
+                holds[id] = life.remaining(chance(id, number))
+        return room_waits(self._room, rest, holds)
+
+
+def after_room(facts: WaitFacts, work: Work, room: RoomRuns) -> WaitEstimate:
+    """Return the estimate of an execution whose pods wait for room: that wait, and then a start on a node that is there."""
+    keys = work.start_keys
+    curve = curve_of(facts.starts, [placed(key, with_pull=True) for key in keys]) or curve_of(
+        facts.starts, [*(with_node(key, False) for key in keys), *keys]
+    )
+    waits = room.samples(work.id)
+    usual = at_share(sorted(waits), 0.5)
+    if usual == inf:
+        return WaitEstimate(None, why=room.why_unknown(work.id))
+    if curve is None:
+        return WaitEstimate(None, why=_TOO_FEW)
+    samples = [seconds + curve.remaining(chance(f"start {work.id}", number)) for number, seconds in enumerate(waits)]
+    before = room.before(work.id)
+    line = f"{plural(before, 'pod')} before it. " if before else ""
+    why = f"{line}Room for it is usually free after another {in_words(usual)}; {_ALIKE} then start within {in_words(curve.remaining(0.5))}."
+    return _of_samples(samples, why, _TOO_LONG)

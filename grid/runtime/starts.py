@@ -1,0 +1,96 @@
+"""What a process's caches show of executions that start, for the estimates of how long that takes. Call it on the event loop, which it
+gives a pause again and again."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.conf import settings
+
+from grid.kube.objects import Node, Pod, is_refused
+from grid.labels import APP_COMPONENT, WORKER
+from grid.launch.expectation import observing
+from grid.launch.expectation.observed import Observed, OnNode
+from grid.launch.expectation.room import RoomFacts, RoomSeeker
+from grid.runtime import Runtime
+from grid.slices import in_slices
+
+STARTING = frozenset({"queued", "deploying", "preparing"})
+MOST_SEEKERS = 500  # pods in line
+MOST_NODES = 1_000  # that they wait for
+_PODS_AT_ONCE, _NODES_AT_ONCE = 25, 50  # some 2 ms of the loop
+
+
+async def observed_starts(runtime: Runtime) -> Observed:
+    """Return what the caches show now."""
+    now, nodes = runtime.clock(), tuple(runtime.nodes.values())
+    new_nodes, on_node = dict[str, bool](), dict[str, OnNode]()
+    starting = [row.id for row in runtime.executions.values() if row.state in STARTING]
+    async for id in in_slices(starting, _PODS_AT_ONCE):
+        pod = _first_pod(runtime, id)
+        if pod is None:
+            continue
+        node, meta = runtime.nodes.get(pod.spec.node_name), pod.metadata
+        needs = _needs_node(runtime, pod, node, now)
+        if needs is not None:
+            new_nodes[id] = needs
+        events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        seen = observing.on_node(pod, events, node, nodes, now=now)
+        if seen is not None:
+            on_node[id] = seen
+    seekers = await waiting_for_room(runtime, now)
+    return Observed(new_nodes, on_node, await room_beside(runtime, seekers, now))
+
+
+async def waiting_for_room(runtime: Runtime, now: datetime) -> list[RoomSeeker]:
+    """Return the first in line of the pods for which nothing but room is missing on nodes."""
+    pools = list(runtime.pods.values_of("awaited_pool"))
+    pods = [pod for pool in pools for pod in runtime.pods.by("awaited_pool", pool) if is_refused(pod)]
+    found = []
+    async for pod in in_slices(sorted(pods, key=observing.rank_of)[:MOST_SEEKERS], _PODS_AT_ONCE):
+        outlook = runtime.explainer.outlook(pod, now=now)
+        if outlook is not None and outlook.nodes:
+            id = runtime.explainer.execution_id(pod)
+            found.append(observing.seeker(pod, outlook.nodes, id, is_needed=not _has_worker(runtime, id, pod)))
+    return found
+
+
+async def room_beside(runtime: Runtime, seekers: Sequence[RoomSeeker], now: datetime) -> RoomFacts:
+    """Return what the seekers find on the nodes that they may use, of which `MOST_NODES` are looked at."""
+    facts = observing.OccupantTally(runtime.explainer.execution_id, now)
+    names = sorted(frozenset[str]().union(*(one.nodes for one in seekers)))
+    async for name in in_slices(names[:MOST_NODES], _NODES_AT_ONCE):
+        node = runtime.nodes.get(name)
+        if node is not None:
+            facts.count(node, runtime.room.requested(name), runtime.pods.by("node", name))
+    return facts.room(seekers)
+
+
+def _first_pod(runtime: Runtime, execution_id: str) -> Pod | None:
+    """Return the pod that the execution waits for first: of a cluster, its head's."""
+    pods = _pods(runtime, execution_id)
+    return next((pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) != WORKER), pods[0] if pods else None)
+
+
+def _pods(runtime: Runtime, execution_id: str) -> list[Pod]:
+    found = runtime.pods.by("execution", execution_id) if execution_id else ()
+    return [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+
+
+def _needs_node(runtime: Runtime, pod: Pod, node: Node | None, now: datetime) -> bool | None:
+    """Return whether the pod's node is younger than the pod, or is still to be started; None when that is not known, and for one that
+    waits for room on others."""
+    if not pod.spec.node_name:
+        outlook = runtime.explainer.outlook(pod, now=now) if is_refused(pod) else None
+        return True if outlook is not None and outlook.needs_node else None
+    created = pod.metadata.creation_timestamp
+    if node is None or node.metadata.creation_timestamp is None or created is None:
+        return None
+    return node.metadata.creation_timestamp > created
+
+
+def _has_worker(runtime: Runtime, execution_id: str, pod: Pod) -> bool:
+    """Return whether the pod is a worker of a cluster of which another has a node, so that the start needs no further one."""
+    if pod.metadata.labels.get(APP_COMPONENT) != WORKER:
+        return False
+    others: Iterable[Pod] = _pods(runtime, execution_id)
+    return any(one.metadata.labels.get(APP_COMPONENT) == WORKER and one.spec.node_name for one in others)

@@ -1,0 +1,104 @@
+"""What the controller has stored of waits for room and of starts on nodes, and how often it lists the nodes for that."""
+
+from datetime import timedelta
+
+from grid.kube.resources import EVENTS, NODES, PODS
+from grid.launch.controller import Controller
+from grid.launch.waitkeeper import LIST_SECONDS
+from grid.models import Execution, StartUp, WaitPrediction
+from tests.launch.conftest import NOW, Shop
+from tests.launch.test_expectation import ended
+from tests.launch.world import World, in_world
+from tests.support.builders import condition, event, node, stamp
+
+SIZE = 2_000_000_000
+
+
+def ended_on_nodes(shop: Shop) -> None:
+    """Ten that started within 30 seconds from getting slots, 20 of them the pull of their image, and ran for ten minutes."""
+    ended(shop, 10, started=30, seconds=600)
+    for row in Execution.objects.filter(start_up=None, state="stopped"):
+        StartUp.objects.create(
+            execution=row, at=NOW, ran=True, total=30, queued=0, creating=0, node_wait=0, scheduling=0, pulling=20,
+            image_bytes=SIZE, image_cached=False, image=shop.workspace.image, node_started=False, tier=row.tier,
+            environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+        )  # fmt: skip
+
+
+def refused(world: World, execution: Execution) -> None:
+    pod = world.pod_of(execution)
+    pod["metadata"]["creationTimestamp"] = stamp(world.now)
+    pod["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/1")]}
+    world.cluster.put(PODS, pod)
+
+
+def predicted(execution: Execution) -> dict[str, float | None]:
+    return dict(WaitPrediction.objects.filter(execution=execution).values_list("stage", "expected"))
+
+
+async def one_runs_and_one_waits(shop: Shop, world: World, controller: Controller) -> tuple[Execution, Execution]:
+    world.cluster.put(NODES, node("node-1", cpu="1500m"))
+    runs, waits = shop.launch(), shop.launch(after=1)
+    await world.step(controller)
+    world.start(world.pod_of(runs) | {"spec": {**world.pod_of(runs)["spec"], "nodeName": "node-1"}})
+    refused(world, waits)
+    await world.step(controller)
+    return runs, waits
+
+
+@in_world
+async def test_a_wait_for_room_is_predicted_from_what_holds_the_node(shop: Shop) -> None:
+    ended_on_nodes(shop)
+    world = World(now=NOW)
+    controller = world.controller()
+    runs, waits = await one_runs_and_one_waits(shop, world, controller)
+    world.passes(12)
+    world.refresh(controller)
+    await controller.wait_keeper.keep()
+    reserved = Execution.objects.get(pk=runs.pk).slots_reserved_at
+    assert reserved is not None
+    left = 600 - (world.now - reserved).total_seconds()
+    assert predicted(waits) == {"room": left + 30}
+
+
+@in_world
+async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_minute(shop: Shop) -> None:
+    ended_on_nodes(shop)
+    world, seconds = World(now=NOW), [0.0]
+    controller = world.controller(monotonic=lambda: seconds[0])
+    await one_runs_and_one_waits(shop, world, controller)
+
+    async def sees_room() -> bool:
+        world.passes(12)
+        world.refresh(controller)
+        return bool((await controller.wait_keeper.observed()).room.seekers)
+
+    assert [await sees_room(), await sees_room()] == [True, False]
+    another = shop.launch(after=2)
+    await world.step(controller)
+    refused(world, another)
+    assert not await sees_room()
+    seconds[0] = LIST_SECONDS + 1
+    assert await sees_room()
+
+
+@in_world
+async def test_a_pull_under_way_is_predicted_by_the_size_and_pace_of_the_last_ones(shop: Shop) -> None:
+    ended_on_nodes(shop)
+    world, one = World(now=NOW), shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    pod = world.pod_of(one)
+    world.schedule(pod)
+    pulling = event("pulling", about=pod, reason="Pulling", message="Pulling image", at=world.now)
+    pulling["involvedObject"]["fieldPath"] = "spec.containers{run}"
+    world.cluster.put(EVENTS, pulling)
+    await world.step(controller)
+    assert Execution.objects.get(pk=one.pk).state == "preparing"
+    world.passes(5)
+    world.refresh(controller)
+    await controller.wait_keeper.keep()
+    assert predicted(one) == {"preparing": 15 + 10}
+    Execution.objects.filter(pk=one.pk).update(state="running", started_at=world.now + timedelta(seconds=24))
+    await controller.wait_keeper.keep()
+    assert WaitPrediction.objects.get(execution=one).actual == 24

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from dashboard.budget_records import left_for_launch
 from dashboard.forms.launch import LaunchForm
+from dashboard.launch_waits import with_waits
 from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.viewmodels.launch import Slots, slots
@@ -24,9 +25,9 @@ from grid.launch import dryrun, snapshot
 from grid.launch.preview import Preview, beside_executor, place_in_queue, pod_plan
 from grid.launch.request import draft
 from grid.launch.spec import FilesSpec, tier_spec
-from grid.launch.startuphistory import usual_node_start, usual_start
+from grid.launch.startuphistory import usual_node_start
 from grid.models import Execution, LaunchCheck, User
-from grid.runtime import Runtime
+from grid.runtime import Runtime, get_runtime
 from grid.slices import in_slices
 
 NODES_AT_ONCE = 250  # some 2 ms of the loop
@@ -56,12 +57,16 @@ def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping
     """Return the card for what a bound form asks; None while something of it is missing. Reads the database."""
     if not form.is_valid():
         return None
-    question = question_of(form, running, now=timezone.now())
+    now = timezone.now()
+    unit = drafted(form, now=now)
+    question = question_of(form, unit, running, now=now)
     if known.pools is None:
         return fit_card(question, known, held)
     starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
     pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
-    return fit_card(question, replace(known, pools=pools), held)
+    known = replace(known, pools=pools)
+    answer = fit_card(question, known, held).fit
+    return fit_card(with_waits(question, answer.code, unit, get_runtime(), now), known, held)
 
 
 def slots_of(user: User) -> Slots:
@@ -113,9 +118,11 @@ def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
     )
 
 
-def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) -> FitQuestion:
-    """Return the question that a valid form asks. Reads the database."""
-    request, unit = form.request(), drafted(form, now=now)
+def question_of(
+    form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], *, now: datetime
+) -> FitQuestion:
+    """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
+    request = form.request()
     preview = Preview.of(unit)
     pods = preview.pods()
     cluster = request.cluster
@@ -133,8 +140,7 @@ def question_of(form: LaunchForm, running: Mapping[str, int], *, now: datetime) 
         gpus=request.tier.gpus,
         queue=queue,
         full=full,
-        expected=launch_wait(expected_wait(unit, now)) if waits else (),
-        usual_start=usual_start(tier=request.tier.pk, environment=request.environment.pk),
+        expected=launch_wait(expected_wait(list(unit), now)) if waits else (),
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,

@@ -37,6 +37,15 @@ def exact_duration(seconds: int) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
 
 
+def about(seconds: float) -> str:
+    """Return a time to wait: "40 s", "3 min 40 s", "25 min"."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes:,} min" + (f" {rest} s" if rest and minutes < 10 else "")
+
+
 def duration(span: timedelta) -> str:
     """Return a time in the unit in which it is two or more: "40 seconds", "3 minutes", "2 hours"."""
     seconds = max(0, int(span.total_seconds()))

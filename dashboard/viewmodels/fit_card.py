@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from dashboard.viewmodels.launch import Slots
 from dashboard.viewmodels.prices import price_words
+from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
 from grid.wording import money, plural
@@ -28,8 +29,8 @@ class TierChoice:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected` and `usual_start` are as
-    in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, and
+    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected`, `usual_start` and `pull`
+    are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, and
     `budget` what is left of the project's."""
 
     pods: tuple[PodPlan, ...]
@@ -40,6 +41,7 @@ class FitQuestion:
     full: str = ""
     expected: tuple[str, ...] = ()
     usual_start: float | None = None
+    pull: ImagePull | None = None
     needs: tuple[PodNeeds, ...] = ()
     secrets: tuple[str, ...] = ()
     budget: str = ""
@@ -86,6 +88,7 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         refusal(question.needs, limits),
         question.expected,
         question.usual_start,
+        question.pull,
     )
     found = fit(question.pods, facts)
     a_day = f", {money(question.price * _HOURS_A_DAY)} a day" if question.price else ""

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from grid.diagnosis.diagnosis import Severity, Who
+from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.places import taint_text, untolerated
 from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
-from grid.wording import listed, plural
+from grid.wording import about, listed, plural
 
 Resources = Mapping[str, int]  # by Kubernetes' names: cpu in thousandths of a core, everything else in whole units
 FitCode = Literal[
@@ -84,8 +85,8 @@ class QueuePlace:
 @dataclass(frozen=True, slots=True)
 class LaunchFacts:
     """All facts of an answer. `pools` is None while the cluster is unknown, `full` says why the queue takes no more, `refusal` why the
-    namespace would refuse the pods, and `expected` are sentences about how long it would wait in the queue. `usual_start` is how many
-    seconds such launches take to start on a node that is there."""
+    namespace would refuse the pods, and `expected` are sentences about how long it would wait in the queue, or for room. `usual_start` is
+    how many seconds such launches take to start on a node that is there, and `pull` that of the image."""
 
     pools: Pools | None
     queue: QueuePlace | None = None
@@ -93,6 +94,7 @@ class LaunchFacts:
     refusal: NamespaceRefusal | None = None
     expected: tuple[str, ...] = ()
     usual_start: float | None = None
+    pull: ImagePull | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,18 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
         return _refused(facts.refusal)
     if queue is not None:
         return _queues(queue, answer, facts.expected)
+    return replace(answer, then=(*answer.then, *_start(answer, facts)))
+
+
+def _start(answer: Fit, facts: LaunchFacts) -> Iterable[str]:
+    """Yield what is known of the start of a launch that no queue holds up."""
+    if answer.code == "waits_for_room":
+        yield from facts.expected
+    if answer.code in ("starts_now", "needs_nodes", "waits_for_room"):
+        pull = facts.pull.sentence(on_new_node=answer.code == "needs_nodes") if facts.pull is not None else ""
+        yield from [pull] if pull else []
     if answer.code == "starts_now" and facts.usual_start is not None:
-        usual = f"Launches like this one usually take {about(facts.usual_start)} to start."
-        return replace(answer, then=(*answer.then, usual))
-    return answer
+        yield f"Launches like this one usually take {about(facts.usual_start)} to start."
 
 
 def never_fits(plan: PodPlan, pools: Pools) -> Fit | None:
@@ -185,15 +195,6 @@ def ordinal(number: int) -> str:
     """Return "1st", "2nd", "3rd", "11th"."""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number:,}{ending}"
-
-
-def about(seconds: float) -> str:
-    """Return a time to wait: "40 s", "3 min 40 s", "25 min"."""
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes:,} min" + (f" {rest} s" if rest and minutes < 10 else "")
 
 
 def _refused(refusal: NamespaceRefusal) -> Fit:

@@ -9,6 +9,7 @@ from datetime import datetime
 from statistics import median
 from typing import NamedTuple
 
+from grid.launch.expectation.facts import LEAST_PULLED, RECENT_PULLS
 from grid.models import StartUp
 
 MOST_READ = 2000
@@ -62,12 +63,32 @@ def recent_starts(
     return [StartTimes(*values) for *values, ran in newest if ran]
 
 
-def usual_start(*, tier: str, environment: str) -> float | None:
+def usual_start(*, tier: str, environment: str, pull: float | None = None) -> float | None:
     """Return for how many seconds launches of the tier with the environment usually start on a node that is there, from the moment at
-    which they get their slots; None when too few did lately."""
+    which they get their slots; None when too few did lately. With a `pull`, its seconds count instead of those of their own pulls."""
     starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
-    totals = [one.total - (one.queued or 0.0) for one in starts if not one.node_started]
+    there = [(one.total - (one.queued or 0.0), one.pulling) for one in starts if not one.node_started]
+    totals = [seconds for seconds, _ in there]
+    if pull is not None:
+        totals = [seconds - pulling + pull for seconds, pulling in there if pulling is not None]
     return median(totals) if len(totals) >= FEWEST_STARTS else None
+
+
+def image_size(*, tier: str, environment: str, image: str) -> int | None:
+    """Return the bytes of the last pull of the image for the tier with the environment; None when there was none lately."""
+    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    return next((one.image_bytes for one in starts if one.image == image and one.image_bytes), None)
+
+
+def usual_pace(node_pool: str) -> float | None:
+    """Return the seconds for each byte that pulls of images usually took in the pool; None when there were too few lately."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    paces = [
+        one.pulling / one.image_bytes
+        for one in starts
+        if one.pulling and one.image_bytes is not None and one.image_bytes >= LEAST_PULLED
+    ]
+    return median(paces[:RECENT_PULLS]) if len(paces) >= FEWEST_STARTS else None
 
 
 def usual_node_start(node_pool: str) -> float | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,17 +16,18 @@ from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import ClusterKnown, FitQuestion, TierChoice, fit_card
 from dashboard.viewmodels.launch import slots
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
 from grid.kube.limits import ResourceQuota
 from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
 from grid.launch.expectation.basis import WaitEstimate
-from grid.launch.startuphistory import FEWEST_NODE_STARTS
-from grid.models import Execution, HardwareTier, Project, StartUp, State
+from grid.launch.startuphistory import FEWEST_NODE_STARTS, FEWEST_STARTS
+from grid.models import Environment, Execution, HardwareTier, Project, StartUp, State
 from grid.runtime import Runtime
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
-from tests.dashboard.executing import make_execution
+from tests.dashboard.executing import make_execution, pod_of
 from tests.dashboard.launching import ALONE, ATTACHED, configure, offer_clusters, page, sent
 from tests.dashboard.live import Clock
 from tests.support import builders
@@ -60,13 +62,27 @@ AT_ZERO = LaunchPool("default", (), 3, start_seconds=220, remembered=room(8), se
 QUEUE = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop something.")
 EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
 NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
+ROOM = WaitEstimate(1250.0, 600.0, 2400.0, "Room for it is usually free after another 20 minutes.")
+PULL = ImagePull(2_254_857_830, 40.0, is_missing=True)
 SMALL = TierChoice("tier", "small", "Small", (plan(1, "Small"),), 0)
 SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
     "starts-now": ({"usual_start": 43.0}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
     "needs-node": ({}, ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)})),
     "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED)}, ClusterKnown({"default": FULL})),
     "queues-unknown": ({"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED)}, ClusterKnown({"default": FULL})),
+    "starts-now-pulls": (
+        {"usual_start": 53.0, "pull": PULL},
+        ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))}),
+    ),
+    "needs-node-pulls": (
+        {"pull": replace(PULL, is_missing=False)},
+        ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)}),
+    ),
     "waits-for-room": ({"choices": (SMALL,)}, ClusterKnown({"default": FULL})),
+    "waits-for-room-expected": (
+        {"choices": (SMALL,), "expected": launch_wait(ROOM), "pull": PULL},
+        ClusterKnown({"default": FULL}),
+    ),
     "never-fits": (
         {"pods": (plan(64, "Huge"),), "choices": (SMALL,)},
         ClusterKnown({"default": LaunchPool("default", (room(4),))}),
@@ -235,6 +251,63 @@ def test_how_long_a_launch_would_queue_is_said_once_the_history_tells(
     shown = asked(people, token="t2")
     assert "Expected to start in about 25 min" in shown
     assert "launches like this one usually start within 30 seconds." in shown
+
+
+@pytest.mark.django_db
+def test_how_long_a_launch_would_wait_for_room_is_said_once_the_history_tells(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    now = timezone.now()
+    holder = make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    cluster.put(PODS, pod_of(holder.pk, node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"}))
+    fill(runtime, cluster)
+    shown = asked(people)
+    assert "Waits for room" in shown
+    assert "When it starts is not known yet: too few executions like those that hold the nodes have ended." in shown
+    for _ in range(10):
+        times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
+        times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
+        make_execution(people.owner, offered, state=State.STOPPED, **times)
+    shown = asked(people)
+    assert "Expected to start in about 25 min" in shown
+    assert (
+        "Room for it is usually free after another 24 minutes; launches like this one then start within 30 seconds."
+        in shown
+    )
+    foreign = builders.pod("foreign", node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"})
+    cluster.remove(PODS, f"workspace-{holder.pk}", namespace=NAMESPACE)
+    cluster.put(PODS, foreign)
+    fill(runtime, cluster)
+    assert "the pods on the nodes that it may use are no executions, and nothing tells when they end." in asked(people)
+
+
+@pytest.mark.django_db
+def test_an_image_that_is_on_no_node_is_said_with_its_size_and_how_long_its_pull_takes(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    image, others = Environment.objects.get(pk="jupyterlab").image, ["registry.k8s.io/pause:3.10"]
+    lacks = builders.node("node-a", cpu="4", status={"images": [{"names": others, "sizeBytes": 300_000}]})
+    has = builders.node("node-b", pool="q", status={"images": [{"names": [image], "sizeBytes": 2_254_857_830}]})
+    cluster.put(NODES, lacks)
+    fill(runtime, cluster)
+    assert "Its image is not on these nodes and is pulled first." in asked(people)
+    started: dict[str, Any] = {
+        "at": timezone.now(), "ran": True, "kind": "workspace", "tier_id": "small", "environment_id": "jupyterlab",
+        "node_pool": "default", "image": image, "image_cached": False, "node_started": False,
+    }  # fmt: skip
+    for number in range(FEWEST_STARTS):
+        measured = {"total": 90.0, "queued": 0.0, "pulling": 80.0, "image_bytes": 4_509_715_660}
+        StartUp.objects.create(execution_id=f"e{number}", **started, **measured)
+    shown = asked(people)
+    assert "Its image of 4.2 GiB is not on these nodes and is pulled first, usually in about 1 min 20 s here." in shown
+    assert "Launches like this one usually take 1 min 30 s to start." in shown
+    cluster.put(
+        NODES, {**has, "metadata": {**has["metadata"], "name": "node-b", "labels": lacks["metadata"]["labels"]}}
+    )
+    cluster.put(NODES, {**lacks, "status": {**lacks["status"], "images": []}})
+    fill(runtime, cluster)
+    assert "is not on these nodes" not in asked(people), "one of the nodes has it"
 
 
 @pytest.mark.django_db

@@ -11,7 +11,6 @@ from grid.diagnosis.launchfit import (
     LaunchPool,
     PodPlan,
     QueuePlace,
-    about,
     fit,
     never_fits,
     ordinal,
@@ -20,6 +19,7 @@ from grid.diagnosis.launchfit import (
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
+from grid.wording import about
 
 GIB = 2**30
 CARD = "nvidia.com/gpu"

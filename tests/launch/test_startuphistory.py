@@ -7,7 +7,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from grid.launch.startuphistory import FEWEST_NODE_STARTS, recent_starts, usual_node_start, usual_start
+from grid.launch.startuphistory import (
+    FEWEST_NODE_STARTS,
+    image_size,
+    recent_starts,
+    usual_node_start,
+    usual_pace,
+    usual_start,
+)
 from grid.models import StartUp
 from tests.launch.conftest import NOW, Shop
 
@@ -70,14 +77,34 @@ def test_a_new_node_usually_takes_what_starts_of_its_pool_waited_for_one(shop: S
 
 
 def test_a_launch_usually_takes_what_those_that_found_a_node_took_without_the_queue(shop: Shop) -> None:
-    choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
+    tier, environment = shop.tier.pk, shop.workspace.pk
     for number in range(FEWEST_NODE_STARTS):
-        assert usual_start(**choice) is None
+        assert usual_start(tier=tier, environment=environment) is None
         start(shop, f"e{number}", number, total=100.0 + 10 * number, queued=80.0)
     start(shop, "new-node", 0, total=900.0, node_started=True)
     start(shop, "stopped", 0, total=900.0, ran=False)
-    assert usual_start(**choice) == 40
-    assert usual_start(tier=shop.tier.pk, environment="another") is None
+    assert usual_start(tier=tier, environment=environment) == 40
+    assert usual_start(tier=tier, environment="another") is None
+
+
+def test_with_the_pull_of_now_it_is_not_that_of_then(shop: Shop) -> None:
+    for number in range(FEWEST_NODE_STARTS):
+        start(shop, f"e{number}", number, total=50.0, queued=0.0, pulling=30.0)
+    start(shop, "not-told-apart", 0, total=900.0)
+    assert usual_start(tier=shop.tier.pk, environment=shop.workspace.pk, pull=5.0) == 25
+
+
+def test_the_pace_of_a_pool_is_that_of_its_pulls_that_are_large_enough(shop: Shop) -> None:
+    for number in range(FEWEST_NODE_STARTS):
+        assert usual_pace("default") is None
+        start(shop, f"e{number}", number, pulling=20.0 + number, image_bytes=1_000_000_000, image="lab:2")
+    start(shop, "small", 0, pulling=5.0, image_bytes=1_000)
+    start(shop, "cached", 0, pulling=0.0, image_bytes=0)
+    assert usual_pace("default") == 22 / 1_000_000_000
+    assert usual_pace("batch") is None
+    choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
+    assert image_size(**choice, image="lab:2") == 1_000_000_000
+    assert image_size(**choice, image="another") is None
 
 
 @pytest.mark.parametrize(

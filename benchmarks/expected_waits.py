@@ -1,7 +1,8 @@
 """Compares the waits that the grid expects with those that happen, over simulated launches in virtual time.
 
 The rules of admission and the estimator are the real ones; people, lifetimes, node starts and image pulls are drawn from a seed. Each
-prediction is made when a launch is queued, from nothing but what had happened by then.
+prediction is made from nothing but what had happened by then: when a launch is queued, when it waits for room on nodes, and when it is on a
+node. One pool has no autoscaler and fewer places on its nodes than its tier allows; the nodes of the others come, and go when idle.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from typing import Any
 from grid.launch.expectation.accuracy import is_near
 from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.expectation.estimate import estimates
-from grid.launch.expectation.facts import NODE_STARTED, facts_of
-from grid.launch.expectation.observed import Observed
+from grid.launch.expectation.facts import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
+from grid.launch.expectation.observed import Observed, OnNode
+from grid.launch.expectation.room import Occupant, RoomFacts, RoomSeeker, roomiest
 from grid.launch.queue import Part, QueuedUnit
 from grid.launch.quota import Holding, QuotaSnapshot, admit
 
@@ -28,7 +30,11 @@ TIERS = {"small": 0, "large": 12, "gpu": 8}  # places; 0: no maximum
 HISTORY = 2000
 # Kind, share of the launches, median of its lifetime in seconds, and the spread of its logarithm.
 KINDS = (("job", 0.6, 900, 0.6), ("workspace", 0.35, 7200, 0.8), ("app", 0.05, 28800, 0.5))
-NODE_SECONDS, PULL_SECONDS, STARTING_SECONDS = 100.0, 35.0, 8.0
+NODE_SECONDS, CREATING_SECONDS, STARTING_SECONDS = 100.0, 1.0, 8.0
+IMAGES = {"env-1": 600_000_000, "env-2": 2_200_000_000, "env-3": 6_000_000_000}
+PACE = 1 / 60_000_000  # seconds for each byte
+ROOM = {"large": {"large-1": 3, "large-2": 3, "large-3": 3}}  # places on the nodes of a pool without an autoscaler
+_START = {name.removeprefix("start_up__"): name for name in START_COLUMNS}
 
 
 @dataclass
@@ -47,9 +53,12 @@ class Simulated:
     history: list[dict[str, Any]] = field(default_factory=list)
     served: dict[tuple[int, str], datetime] = field(default_factory=dict)
     predicted: dict[str, WaitEstimate] = field(default_factory=dict)
-    outcomes: list[tuple[WaitEstimate, float, bool]] = field(default_factory=list)
+    outcomes: list[tuple[WaitEstimate, float, str]] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
     warm_until: dict[str, float] = field(default_factory=dict)  # the node of each tier goes when idle
+    images: dict[str, set[str]] = field(default_factory=dict)  # on the nodes of each pool
+    line: dict[str, list[str]] = field(default_factory=lambda: {pool: [] for pool in ROOM})  # waits for room
+    later: dict[tuple[str, str], tuple[WaitEstimate, float]] = field(default_factory=dict)  # by stage and execution
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -94,6 +103,7 @@ class Simulated:
             "tier_id": tier,
             "head_tier_id": None,
             "node_pool": tier,
+            "head_node_pool": "",
             "environment_id": f"env-{self.rng.randint(1, 3)}",
             "slots": 1,
             "state": "queued",
@@ -102,7 +112,7 @@ class Simulated:
             "started_at": None,
             "ended_at": None,
             "requested_at": self._at(self.now),
-            NODE_STARTED: None,
+            **dict.fromkeys(START_COLUMNS),
             "finds_full_nodes": self.rng.random() < 0.15,
             "life": self.rng.lognormvariate(0, spread) * median * habit,
         }
@@ -112,13 +122,22 @@ class Simulated:
     def _predict(self, id: str) -> None:
         """Predict before the admission, as the first estimate of a launch is made."""
         if self.rows[id]["state"] == "queued" and len(self.rows) > self.warm_up and len(self.predicted) < self.launches:
-            began = time.perf_counter()
-            rows = [*self.history[-HISTORY:], *(one for one in self.active.values() if one["slots_reserved_at"])]
             needs = {} if self.is_blind else {id: self._needs_node(self.rows[id])}
-            facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), Observed(needs))
-            self.predicted[id] = estimates(facts)[id]
-            self.costs.append(time.perf_counter() - began)
+            self.predicted[id] = self._estimate(id, Observed(needs))
         self._admit()
+
+    def _estimate(self, id: str, observed: Observed) -> WaitEstimate:
+        began = time.perf_counter()
+        held = (one for one in self.active.values() if one["slots_reserved_at"])
+        rows = [*reversed(self.history[-HISTORY:]), *held]
+        facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), observed)
+        found = estimates(facts)[id]
+        self.costs.append(time.perf_counter() - began)
+        return found
+
+    def _predict_later(self, stage: str, id: str, observed: Observed) -> None:
+        if id in self.predicted:
+            self.later[stage, id] = self._estimate(id, observed), self.now
 
     def _snapshot(self) -> QuotaSnapshot:
         waiting = [one for one in self.active.values() if one["state"] == "queued"]
@@ -139,29 +158,85 @@ class Simulated:
             row = self.rows[id]
             row["state"], row["slots_reserved_at"] = "deploying", self._at(self.now)
             self.served[(row["owner_id"], row["tier_id"])] = self._at(self.now)
-            self._add(self.now + self._start_up(row), "started", id)
+            self._begin(id)
 
     def _needs_node(self, row: dict[str, Any]) -> bool:
+        if row["node_pool"] in ROOM:
+            return False
         return self.now > self.warm_until.get(row["node_pool"], 0.0) or bool(row["finds_full_nodes"])
 
-    def _start_up(self, row: dict[str, Any]) -> float:
-        is_cold = self._needs_node(row)
-        row["needed_node"] = is_cold
-        seconds = self.rng.lognormvariate(0, 0.2) * STARTING_SECONDS
+    def _begin(self, id: str) -> None:
+        """Its pod is made; the scheduler finds a node, one is started, or it waits for room."""
+        row = self.rows[id]
+        pool, is_cold = row["node_pool"], self._needs_node(row)
+        row["made_at"], row["needed_node"] = self.now, is_cold
+        if pool in ROOM:
+            self.line[pool].append(id)
+            if not self._place(pool):
+                self._predict_later("room", id, Observed(room=self._room(pool)))
+            return
+        wait = self.rng.lognormvariate(0, 0.25) * NODE_SECONDS if is_cold else 0.0
         if is_cold:
-            seconds += self.rng.lognormvariate(0, 0.25) * (NODE_SECONDS + PULL_SECONDS)
-        elif self.rng.random() < 0.1:
-            seconds += self.rng.lognormvariate(0, 0.3) * PULL_SECONDS
-        return seconds
+            self.images[pool] = set()
+        self._add(self.now + CREATING_SECONDS + wait, "bound", id)
+
+    def _free(self, pool: str) -> dict[str, int]:
+        held = [one["node"] for one in self.active.values() if one.get("node")]
+        return {node: places - held.count(node) for node, places in ROOM[pool].items()}
+
+    def _place(self, pool: str) -> bool:
+        """Give a node to the first in line if one has room."""
+        free = self._free(pool)
+        node = max(free, key=lambda name: roomiest(name, {"cpu": free[name]}))
+        if not self.line[pool] or not free[node]:
+            return False
+        id = self.line[pool].pop(0)
+        self.rows[id]["node"] = node
+        self._add(self.now + CREATING_SECONDS, "bound", id)
+        return True
+
+    def _room(self, pool: str) -> RoomFacts:
+        one, nodes = {"cpu": 1}, frozenset(ROOM[pool])
+        held = [Occupant(row["id"], row["node"], one) for row in self.active.values() if row.get("node")]
+        seekers = [RoomSeeker(id, one, nodes, (0, place, id), "first") for place, id in enumerate(self.line[pool])]
+        return RoomFacts(seekers, held, {node: {"cpu": free} for node, free in self._free(pool).items()})
+
+    def _bound(self, id: str) -> None:
+        """It is on its node, where its image is pulled if it is not there."""
+        row = self.rows[id]
+        row["state"], image = "preparing", row["environment_id"]
+        there = self.images.setdefault(row["node_pool"], set())
+        has_image = image in there and self.rng.random() > 0.1  # each node has its own
+        there.add(image)
+        seen = OnNode(image, 0.0, has_image=has_image, size=IMAGES[image])
+        self._predict_later(
+            "preparing, image there" if has_image else "preparing, to pull", id, Observed(on_node={id: seen})
+        )
+        pulling = 0.0 if has_image else self.rng.lognormvariate(0, 0.25) * PACE * IMAGES[image]
+        start = self.rng.lognormvariate(0, 0.2) * STARTING_SECONDS
+        wait = self.now - row["made_at"] - CREATING_SECONDS
+        reserved = (row["slots_reserved_at"] - row["requested_at"]).total_seconds()
+        measured = {
+            "queued": reserved,
+            "creating": CREATING_SECONDS,
+            "node_wait": wait,
+            "scheduling": 0.0,
+            "pulling": pulling,
+            "total": reserved + CREATING_SECONDS + wait + pulling + start,
+        }
+        row["measured"] = {_START[name]: seconds for name, seconds in measured.items()}
+        row["measured"] |= {IMAGE: image, IMAGE_BYTES: 0 if has_image else IMAGES[image]}
+        self._add(self.now + pulling + start, "started", id)
 
     def _started(self, id: str) -> None:
         row = self.rows[id]
         row["state"], row["started_at"] = "running", self._at(self.now)
-        row[NODE_STARTED] = row["needed_node"]
+        row |= {**row["measured"], NODE_STARTED: row["needed_node"]}
         if id in self.predicted:
             waited = (row["started_at"] - row["requested_at"]).total_seconds()
             queued = (row["slots_reserved_at"] - row["requested_at"]).total_seconds() > 1
-            self.outcomes.append((self.predicted[id], waited, queued))
+            stage = "queued" if queued else "crowded" if ("room", id) in self.later else "at once"
+            self.outcomes.append((self.predicted[id], waited, stage))
         self._add(self.now + row["life"], "ended", id)
 
     def _ended(self, id: str) -> None:
@@ -170,7 +245,18 @@ class Simulated:
         row["slots_freed_at"] = row["ended_at"]
         self.warm_until[row["node_pool"]] = self.now + 600
         self.history.append(row)
+        if row["node_pool"] in ROOM:
+            self._place(row["node_pool"])
         self._admit()
+
+    def of_stage(self, stage: str) -> list[tuple[WaitEstimate, float]]:
+        """Return what was predicted at a later stage, and what came of it."""
+        of = [(self.rows[id], made) for (name, id), made in self.later.items() if name == stage]
+        return [
+            (found, (row["started_at"] - self._at(at)).total_seconds())
+            for row, (found, at) in of
+            if row["started_at"] is not None
+        ]
 
 
 def report(title: str, outcomes: list[tuple[WaitEstimate, float]]) -> None:
@@ -198,9 +284,14 @@ def main() -> None:
     wanted = parser.parse_args()
     world = Simulated(wanted.seed, wanted.launches, wanted.warm_up, wanted.load, wanted.blind)
     world.run()
-    report("all", [(one, actual) for one, actual, _ in world.outcomes])
-    report("waited for a slot", [(one, actual) for one, actual, queued in world.outcomes if queued])
-    report("had a slot at once", [(one, actual) for one, actual, queued in world.outcomes if not queued])
+    report("when launched, all", [(one, actual) for one, actual, _ in world.outcomes])
+    report("that waited for a slot", [(one, actual) for one, actual, stage in world.outcomes if stage == "queued"])
+    report(
+        "that had slot and room at once", [(one, actual) for one, actual, stage in world.outcomes if stage == "at once"]
+    )
+    report("when there was no room", world.of_stage("room"))
+    report("when on a node that lacks the image", world.of_stage("preparing, to pull"))
+    report("when on a node that has it", world.of_stage("preparing, image there"))
     print(f"one estimate: median {1000 * statistics.median(world.costs):.1f} ms, most {1000 * max(world.costs):.1f} ms")
 
 

@@ -13,7 +13,7 @@ from dashboard.viewmodels.fit_card import FitQuestion
 from dashboard.waiting_records import expected_wait
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import FitCode, PodPlan
-from grid.diagnosis.nodeimages import has_image, image_on
+from grid.diagnosis.nodeimages import image_on, reports_all
 from grid.diagnosis.places import takes_pods, untolerated
 from grid.diagnosis.resources import resource_amounts
 from grid.kube.objects import Node
@@ -63,7 +63,7 @@ def with_waits(
 
 async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool) -> _ImageSeen:
     """Return whether all nodes on which the pod may start, with room for it now or not, lack its image, and how large that is."""
-    size, lacking = None, list[Node]()
+    size, may_start_on = None, list[Node]()
     nodes = runtime.nodes.by("pool", plan.pool)[:MOST_NODES]
     is_there = False
     async for node in in_slices(nodes, _NODES_AT_ONCE):
@@ -71,8 +71,8 @@ async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool)
         size = size or (reported.size_bytes if reported is not None else None)
         if _may_take(runtime, node, plan, has_room=has_room):
             is_there = is_there or reported is not None
-            lacking.append(node)
-    is_missing = bool(lacking) and not is_there and all(has_image(node, image, size) is False for node in lacking)
+            may_start_on.append(node)
+    is_missing = bool(may_start_on) and not is_there and all(reports_all(node, size) for node in may_start_on)
     return _ImageSeen(is_missing, size)
 
 

@@ -31,13 +31,17 @@ def image_on(node: Node, image: str) -> NodeImage | None:
 
 def has_image(node: Node, image: str, size: int | None) -> bool | None:
     """Return whether the image, of `size` bytes if that is known, is on the node; None when its report does not tell."""
-    reported = node.status.images
     if image_on(node, image) is not None:
         return True
-    if not reported:
-        return None
-    is_whole = len(reported) < REPORTED or (size is not None and size > min(one.size_bytes for one in reported))
-    return False if is_whole else None
+    return False if reports_all(node, size) else None
+
+
+def reports_all(node: Node, size: int | None) -> bool:
+    """Return whether the node would report an image of that size if it had it."""
+    reported = node.status.images
+    if len(reported) < REPORTED:
+        return bool(reported)
+    return size is not None and size > min(one.size_bytes for one in reported)
 
 
 def size_of(image: str, nodes: Iterable[Node]) -> int | None:

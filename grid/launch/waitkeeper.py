@@ -62,7 +62,7 @@ class WaitKeeper:
             if pod.spec.node_name:
                 id = execution_of(pod)
                 new_nodes[id] = False
-                seen = observing.on_node(pod, self._events(pod), None, (), now=now)
+                seen = observing.on_node(pod, self._events(pod), None, _not_told, now=now)
                 if seen is not None:
                     on_node[id] = seen
         crowded = [pod for pod in context.pods.values() if is_unplaced(pod) and is_refused(pod)]
@@ -117,6 +117,10 @@ class WaitKeeper:
     def _events(self, pod: Pod) -> list[Event]:
         events = self._context.events.of(execution_of(pod))
         return [one for one in events if one.involved_object.name == pod.metadata.name]
+
+
+def _not_told(image: str) -> None:
+    """Without a list of nodes, only the history knows sizes."""
 
 
 def _is_worker(pod: Pod) -> bool:

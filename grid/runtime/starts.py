@@ -3,9 +3,12 @@ gives a pause again and again."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cache
+from itertools import islice
 
 from django.conf import settings
 
+from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Node, Pod, is_refused
 from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.expectation import observing
@@ -17,13 +20,19 @@ from grid.slices import in_slices
 STARTING = frozenset({"queued", "deploying", "preparing"})
 MOST_SEEKERS = 500  # pods in line
 MOST_NODES = 1_000  # that they wait for
+_SEARCHED = 100  # nodes that are asked for an image's size: the history knows most
 _PODS_AT_ONCE, _NODES_AT_ONCE = 25, 50  # some 2 ms of the loop
 
 
 async def observed_starts(runtime: Runtime) -> Observed:
     """Return what the caches show now."""
-    now, nodes = runtime.clock(), tuple(runtime.nodes.values())
+    now, nodes = runtime.clock(), list(islice(runtime.nodes.values(), _SEARCHED))
     new_nodes, on_node = dict[str, bool](), dict[str, OnNode]()
+
+    @cache
+    def known_size(image: str) -> int | None:
+        return size_of(image, nodes)
+
     starting = [row.id for row in runtime.executions.values() if row.state in STARTING]
     async for id in in_slices(starting, _PODS_AT_ONCE):
         pod = _first_pod(runtime, id)
@@ -34,7 +43,7 @@ async def observed_starts(runtime: Runtime) -> Observed:
         if needs is not None:
             new_nodes[id] = needs
         events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        seen = observing.on_node(pod, events, node, nodes, now=now)
+        seen = observing.on_node(pod, events, node, known_size, now=now)
         if seen is not None:
             on_node[id] = seen
     seekers = await waiting_for_room(runtime, now)

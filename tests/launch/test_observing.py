@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Event, Node, Pod
 from grid.launch.expectation.observed import OnNode
 from grid.launch.expectation.observing import OccupantTally, on_node, rank_of
@@ -30,7 +31,9 @@ def seen(*events: Any, status: dict[str, Any] | None = None, elsewhere: dict[str
     node = decode(builders.node("a", status=status or {}), Node)
     other = decode(builders.node("b", status=elsewhere or {}), Node)
     found = [decode(one, Event) for one in events]
-    return on_node(decode(POD, Pod), found, node, (node, other), now=MOMENT + timedelta(seconds=20))
+    return on_node(
+        decode(POD, Pod), found, node, lambda image: size_of(image, (node, other)), now=MOMENT + timedelta(seconds=20)
+    )
 
 
 PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
@@ -65,7 +68,7 @@ def test_the_image_is_there_or_pulled_as_events_and_nodes_tell(
 
 
 def test_a_pod_without_a_node_is_on_none() -> None:
-    assert on_node(decode(builders.pod("w"), Pod), (), None, (), now=MOMENT) is None
+    assert on_node(decode(builders.pod("w"), Pod), (), None, lambda image: None, now=MOMENT) is None
 
 
 def test_only_what_may_end_is_counted_of_a_node() -> None:

@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.launch.expectation.room import Occupant, RoomFacts, RoomSeeker, room_waits
+from grid.launch.expectation.room import Occupant, RoomFacts, RoomSeeker, fits, room_waits
 
 NODES = ("a", "b", "c")
 LAST = 60  # seconds: all that ends has ended by then
@@ -95,14 +95,12 @@ def test_waits_are_those_of_a_scheduler_that_looks_every_second(
 
 
 @given(rooms(), lives)
-def test_who_is_said_to_have_no_known_end_gets_no_room(facts: RoomFacts, rest: dict[str, int]) -> None:
-    waits = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {})
-    for seeker in facts.seekers:
-        if seeker.part and not facts.has_known_end(seeker):
-            assert seeker.execution not in waits or any(
-                one is not seeker and (one.execution, one.part) == (seeker.execution, seeker.part)
-                for one in facts.seekers
-            )
+def test_nobody_gets_more_room_than_there_is_when_all_has_ended(facts: RoomFacts, rest: dict[str, int]) -> None:
+    found, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
+    for id in found:
+        for part in {one.part for one in facts.seekers if one.execution == id} - {""}:
+            able = [one for one in facts.seekers if (one.execution, one.part) == (id, part)]
+            assert any(fits(one.requests, ended[node]) for one in able for node in one.nodes)
 
 
 def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> RoomSeeker:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from math import inf
 
-from grid.diagnosis.nodeimages import has_image, image_on, size_of
+from grid.diagnosis.nodeimages import has_image, image_on
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.diagnosis.startupevents import start_events
@@ -14,13 +14,12 @@ from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.expectation.observed import OnNode
 from grid.launch.expectation.room import Occupant, Rank, RoomFacts, RoomSeeker
 
-_SEARCHED = 100  # nodes that are asked for an image's size: the history knows most
-
 
 def on_node(
-    pod: Pod, events: Iterable[Event], node: Node | None, nodes: Sequence[Node], *, now: datetime
+    pod: Pod, events: Iterable[Event], node: Node | None, size_of: Callable[[str], int | None], *, now: datetime
 ) -> OnNode | None:
-    """Return how far a pod has come on its node; None for one that has none. `nodes` may tell how large its image is."""
+    """Return how far a pod has come on its node; None for one that has none. `size_of` tells how large an
+    image is, None when no node tells."""
     scheduled = true_condition(pod, "PodScheduled")
     since = scheduled.last_transition_time if scheduled is not None else None
     if not pod.spec.node_name or since is None or not pod.spec.containers:
@@ -33,7 +32,7 @@ def on_node(
         took = (pulled.there_at - pulled.wanted_at).total_seconds() if pulled.wanted_at is not None else 0.0
         return OnNode(container.image, seconds, min(seconds, max(0.0, took)), has_image=True, size=pulled.size)
     reported = image_on(node, container.image) if node is not None else None
-    size = reported.size_bytes if reported is not None else size_of(container.image, nodes[:_SEARCHED])
+    size = reported.size_bytes if reported is not None else size_of(container.image)
     if seen.pulling_at is not None:
         pulling = max(0.0, (now - seen.pulling_at).total_seconds())
         return OnNode(container.image, seconds, min(seconds, pulling), has_image=False, size=size)

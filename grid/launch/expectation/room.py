@@ -48,15 +48,12 @@ class RoomFacts:
     occupants: Sequence[Occupant] = ()
     free: Mapping[str, ResourceAmounts] = field(default_factory=dict)
 
-    def has_known_end(self, seeker: RoomSeeker) -> bool:
-        """Return whether the seeker has room on some node once all executions there have ended."""
-        return any(fits(seeker.requests, self._when_ended(node)) for node in seeker.nodes & self.free.keys())
-
-    def _when_ended(self, node: str) -> ResourceAmounts:
-        free = dict(self.free[node])
+    def when_ended(self) -> Mapping[str, ResourceAmounts]:
+        """Return what is free on each node once all that may end has ended."""
+        free = {node: dict(amounts) for node, amounts in self.free.items()}
         for one in self.occupants:
-            if one.node == node and (one.execution or one.ends_within < inf):
-                _change(free, one.requests, 1)
+            if one.execution or one.ends_within < inf:
+                _change(free[one.node], one.requests, 1)
         return free
 
 

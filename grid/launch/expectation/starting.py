@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
+from grid.diagnosis.resources import ResourceAmounts
 from grid.launch.expectation.basis import (
     HIGH,
     LOW,
@@ -24,13 +25,14 @@ from grid.launch.expectation.basis import (
 )
 from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.observed import OnNode
-from grid.launch.expectation.room import RoomSeeker, room_waits
+from grid.launch.expectation.room import RoomSeeker, fits, room_waits
 from grid.quantity import format_bytes
 from grid.wording import plural
 
 _ALIKE = "launches like this one"
 _TOO_FEW = "Not known yet: too few launches like this one have started."
 _TOO_LONG = "Not known: starting takes longer than nearly all launches like this one took."
+_FOREIGN = "Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end."
 _MOST_RUNS, _FEWEST_RUNS, _STEPS = 40, 5, 40_000
 
 
@@ -163,18 +165,23 @@ class RoomRuns:
         return sum(not one.nodes.isdisjoint(own.nodes) for one in others)
 
     def why_unknown(self, id: str) -> str:
-        own = self._seekers[id]
-        if not self._room.has_known_end(own):
-            return (
-                "Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end."
-            )
-        works = self._facts.works
-        there = [
-            works[one.execution] for one in self._room.occupants if one.node in own.nodes and one.execution in works
-        ]
-        if any(curve_of(self._facts.lives, work.life_keys) is None for work in there):
+        own, ended = self._seekers[id], self._ended
+        if not any(fits(own.requests, ended[node]) for node in own.nodes & ended.keys()):
+            return _FOREIGN
+        if not own.nodes.isdisjoint(self._of_unknown_length):
             return "Not known yet: too few executions like those that hold the nodes have ended."
         return "Not known: what holds the nodes runs longer than nearly all executions like it did."
+
+    @cached_property
+    def _ended(self) -> Mapping[str, ResourceAmounts]:
+        return self._room.when_ended()
+
+    @cached_property
+    def _of_unknown_length(self) -> frozenset[str]:
+        """The nodes with executions of which nobody knows how long such take."""
+        works, lives = self._facts.works, self._facts.lives
+        there = ((one.node, works.get(one.execution)) for one in self._room.occupants)
+        return frozenset([node for node, work in there if work is not None and curve_of(lives, work.life_keys) is None])
 
     def _run(self, number: int) -> Mapping[str, float]:
         rest, holds = dict[str, float](), dict[str, float]()

@@ -26,14 +26,14 @@ from grid.launch.quota import Holding, QuotaSnapshot, admit
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 SLOTS = 6
-TIERS = {"small": 0, "large": 12, "gpu": 8}  # places; 0: no maximum
+TIERS = {"small": 0, "large": 14, "gpu": 8}  # places; 0: no maximum
 HISTORY = 2000
 # Kind, share of the launches, median of its lifetime in seconds, and the spread of its logarithm.
 KINDS = (("job", 0.6, 900, 0.6), ("workspace", 0.35, 7200, 0.8), ("app", 0.05, 28800, 0.5))
 NODE_SECONDS, CREATING_SECONDS, STARTING_SECONDS = 100.0, 1.0, 8.0
 IMAGES = {"env-1": 600_000_000, "env-2": 2_200_000_000, "env-3": 6_000_000_000}
 PACE = 1 / 60_000_000  # seconds for each byte
-ROOM = {"large": {"large-1": 3, "large-2": 3, "large-3": 3}}  # places on the nodes of a pool without an autoscaler
+ROOM = {"large": {"large-1": 4, "large-2": 4, "large-3": 3}}  # places on the nodes of a pool without an autoscaler
 _START = {name.removeprefix("start_up__"): name for name in START_COLUMNS}
 
 
@@ -45,7 +45,7 @@ class Simulated:
     launches: int
     warm_up: int
     load: float
-    is_blind: bool = False  # to whether a launch finds a node
+    is_blind: bool = False  # to whether a launch finds a node, and the node has its image
     rng: random.Random = field(init=False)
     now: float = 0.0
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -208,7 +208,7 @@ class Simulated:
         there = self.images.setdefault(row["node_pool"], set())
         has_image = image in there and self.rng.random() > 0.1  # each node has its own
         there.add(image)
-        seen = OnNode(image, 0.0, has_image=has_image, size=IMAGES[image])
+        seen = OnNode(image, 0.0) if self.is_blind else OnNode(image, 0.0, has_image=has_image, size=IMAGES[image])
         self._predict_later(
             "preparing, image there" if has_image else "preparing, to pull", id, Observed(on_node={id: seen})
         )
@@ -280,7 +280,9 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--load", type=float, default=1.0, help="launches an hour, in multiples of what fits well")
-    parser.add_argument("--blind", action="store_true", help="predict without knowing whether a node has room")
+    parser.add_argument(
+        "--blind", action="store_true", help="predict without knowing whether a node has room, or the image"
+    )
     wanted = parser.parse_args()
     world = Simulated(wanted.seed, wanted.launches, wanted.warm_up, wanted.load, wanted.blind)
     world.run()

@@ -15,6 +15,7 @@ from dashboard.viewmodels.misconfigured import AdminFacts, admin_fragments, misf
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.sizehints import SizeFacts, SizeNote, size_note
 from dashboard.viewmodels.waiting import queue_fragments, queue_row
+from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
@@ -30,6 +31,7 @@ LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-
 _GIB = 2**30
 _OF_SLOTS = "You use 25 of 25 slots; this starts by itself when one is free."
 _EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
+_ROOM = WaitEstimate(1250.0, 600.0, 2400.0, "Room for it is usually free after another 20 minutes.")
 _NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
 
 
@@ -75,13 +77,17 @@ def _fits() -> list[tuple[str, FitCard | None]]:
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))
+    pull = ImagePull(2_254_857_830, 40.0, is_missing=True)
+    waiting = replace(question, expected=launch_wait(_ROOM), pull=pull)
     crowded = replace(question, full="5,000 executions wait already, which is the limit.")
     asked: dict[str, tuple[FitQuestion, ClusterKnown]] = {
         "starts-now": (question, ClusterKnown({"default": roomy})),
+        "starts-now-pulls": (replace(question, usual_start=53.0, pull=pull), ClusterKnown({"default": roomy})),
         "needs-node": (question, ClusterKnown({"default": growing})),
         "queues": (queued, ClusterKnown({"default": roomy})),
         "queues-unknown": (queued_unknown, ClusterKnown({"default": roomy})),
         "waits-for-room": (question, ClusterKnown({"default": full})),
+        "waits-for-room-expected": (waiting, ClusterKnown({"default": full})),
         "never-fits": (huge, ClusterKnown({"default": full})),
         "no-nodes": (question, ClusterKnown({})),
         "refused": (question, ClusterKnown({"default": roomy}, _quota("10"))),

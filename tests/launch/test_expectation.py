@@ -121,6 +121,23 @@ def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: 
     )
 
 
+@pytest.mark.django_db
+def test_what_waits_for_a_slot_starts_as_those_did_that_waited_for_one(shop: Shop) -> None:
+    """Where slots are short, so is room on the nodes."""
+    for started, queued in ((20, 0.3), (400, 900.0)):
+        ended(shop, 10, started=started, seconds=600)
+        for row in Execution.objects.filter(start_up=None):
+            StartUp.objects.create(
+                execution=row, at=NOW, ran=True, total=queued + started, queued=queued, tier=row.tier,
+                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+            )  # fmt: skip
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    shop.launch()
+    second = shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 600 + 400
+
+
 def ended_with_and_without_a_new_node(shop: Shop) -> None:
     for started, is_new, count in ((20, False, 11), (200, True, 10)):
         ended(shop, count, started=started, seconds=600)

@@ -65,6 +65,11 @@ def with_node(key: Key, is_new: bool) -> Key:
     return (*key, "new node" if is_new else "node")
 
 
+def after_queue(key: Key) -> Key:
+    """Return the key of those starts of a group that had waited for their slots."""
+    return (*key, "queued")
+
+
 def placed(key: Key, *, with_pull: bool) -> Key:
     """Return the key of a group's starts counted from having a node, with or without the pull of the image."""
     return (*key, "placed" if with_pull else "placed, without the pull")

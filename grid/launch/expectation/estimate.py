@@ -9,7 +9,7 @@ from grid.launch import quota
 from grid.launch.expectation.basis import HIGH, LOW, WaitEstimate, WaitFacts, Work, at_share, chance, curve_of, in_words
 from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.simulation import Simulation
-from grid.launch.expectation.starting import RoomRuns, after_room, start_curve, start_estimate
+from grid.launch.expectation.starting import RoomRuns, after_room, queued_curve, start_curve, start_estimate
 from grid.launch.queue import QueuedUnit
 from grid.wording import plural
 
@@ -96,11 +96,7 @@ def _of_unit(
     if refused is not None and all(one.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
     first = facts.works[one.execution_id]
-    curve, alike = (
-        start_curve(facts, first)
-        if refused is None
-        else (curve_of(facts.starts, first.start_keys), "launches like this one")
-    )
+    curve, alike = start_curve(facts, first) if refused is None else queued_curve(facts, first)
     if curve is None:
         why = "Not known yet: too few launches like this one have started."
         return WaitEstimate(None, why=why, position=position)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from grid.launch.expectation.basis import Key, WaitFacts, Work, placed, with_node
+from grid.launch.expectation.basis import Key, WaitFacts, Work, after_queue, placed, with_node
 from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.simulation import Holder
@@ -15,13 +15,15 @@ COLUMNS = (
     *("state", "slots_reserved_at", "slots_freed_at", "started_at", "ended_at"),
 )
 _START = "start_up__"
-_BEFORE_NODE = tuple(f"{_START}{phase}" for phase in ("queued", "creating", "node_wait", "scheduling"))
+_QUEUED = f"{_START}queued"
+_BEFORE_NODE = (_QUEUED, *(f"{_START}{phase}" for phase in ("creating", "node_wait", "scheduling")))
 _TOTAL, _PULLING = f"{_START}total", f"{_START}pulling"
 NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"{_START}image_bytes"
 # Of those that have started.
 START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
 RECENT_PULLS = 100  # of a pool: registries and networks change
 LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
+_WAITED = 5.0  # seconds: admission itself takes about one
 _CLUSTER = "cluster"
 
 
@@ -47,6 +49,8 @@ def facts_of(
             starts.setdefault(key, []).append(start)
             if was_new is not None:
                 starts.setdefault(with_node(key, was_new), []).append(start)
+            if (row.get(_QUEUED) or 0.0) >= _WAITED:
+                starts.setdefault(after_queue(key), []).append(start)
             for with_pull, seconds in on_node.items():
                 starts.setdefault(placed(key, with_pull=with_pull), []).append((seconds, True))
         size, pulling = row.get(IMAGE_BYTES), row.get(_PULLING)

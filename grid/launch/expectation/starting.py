@@ -16,6 +16,7 @@ from grid.launch.expectation.basis import (
     WaitEstimate,
     WaitFacts,
     Work,
+    after_queue,
     at_share,
     chance,
     curve_of,
@@ -44,6 +45,12 @@ def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve |
         if alike is not None:
             return alike, f"{_ALIKE} {'that need a new node' if needs else 'that find a node'}"
     return curve_of(facts.starts, work.start_keys, age), _ALIKE
+
+
+def queued_curve(facts: WaitFacts, work: Work) -> tuple[Curve | None, str]:
+    """Return the curve of the starts alike, by preference those that waited for slots: where these are short, so is room on the nodes."""
+    keys = [after_queue(key) for key in work.start_keys]
+    return curve_of(facts.starts, keys) or curve_of(facts.starts, work.start_keys), _ALIKE
 
 
 def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstimate:

@@ -18,7 +18,7 @@ from grid.launch.expectation.outcomes import keep_predictions, read_accuracy
 from grid.launch.expectation.reading import read_facts
 from grid.launch.expectation.simulation import Holder, Simulation
 from grid.launch.quota import QuotaSnapshot, admit
-from grid.models import ConfigRecord, Execution, StartUp, WaitPrediction
+from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_queue_order import moved_snapshots
@@ -136,6 +136,16 @@ def test_what_waits_for_a_slot_starts_as_those_did_that_waited_for_one(shop: Sho
     second = shop.launch(after=1)
     admit_waiting(LOCAL, now=NOW)
     assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 600 + 400
+
+
+@pytest.mark.django_db
+def test_a_stop_that_was_announced_ends_what_holds_the_slots(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    StopPlan.objects.create(execution=first, cause="idle", stops_at=NOW + timedelta(seconds=240))
+    assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 240 + 20
 
 
 def ended_with_and_without_a_new_node(shop: Shop) -> None:

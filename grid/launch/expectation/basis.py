@@ -21,7 +21,7 @@ Key = tuple[str, ...]
 @dataclass(frozen=True, slots=True)
 class Work:
     """One execution that holds slots, or would: by what its lifetime and its start-up are looked up, the closest alike first. `age` is
-    the seconds for which it has held slots, `pool` that of its first pod."""
+    the seconds for which it has held slots, `pool` that of its first pod; `ends_within` are the seconds until a stop that was announced."""
 
     id: str
     holder: Holder
@@ -30,6 +30,11 @@ class Work:
     age: float = 0.0
     is_starting: bool = False
     pool: str = ""
+    ends_within: float = inf
+
+    def rest(self, curve: Curve | None, share: float) -> float:
+        """Return the seconds within which this share of such executions ends, or the announced stop ends it; `curve` is of its lifetime."""
+        return min(self.ends_within, curve.remaining(share, self.age) if curve is not None else inf)
 
 
 @dataclass(frozen=True, slots=True)

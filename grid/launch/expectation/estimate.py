@@ -48,8 +48,7 @@ def _run(
     facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, Curve | None], number: int
 ) -> Mapping[str, float]:
     def life(work: Work) -> float:
-        curve = curves[work.id]
-        return curve.remaining(chance(work.id, number), work.age) if curve is not None else inf
+        return work.rest(curves[work.id], chance(work.id, number))
 
     def holds(one: QueuedUnit) -> float:
         return max(life(facts.works[part.execution_id]) for part in one.parts)
@@ -69,10 +68,10 @@ class _UsualRest:
         """Return the median in seconds; None when it is not known."""
         if whose not in self._known:
             rests = sorted(
-                curve.remaining(0.5, work.age)
-                for work in self.holders
+                work.rest(curve, 0.5)
+                for work, curve in ((one, self._curves[one.id]) for one in self.holders)
                 if (work.holder.user == whose if isinstance(whose, int) else whose.intersection(work.holder.tiers))
-                and (curve := self._curves[work.id]) is not None
+                and (curve is not None or work.ends_within < inf)
             )
             median = rests[len(rests) // 2] if rests else inf
             self._known[whose] = median if median < inf else None

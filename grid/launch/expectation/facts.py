@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from grid.launch.expectation.basis import Key, WaitFacts, Work, after_queue, placed, with_node
@@ -21,6 +22,7 @@ _TOTAL, _PULLING = f"{_START}total", f"{_START}pulling"
 NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"{_START}image_bytes"
 # Of those that have started.
 START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
+STOPS_AT = "stop_plan__stops_at"  # of those that hold slots
 RECENT_PULLS = 100  # of a pool: registries and networks change
 LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
 _WAITED = 5.0  # seconds: admission itself takes about one
@@ -87,6 +89,7 @@ def _work(row: dict[str, Any], now: datetime) -> Work:
         max(0.0, (now - since).total_seconds()) if since is not None else 0.0,
         row["state"] in ("deploying", "preparing"),
         _pool(row),
+        max(0.0, (row[STOPS_AT] - now).total_seconds()) if row.get(STOPS_AT) is not None else inf,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from grid.launch import snapshot
 from grid.launch.expectation.basis import WaitFacts
-from grid.launch.expectation.facts import COLUMNS, START_COLUMNS, facts_of
+from grid.launch.expectation.facts import COLUMNS, START_COLUMNS, STOPS_AT, facts_of
 from grid.launch.expectation.observed import Observed
 from grid.models import Execution
 
@@ -25,7 +25,7 @@ def read_facts(
     cluster shows of those that start."""
     queue = snapshot.look(data_plane, launch)
     executions = Execution.objects.in_data_plane(data_plane)
-    active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS))
+    active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS, STOPS_AT))
     active += [{name: getattr(row, name) for name in COLUMNS} for row in launch]
     # Each data plane's history is a part of that of all; the index of the history is by the time of the end alone.
     ended = Execution.objects.filter(ended_at__isnull=False, slots_reserved_at__isnull=False)

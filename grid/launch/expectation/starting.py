@@ -193,8 +193,8 @@ class RoomRuns:
     def _run(self, number: int) -> Mapping[str, float]:
         rest, holds = dict[str, float](), dict[str, float]()
         for id in {one.execution for one in self._room.occupants}:
-            if (curve := self._curves.get(id)) is not None:
-                rest[id] = curve.remaining(chance(id, number), self._facts.works[id].age)
+            if (work := self._facts.works.get(id)) is not None:
+                rest[id] = work.rest(self._curves[id], chance(id, number))
         for id in {one.execution for one in self._room.seekers}:
             work = self._facts.works.get(id)
             life = curve_of(self._facts.lives, work.life_keys) if work is not None else None

@@ -7,7 +7,8 @@ it is no larger than the smallest of them.
 from collections.abc import Iterable
 from functools import lru_cache
 
-from grid.kube.objects import Node, NodeImage
+from grid.kube.nodereports import NodeImage
+from grid.kube.objects import Node
 
 REPORTED = 50
 

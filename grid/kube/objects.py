@@ -7,7 +7,6 @@ whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 
 import sys
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +20,7 @@ from grid.kube.constraints import (
     SchedulingGate,
     SpreadConstraint,
 )
+from grid.kube.nodereports import NodeImage, NodeInfo, shared
 from grid.kube.slim import Slim
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -211,19 +211,6 @@ class NodeSpec(Slim, frozen=True, kw_only=True):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class NodeInfo(Slim, frozen=True, kw_only=True):
-    kubelet_version: str = ""
-    os_image: str = ""
-    container_runtime_version: str = ""
-
-
-class NodeImage(Slim, frozen=True, kw_only=True):
-    """An image on a node."""
-
-    names: tuple[str, ...] | None = None
-    size_bytes: int = 0
-
-
 class NodeStatus(Slim, frozen=True, kw_only=True):
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
@@ -235,12 +222,7 @@ class NodeStatus(Slim, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Keep one object for each image, however many nodes have it."""
         if self.images:
-            msgspec.structs.force_setattr(self, "images", tuple([_shared(image) for image in self.images]))
-
-
-@lru_cache(maxsize=8192)
-def _shared(image: NodeImage) -> NodeImage:
-    return image
+            msgspec.structs.force_setattr(self, "images", shared(self.images))
 
 
 class Node(Slim, frozen=True, kw_only=True):

@@ -17,7 +17,8 @@ from django.db.models import Q
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Context
-from grid.launch.expectation.estimate import WaitEstimate, estimates
+from grid.launch.expectation.basis import WaitEstimate
+from grid.launch.expectation.estimate import estimates
 from grid.launch.expectation.reading import read_facts
 from grid.launch.notifications import outbox
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice

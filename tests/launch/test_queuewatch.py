@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from grid.launch.expectation.estimate import WaitEstimate
+from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.jobsettings import JobSettings
 from grid.launch.ordering import hold
 from grid.launch.queuewatch import QueuedLaunch, news_of, tell_queue

@@ -1,0 +1,29 @@
+"""What kubelets report of their nodes: their programs and images."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from grid.kube.slim import Slim
+
+
+class NodeInfo(Slim, frozen=True, kw_only=True):
+    kubelet_version: str = ""
+    os_image: str = ""
+    container_runtime_version: str = ""
+
+
+class NodeImage(Slim, frozen=True, kw_only=True):
+    """An image on a node."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
+def shared(images: Iterable[NodeImage]) -> tuple[NodeImage, ...]:
+    """Return the images, each as one object however many nodes have it."""
+    return tuple([_one(image) for image in images])
+
+
+@lru_cache(maxsize=8192)
+def _one(image: NodeImage) -> NodeImage:
+    return image

@@ -1,8 +1,7 @@
 """The database's active and recently ended executions, in memory, so that a page with a thousand viewers costs no queries.
 
-The change feed names the executions that any process wrote, and only those are read again. While the feed is silent or lost, and
-periodically in any case, the versions of all executions are compared, so a change that the feed missed is seen after that time at most.
-`hint()` announces a change in this process at once and may be called from any thread.
+The change feed names the executions that any process wrote, and only those are read again. While it is silent or lost, and periodically
+in any case, the versions of all are compared, so a change that it missed is seen then. `hint()` tells of one here, from any thread.
 """
 
 import asyncio

@@ -1,27 +1,16 @@
-"""The card beside the launch form: each verdict, what it takes and costs, and what else would start sooner."""
+"""The card beside the launch form, asked over HTTP: its verdict follows the cluster, the queue and the history; links and objects."""
 
 import asyncio
 import re
-from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.template.loader import render_to_string
 from django.utils import timezone
 
 from dashboard.launch_facts import NODES_AT_ONCE, pool_states
-from dashboard.viewmodels.expected_wait import launch_wait
-from dashboard.viewmodels.fit_card import ClusterKnown, FitQuestion, TierChoice, fit_card
-from dashboard.viewmodels.launch import slots
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
-from grid.diagnosis.imagepull import ImagePull
-from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
-from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
-from grid.kube.limits import ResourceQuota
 from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
-from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.startuphistory import FEWEST_NODE_STARTS, FEWEST_STARTS
 from grid.models import Environment, Execution, HardwareTier, Project, StartUp, State
 from grid.runtime import Runtime
@@ -31,132 +20,11 @@ from tests.dashboard.executing import make_execution, pod_of
 from tests.dashboard.launching import ALONE, ATTACHED, configure, offer_clusters, page, sent
 from tests.dashboard.live import Clock
 from tests.support import builders
-from tests.support.builders import NAMESPACE, decode
+from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
-from tests.support.golden import assert_golden
 from tests.support.runtime import fill, runtime_of
 
-GIB = 2**30
 FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
-
-
-# --- In words
-
-
-def plan(cores: int, tier: str = "Large", pool: str = "default") -> PodPlan:
-    return PodPlan(tier, pool, {"cpu": cores * 1000, "memory": 4 * GIB, "pods": 1})
-
-
-def room(free: int, empty: int = 8, count: int = 1) -> AlikeNodes:
-    rest = {"memory": 32 * GIB, "pods": 110}
-    return AlikeNodes({"cpu": free * 1000, **rest}, {"cpu": empty * 1000, **rest}, count)
-
-
-def quota(pods: str, used: str) -> NamespaceLimits:
-    status = {"hard": {"pods": pods}, "used": {"pods": used}}
-    return NamespaceLimits((decode({"metadata": {"name": "team"}, "status": status}, ResourceQuota),))
-
-
-FULL = LaunchPool("default", (room(1),), 1)
-AT_ZERO = LaunchPool("default", (), 3, start_seconds=220, remembered=room(8), seen="24 November 2026")
-QUEUE = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop something.")
-EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
-NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
-ROOM = WaitEstimate(1250.0, 600.0, 2400.0, "Room for it is usually free after another 20 minutes.")
-PULL = ImagePull(2_254_857_830, 40.0, is_missing=True)
-SMALL = TierChoice("tier", "small", "Small", (plan(1, "Small"),), 0)
-SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
-    "starts-now": ({"usual_start": 43.0}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
-    "needs-node": ({}, ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)})),
-    "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED)}, ClusterKnown({"default": FULL})),
-    "queues-unknown": ({"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED)}, ClusterKnown({"default": FULL})),
-    "starts-now-pulls": (
-        {"usual_start": 53.0, "pull": PULL},
-        ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))}),
-    ),
-    "needs-node-pulls": (
-        {"pull": replace(PULL, is_missing=False)},
-        ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)}),
-    ),
-    "waits-for-room": ({"choices": (SMALL,)}, ClusterKnown({"default": FULL})),
-    "waits-for-room-expected": (
-        {"choices": (SMALL,), "expected": launch_wait(ROOM), "pull": PULL},
-        ClusterKnown({"default": FULL}),
-    ),
-    "never-fits": (
-        {"pods": (plan(64, "Huge"),), "choices": (SMALL,)},
-        ClusterKnown({"default": LaunchPool("default", (room(4),))}),
-    ),
-    "first-node": ({"choices": (SMALL,)}, ClusterKnown({"default": AT_ZERO})),
-    "unknown-node": ({"choices": (SMALL,)}, ClusterKnown({"default": LaunchPool("default", (), 3)})),
-    "never-fits-as-seen": (
-        {"pods": (plan(64, "Huge"),), "choices": (SMALL,)},
-        ClusterKnown({"default": AT_ZERO}),
-    ),
-    "no-nodes": ({}, ClusterKnown({})),
-    "refused": (
-        {"needs": (PodNeeds("Large", {}, {}),)},
-        ClusterKnown({"default": LaunchPool("default", (room(8),))}, quota("10", "10")),
-    ),
-    "nearly-refused": (
-        {"needs": (PodNeeds("Large", {}, {}),)},
-        ClusterKnown({"default": LaunchPool("default", (room(8),))}, quota("10", "9")),
-    ),
-    "not-known": ({}, ClusterKnown()),
-}
-
-
-def rendered(situation: str) -> str:
-    changes, known = SITUATIONS[situation]
-    values: dict[str, Any] = {"pods": (plan(4),), "slots": 1, "price": Decimal("0.19"), **changes}
-    card = fit_card(FitQuestion(**values), known, slots(used=3, queued=0, maximum=25))
-    context = {"card": card, "link": "/launch/?kind=workspace"}
-    summary = render_to_string("dashboard/fragments/fit_summary.html", context)
-    return summary + render_to_string("dashboard/fragments/fit_card.html", context)
-
-
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_each_verdict_looks_as_stored(situation: str) -> None:
-    assert_golden(f"fit-{situation}", rendered(situation))
-
-
-def test_another_tier_is_advised_only_where_it_would_start_sooner() -> None:
-    assert 'value="tier:small"' in rendered("waits-for-room")
-    assert "Choose Small" in rendered("never-fits")
-    assert "Choose Small" in rendered("never-fits-as-seen")
-    for situation in (
-        "starts-now",
-        "needs-node",
-        "first-node",
-        "unknown-node",
-        "queues",
-        "queues-unknown",
-        "refused",
-        "not-known",
-    ):
-        assert 'name="choose"' not in rendered(situation)
-
-
-def test_a_tier_whose_places_are_taken_is_not_advised() -> None:
-    full = TierChoice("tier", "small", "Small", (plan(1),), 0, is_full=True)
-    question = FitQuestion((plan(4),), 1, Decimal(0), choices=(full,))
-    assert fit_card(question, ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)).suggestions == ()
-
-
-def test_a_tier_with_gpus_is_advised_only_where_no_other_would_do() -> None:
-    card = TierChoice("tier", "gpu", "GPU", (plan(1),), 1)
-    known, held = ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)
-    both = FitQuestion((plan(4),), 1, Decimal(0), choices=(card, SMALL))
-    assert [one.name for one in fit_card(both, known, held).suggestions] == ["Small"]
-    only = FitQuestion((plan(4),), 1, Decimal(0), choices=(card,))
-    assert [one.name for one in fit_card(only, known, held).suggestions] == ["GPU"]
-
-
-def test_an_unfinished_form_gets_no_verdict() -> None:
-    assert "Fill in what is missing" in render_to_string("dashboard/fragments/fit_summary.html", {"card": None})
-
-
-# --- Over HTTP
 
 
 @pytest.fixture

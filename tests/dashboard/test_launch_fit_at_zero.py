@@ -18,7 +18,8 @@ from grid.runtime import Runtime
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.dashboard.launching import offer_clusters
-from tests.dashboard.test_launch_fit import AT_ZERO, FULL, asked, plan, room
+from tests.dashboard.test_fit_card import AT_ZERO, FULL, plan, room
+from tests.dashboard.test_launch_fit import asked
 from tests.support import builders
 from tests.support.builders import decode
 from tests.support.cluster import FakeCluster

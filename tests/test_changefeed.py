@@ -211,7 +211,7 @@ async def test_what_no_list_shows_is_not_told_of(store: Store, execution: Execut
 
 async def test_a_member_who_is_moved_is_told_of_for_both_projects(store: Store, execution: Execution) -> None:
     async with store.told() as told:
-        columns = "name, description, volume_size, is_archived, created_at"
+        columns = "name, description, volume_size, files, is_archived, created_at"
         await store.write(f"INSERT INTO grid_project (id, {columns}) SELECT 'other', {columns} FROM grid_project")
         await store.write("UPDATE grid_membership SET project_id = 'other'")
         assert await told.next() == {Change(project="churn"), Change(project="other")}

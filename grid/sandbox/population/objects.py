@@ -234,8 +234,12 @@ def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
 
 def _settings_volume(execution: SimulatedExecution) -> Object:
     """Return the volume with what JupyterLab is told, as `grid.launch.jupyter` makes it."""
-    file = "default_setting_overrides.json"
-    items = [{"key": file, "path": f"labconfig/{file}"}]
+    folders = {
+        "default_setting_overrides.json": "labconfig/",
+        "jupyter_server_config.json": "",
+        "sitecustomize.py": "python/",
+    }
+    items = [{"key": file, "path": f"{folder}{file}"} for file, folder in folders.items()]
     config_map = {"name": execution.name, "items": items, "optional": True, "defaultMode": 420}
     return {"name": "jupyter", "configMap": config_map}
 
@@ -243,7 +247,12 @@ def _settings_volume(execution: SimulatedExecution) -> Object:
 def _container(execution: SimulatedExecution, component: str) -> Object:
     requests = execution.tier.requests
     is_workspace = execution.kind == "workspace"
-    told: list[Object] = [{"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"}] if is_workspace else []
+    settings = {
+        "JUPYTER_CONFIG_PATH": "/etc/grid/jupyter",
+        "PYTHONPATH": "/etc/grid/jupyter/python",
+        "GRID_PACKAGES_PATH": f"/home/grid/.local/grid/{execution.environment.id}",
+    }
+    told: list[Object] = [{"name": name, "value": value} for name, value in settings.items()] if is_workspace else []
     mounted: list[Object] = (
         [{"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True}] if is_workspace else []
     )

@@ -51,6 +51,18 @@ def test_an_idle_stop_is_announced_before_made_after_and_withdrawn_when_used_aga
     assert decide(replace(told, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
 
 
+def test_while_nobody_can_tell_whether_it_is_idle_no_idle_stop_is_announced_and_a_past_one_is_taken_back() -> None:
+    unknown = replace(LIFE, is_idle_known=False)
+    assert decide(unknown, LIMITS, NOW + 31 * MINUTE) is None
+    assert decide(LIFE, LIMITS, NOW + 31 * MINUTE) == Announce(PlannedStop(IDLE, NOW + HOUR))
+    told = replace(unknown, announced=PlannedStop(IDLE, NOW + HOUR))
+    assert decide(told, LIMITS, NOW + HOUR + GAP) is None, "it may become known again"
+    assert decide(told, LIMITS, NOW + HOUR + GAP + MINUTE) == Withdraw()
+    ending = replace(LIMITS, lifetime=95 * MINUTE)
+    by_lifetime = Announce(PlannedStop(LIFETIME, NOW + 95 * MINUTE))
+    assert decide(told, ending, NOW + HOUR + GAP + MINUTE) == by_lifetime
+
+
 def test_a_lifetime_ends_also_what_is_in_use_and_what_cannot_be_asked() -> None:
     busy = Life(started_at=NOW, active_at=NOW + 24 * HOUR, is_idle_known=False)
     stop = PlannedStop(LIFETIME, NOW + 24 * HOUR)
@@ -132,6 +144,7 @@ def test_nothing_is_stopped_unannounced_in_use_or_before_its_time(limits: StopLi
             stop = decision.stop
             told_at.setdefault(stop, now)
             assert stop.at > now
+            assert stop.cause == LIFETIME or event in ("idle", "outage"), "it is not known to be idle"
             assert stop.at - now >= warning_before(stop.cause, limits) / 2, "nobody is surprised"
             life = replace(life, announced=stop)
         elif isinstance(decision, Withdraw):
@@ -148,6 +161,8 @@ def test_nothing_is_stopped_unannounced_in_use_or_before_its_time(limits: StopLi
                 assert now - NOW >= limits.lifetime
             assert kept_until is None or kept_until[0] != stop.cause or kept_until[1] <= now
             return
+        if life.announced is not None:
+            assert now <= life.announced.at + GAP, "no stop is told that does not come"
         if event == "keep" and life.announced is not None:
             until = keepable_until(life.announced, life, limits, now)
             if until is not None:

@@ -59,7 +59,7 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """The announced stop no longer comes: it is in use again, was kept, or the limit was changed."""
+    """The announced stop no longer comes: it is in use again, was kept, the limit was changed, or nobody knows whether it is idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,21 @@ def warning_before(cause: str, limits: StopLimits) -> timedelta:
 
 
 def decide(life: Life, limits: StopLimits, now: datetime) -> Decision:
-    """Return what to do now. An announced stop is not moved to an earlier time, unless the other limit leads to one, announced as well."""
+    """Return what to do now. An announced stop is not moved to an earlier time, unless the other limit leads to one, announced as well.
+    While nobody can tell whether it is idle, no idle stop is announced, and one whose time has passed is withdrawn."""
     stops = coming(life, limits)
+    ready = [stop for stop in stops if stop.cause == LIFETIME or life.is_idle_known]
     announced = life.announced
     if announced is not None and not _holds(announced, stops):
-        return _announcement(stops, limits, now) or Withdraw()
+        return _announcement(ready, limits, now) or Withdraw()
     if announced is None:
-        return _announcement(stops, limits, now)
-    if now >= announced.at + SETTLED and (announced.cause == LIFETIME or life.is_idle_known):
+        return _announcement(ready, limits, now)
+    is_certain = announced.cause == LIFETIME or life.is_idle_known
+    if is_certain and now >= announced.at + SETTLED:
         return Stop(announced)
-    earlier = _announcement(stops, limits, now)
+    if not is_certain and now > announced.at + GAP:
+        return _announcement(ready, limits, now) or Withdraw()
+    earlier = _announcement(ready, limits, now)
     return earlier if earlier is not None and earlier.stop.at < announced.at - LOOK else None
 
 

@@ -18,13 +18,14 @@ from grid.diagnosis.places import takes_pods, untolerated
 from grid.diagnosis.resources import resource_amounts
 from grid.kube.objects import Node
 from grid.labels import SIMULATED
+from grid.launch.expectation import observing
 from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.room import RoomFacts, RoomSeeker, fits
 from grid.launch.spec import parse_spec
 from grid.launch.startuphistory import image_size, usual_pace, usual_start
 from grid.models import Execution
 from grid.runtime import Runtime
-from grid.runtime.starts import MOST_NODES, MOST_SEEKERS, room_beside, waiting_for_room
+from grid.runtime.starts import room_beside, waiting_for_room
 from grid.slices import in_slices
 
 _STARTS: frozenset[FitCode] = frozenset({"starts_now", "needs_nodes", "waits_for_room"})
@@ -64,7 +65,7 @@ def with_waits(
 async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool) -> _ImageSeen:
     """Return whether all nodes on which the pod may start, with room for it now or not, lack its image, and how large that is."""
     size, may_start_on = None, list[Node]()
-    nodes = runtime.nodes.by("pool", plan.pool)[:MOST_NODES]
+    nodes = runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES]
     is_there = False
     async for node in in_slices(nodes, _NODES_AT_ONCE):
         reported = image_on(node, image)
@@ -80,7 +81,7 @@ async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now:
     """Return the facts of all that waits for room, and of the launch as the last in line."""
     seekers = await waiting_for_room(runtime, now)
     for number, plan in enumerate(plans):
-        nodes = runtime.nodes.by("pool", plan.pool)[:MOST_NODES]
+        nodes = runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES]
         names = frozenset(
             [
                 node.metadata.name
@@ -88,7 +89,7 @@ async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now:
                 if _may_take(runtime, node, plan, has_room=False)
             ]
         )
-        for each in range(min(plan.count, MOST_SEEKERS)):
+        for each in range(min(plan.count, observing.MOST_SEEKERS)):
             seekers.append(RoomSeeker(execution, plan.requests, names, (0, inf, f"{number} {each}"), f"{number}"))
     return await room_beside(runtime, seekers, now)
 

@@ -22,11 +22,13 @@ from grid.launch.expectation import observing
 from grid.launch.expectation.observed import Observed, OnNode
 from grid.launch.expectation.outcomes import keep_predictions
 from grid.launch.expectation.room import RoomFacts, RoomSeeker
+from grid.slices import in_slices
 
 logger = logging.getLogger(__name__)
 
 KEEP_SECONDS = 10.0
 LIST_SECONDS = 60.0  # between two lists of the nodes
+JUDGED_AT_ONCE = 5  # pods, each of which is held against all nodes: some 10 ms of the loop with 1,000
 _SETTLED = timedelta(seconds=10)  # the autoscaler looks every 10 s by default: until then it may still start a node
 
 
@@ -70,13 +72,13 @@ class WaitKeeper:
         if around is None:
             return Observed(new_nodes, on_node)
         seekers = list[RoomSeeker]()
-        for pod in crowded:
+        async for pod in in_slices(sorted(crowded, key=observing.rank_of)[: observing.MOST_SEEKERS], JUDGED_AT_ONCE):
             outlook = outlook_of(pod, self._events(pod), around, now=now)
             if outlook.needs_node and not _is_worker(pod):
                 new_nodes[execution_of(pod)] = True
             elif outlook.nodes:
                 seekers.append(observing.seeker(pod, outlook.nodes, execution_of(pod), is_needed=self._is_needed(pod)))
-        return Observed(new_nodes, on_node, self._room(seekers, around))
+        return Observed(new_nodes, on_node, await self._room(seekers, around))
 
     async def _around(self, crowded: Sequence[Pod]) -> Surroundings | None:
         """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
@@ -96,17 +98,17 @@ class WaitKeeper:
             self._judged = ids
         return around
 
-    def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:
+    async def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:
         """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""
         on = dict[str, list[Pod]]()
         for pod in self._context.pods.values():
             on.setdefault(pod.spec.node_name, []).append(pod)
         wanted = frozenset[str]().union(*(one.nodes for one in seekers))
         tally = observing.OccupantTally(execution_of, self._context.clock())
-        for node in around.nodes:
+        nodes = [node for node in around.nodes if node.metadata.name in wanted]
+        async for node in in_slices(nodes[: observing.MOST_NODES], observing.NODES_AT_ONCE):
             name = node.metadata.name
-            if name in wanted:
-                tally.count(node, around.room.requested(name), on.get(name, ()))
+            tally.count(node, around.room.requested(name), on.get(name, ()))
         return tally.room(seekers)
 
     def _is_needed(self, pod: Pod) -> bool:

@@ -18,10 +18,8 @@ from grid.runtime import Runtime
 from grid.slices import in_slices
 
 STARTING = frozenset({"queued", "deploying", "preparing"})
-MOST_SEEKERS = 500  # pods in line
-MOST_NODES = 1_000  # that they wait for
 _SEARCHED = 100  # nodes that are asked for an image's size: the history knows most
-_PODS_AT_ONCE, _NODES_AT_ONCE = 25, 50  # some 2 ms of the loop
+_PODS_AT_ONCE = 25  # some 2 ms of the loop
 
 
 async def observed_starts(runtime: Runtime) -> Observed:
@@ -55,7 +53,7 @@ async def waiting_for_room(runtime: Runtime, now: datetime) -> list[RoomSeeker]:
     pools = list(runtime.pods.values_of("awaited_pool"))
     pods = [pod for pool in pools for pod in runtime.pods.by("awaited_pool", pool) if is_refused(pod)]
     found = []
-    async for pod in in_slices(sorted(pods, key=observing.rank_of)[:MOST_SEEKERS], _PODS_AT_ONCE):
+    async for pod in in_slices(sorted(pods, key=observing.rank_of)[: observing.MOST_SEEKERS], _PODS_AT_ONCE):
         outlook = runtime.explainer.outlook(pod, now=now)
         if outlook is not None and outlook.nodes:
             id = runtime.explainer.execution_id(pod)
@@ -64,10 +62,10 @@ async def waiting_for_room(runtime: Runtime, now: datetime) -> list[RoomSeeker]:
 
 
 async def room_beside(runtime: Runtime, seekers: Sequence[RoomSeeker], now: datetime) -> RoomFacts:
-    """Return what the seekers find on the nodes that they may use, of which `MOST_NODES` are looked at."""
+    """Return what the seekers find on the nodes that they may use, of which the first are looked at."""
     facts = observing.OccupantTally(runtime.explainer.execution_id, now)
     names = sorted(frozenset[str]().union(*(one.nodes for one in seekers)))
-    async for name in in_slices(names[:MOST_NODES], _NODES_AT_ONCE):
+    async for name in in_slices(names[: observing.MOST_NODES], observing.NODES_AT_ONCE):
         node = runtime.nodes.get(name)
         if node is not None:
             facts.count(node, runtime.room.requested(name), runtime.pods.by("node", name))

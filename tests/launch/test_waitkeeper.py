@@ -1,12 +1,22 @@
 """What the controller has stored of waits for room and of starts on nodes, and how often it lists the nodes for that."""
 
+import asyncio
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 
+import pytest
+
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
+from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.kube.resources import EVENTS, NODES, PODS
+from grid.launch import waitkeeper
 from grid.launch.controller import Controller
+from grid.launch.expectation import observing
 from grid.launch.waitkeeper import LIST_SECONDS
 from grid.models import Execution, StartUp, WaitPrediction
 from tests.launch.conftest import NOW, Shop
+from tests.launch.test_controller import Configure
 from tests.launch.test_expectation import ended
 from tests.launch.world import World, in_world
 from tests.support.builders import condition, event, node, stamp
@@ -80,6 +90,39 @@ async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_mi
     assert not await sees_room()
     seconds[0] = LIST_SECONDS + 1
     assert await sees_room()
+
+
+@in_world
+async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_in_between(
+    shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
+    monkeypatch.setattr(observing, "MOST_SEEKERS", 12)
+    world, turns, judged = World(now=NOW), [0], list[int]()
+    controller = world.controller()
+    world.cluster.put(NODES, node("node-1", cpu="1500m"))
+    waiting = [shop.launch(after=second) for second in range(14)]
+    await world.step(controller)
+    for one in waiting:
+        refused(world, one)
+
+    def judge(*args: Any, **options: Any) -> Outlook:
+        judged.append(turns[0])
+        return outlook_of(*args, **options)
+
+    async def others_run() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(waitkeeper, "outlook_of", judge)
+    world.passes(12)
+    world.refresh(controller)
+    others = asyncio.create_task(others_run())
+    await controller.wait_keeper.observed()
+    others.cancel()
+    assert len(judged) == 12
+    assert max(Counter(judged).values()) == waitkeeper.JUDGED_AT_ONCE
 
 
 @in_world

@@ -14,6 +14,10 @@ from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.expectation.observed import OnNode
 from grid.launch.expectation.room import Occupant, Rank, RoomFacts, RoomSeeker
 
+MOST_SEEKERS = 500  # pods in line
+MOST_NODES = 1_000  # that they wait for
+NODES_AT_ONCE = 50  # some 2 ms of the loop
+
 
 def on_node(
     pod: Pod, events: Iterable[Event], node: Node | None, size_of: Callable[[str], int | None], *, now: datetime

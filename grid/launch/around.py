@@ -86,6 +86,11 @@ class NodesAround:
         around = last.around
         return None if around is not None and not self._keeps_pods and _asks_for_pods(pod) else around
 
+    @property
+    def is_reading(self) -> bool:
+        """Return whether a list is under way, which those who ask soon get."""
+        return self._reading is not None and not self._reading.done()
+
     async def close(self) -> None:
         """End a list that is being read."""
         if self._reading is not None:

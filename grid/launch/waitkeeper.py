@@ -96,6 +96,9 @@ class WaitKeeper:
         around = await context.nodes.of(fresh[0])
         if around is not None:
             self._judged = ids
+        elif context.nodes.is_reading:
+            # Of a large cluster the list comes later, and is kept only for a short time.
+            self._lists_from = context.monotonic()
         return around
 
     async def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:

@@ -93,6 +93,24 @@ async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_mi
 
 
 @in_world
+async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> None:
+    ended_on_nodes(shop)
+    world = World(now=NOW)
+    controller = world.controller(monotonic=lambda: asyncio.get_running_loop().time())
+    await one_runs_and_one_waits(shop, world, controller)
+    world.passes(12)
+    world.refresh(controller)
+    world.cluster.list_seconds = 2  # of each of the lists
+    seen = []
+    for _ in range(4):
+        await asyncio.sleep(waitkeeper.KEEP_SECONDS)
+        seen.append(len((await controller.wait_keeper.observed()).room.seekers))
+    assert seen.count(1) == 1
+    assert seen[0] == 0, "it is not waited for"
+    assert world.cluster.count("list", NODES) == 1
+
+
+@in_world
 async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_in_between(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,8 @@ from grid.launch import (
     workspaces,
 )
 from grid.launch.clusters import attached
+from grid.launch.expectation import outcomes
+from grid.launch.expectation.observed import Observed
 from grid.launch.intervals import Changes, Interval
 from grid.launch.notifications import channels
 from grid.launch.notifications.deliveries import record_result, take_due
@@ -64,6 +66,7 @@ from grid.models import (
     StoredSecret,
     UsageInterval,
     User,
+    WaitPrediction,
 )
 from grid.models.dataplane import LOCAL
 from grid.runtime import poolsamples
@@ -75,7 +78,7 @@ MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.
 _TABLES = (
     "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace|job|jobrun|schedule"
-    "|notification|delivery|stopwarning|stopplan|workspacegrant|startup|runmetric|metricreading"
+    "|notification|delivery|stopwarning|stopplan|workspacegrant|startup|runmetric|metricreading|waitprediction"
 )
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
@@ -84,7 +87,7 @@ def _reads_history(sql: str, plan: str) -> bool:
     """Whether a plan reads a table from end to end. What is unsettled or open has an index of its own, and pages a limit."""
     return any(
         not (
-            index.startswith(("unsettled", "usage_open", "open_runs", "schedules_by_next"))
+            index.startswith(("unsettled", "usage_open", "open_runs", "schedules_by_next", "open_predictions"))
             or (index.startswith(("history", "audit_by_age")) and "LIMIT" in sql)
         )
         for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
@@ -148,6 +151,15 @@ def announce_stops(shop: Shop) -> None:
 
 def read_on() -> None:
     store.add(ENDED_ID, store.read_place(ENDED_ID), LogPlace("2026-02-02T10:00:01", 1), MEASURED, now=NOW)
+
+
+def expect_waits() -> None:
+    """Predict, and note that one runs and another has ended."""
+    outcomes.keep_predictions(LOCAL, Observed(), now=LATER)
+    ids = [ENDED_ID, *Execution.objects.unsettled().values_list("pk", flat=True)]
+    WaitPrediction.objects.bulk_create(WaitPrediction(execution_id=id, stage="room", made_at=NOW) for id in ids)
+    Execution.objects.unsettled().filter(state=State.RUNNING).update(started_at=LATER)
+    outcomes.keep_predictions(LOCAL, Observed(), now=LATER)
 
 
 def use_a_node(execution: Execution) -> None:
@@ -217,6 +229,9 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
     "lifetimes and idleness": lambda shop: announce_stops(shop),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
+    "expected waits and what came of them": lambda shop: expect_waits(),
+    "how right expected waits were": lambda shop: outcomes.read_accuracy(),
+    "old expected waits": lambda shop: outcomes.drop_predictions(LATER, 200),
     "running clusters": lambda shop: ledger.running_clusters(LOCAL, {}),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),

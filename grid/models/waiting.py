@@ -61,6 +61,7 @@ class WaitPrediction(models.Model):
                 name="outcomes_of_waits",
             ),
             models.Index(fields=["made_at"], name="predictions_by_age"),
+            models.Index(fields=["execution"], condition=models.Q(ran_at__isnull=True), name="open_predictions"),
         ]
         constraints = [models.UniqueConstraint(fields=["execution", "stage"], name="one_prediction_a_stage")]
 

@@ -16,6 +16,7 @@ from dashboard.proxy.headers import (
     decode,
     first,
     is_from_elsewhere,
+    is_opened_by_a_person,
     is_service_worker,
     opens_a_page,
 )
@@ -119,7 +120,7 @@ class WorkspaceProxy:
             asked = await self._let_in(scope, send, headers, door, secret)
         if asked is None:
             return
-        if scope["type"] == "http" and _is_use(scope):
+        if scope["type"] == "http" and _is_use(scope, headers):
             self._gate.used(passage)
         if passage.base_url != f"{door.prefix}/":
             await self._say_moved(scope, send, door)
@@ -302,9 +303,11 @@ class WorkspaceProxy:
         return self._session
 
 
-def _is_use(scope: Scope) -> bool:
+def _is_use(scope: Scope, headers: Headers) -> bool:
     """Return whether a request shows that a person is there."""
-    return scope["method"] not in _SAFE_METHODS and _STORED_UNATTENDED not in scope["path"]
+    if scope["method"] in _SAFE_METHODS:
+        return is_opened_by_a_person(headers)
+    return _STORED_UNATTENDED not in scope["path"]
 
 
 def _raw_target(scope: Scope) -> str:

@@ -84,6 +84,11 @@ def opens_a_page(headers: Headers) -> bool:
     return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-dest")) == ("navigate", "document")
 
 
+def is_opened_by_a_person(headers: Headers) -> bool:
+    """Return whether a click, a key or the address bar made the browser open a page; it says so of no page that reloads itself."""
+    return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-user")) == ("navigate", "?1")
+
+
 def to_upstream(
     headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix = NO_PREFIX
 ) -> Headers:

@@ -140,6 +140,25 @@ async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aio
     assert seen["headers"]["cookie"] == "theme=dark"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "uses"),
+    [
+        ("GET", "/", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}, 1),
+        ("GET", "/", {"Sec-Fetch-Mode": "navigate"}, 0),  # it reloads itself
+        ("GET", "/api/kernels", {"Sec-Fetch-Mode": "cors"}, 0),
+        ("GET", "/", {}, 0),
+        ("POST", "/api/sessions", {}, 1),
+        ("PUT", "/lab/api/workspaces/default", {}, 0),
+    ],
+)
+async def test_a_page_that_a_person_opens_is_use_and_one_that_reloads_itself_is_none(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, method: str, path: str, sent: dict[str, str], uses: int
+) -> None:
+    async with browser.request(method, path, headers={**COOKIE, "Origin": ORIGIN, **sent}) as answer:
+        assert answer.status == 200
+    assert len(gate.used_by) == uses
+
+
 async def test_user_code_cannot_forge_the_dashboards_cookie(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 200

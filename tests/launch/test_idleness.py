@@ -241,6 +241,17 @@ async def test_a_refusal_tells_nothing(status: int) -> None:
     assert not outcome.look.is_known
 
 
+async def test_an_app_is_not_asked_for_kernels_and_is_judged_by_its_cpu_and_use() -> None:
+    async def refuses(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    async with serving(refuses) as server:
+        app = replace(run_at(server.url), kind="app")
+        outcome = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert outcome == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
+    assert server.seen == []
+
+
 async def test_an_answer_without_end_is_cut_off() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         endless = web.StreamResponse()

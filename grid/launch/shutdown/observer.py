@@ -19,6 +19,7 @@ from grid.launch.frameworks.base import FrameworkSilent
 from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.records import WatchedRun
 from grid.launch.shutdown.rules import Look, LookOutcome
+from grid.models import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,10 @@ class PodObserver:
     async def _jupyter(
         self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None
     ) -> tuple[JupyterState | None, bool]:
-        """Return what Jupyter says, and whether the program was silent; (None, False) for a program that is not Jupyter."""
+        """Return what Jupyter says, and whether the program was silent; (None, False) for a program that is not Jupyter. Apps are not
+        asked: one with a password of its own, or that refuses unknown paths, would never be idle."""
+        if run.kind != Kind.WORKSPACE:
+            return None, False
         if pod is None or not pod.status.pod_ip or not run.port:
             return None, True
         host = f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip

@@ -58,7 +58,8 @@ class NotYet(GridError):
 @dataclass(slots=True)
 class Context:
     """The context of one term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` are the
-    timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet."""
+    timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet; `reporting` are clusters
+    whose framework has answered when it was asked last."""
 
     api: KubeApi
     database: Database
@@ -70,6 +71,7 @@ class Context:
     monotonic: Callable[[], float]
     invalidated: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
+    reporting: set[str] = field(default_factory=set)
     nodes: NodesAround = field(init=False)
     cpu: CpuWindow = field(init=False)
 

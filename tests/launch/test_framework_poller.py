@@ -182,6 +182,27 @@ async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog:
 
 
 @in_world
+async def test_who_watches_idleness_is_told_which_heads_answer(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
+    controller = await running_clusters(world, framework, well, silent)
+    reporting = controller._context.reporting
+    async with asking(world, controller):
+        assert reporting == set()
+        await passes(30)
+        assert reporting == {well.pk, silent.pk}
+        framework.silent = {silent.pk}
+        await passes(30)
+        assert reporting == {well.pk}
+        framework.silent.clear()
+        await passes(60)
+        assert reporting == {well.pk, silent.pk}
+        Execution.objects.filter(pk=well.pk).update(state="stopping")
+        await passes(30)
+        assert reporting == {silent.pk}
+
+
+@in_world
 async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     well, first = shop.launch_cluster(), shop.launch_cluster(after=1)

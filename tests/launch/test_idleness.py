@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -67,7 +67,7 @@ def test_what_shows_use_is_use_whatever_else_is_unknown(evidence: Evidence, word
         (Evidence(1.0, None, is_silent=True), "its program does not answer"),
         (Evidence(None), "its CPU is not measured"),
         (Evidence(None, JupyterState(terminals=1)), "its CPU is not measured"),
-        (Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True), "its cluster has not reported yet"),
+        (Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True), "its cluster does not report"),
     ],
 )
 def test_what_is_not_known_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
@@ -188,8 +188,9 @@ def run_at(url: str, **fields: Any) -> WatchedRun:
     return WatchedRun("abc", "workspace", 1, LIMITS, Life(NOW), port=port, **fields)
 
 
-async def look_at(run: WatchedRun, *pods: Pod) -> LookOutcome:
+async def look_at(run: WatchedRun, *pods: Pod, reporting: Collection[str] = ("clu",)) -> LookOutcome:
     context = context_of(*pods)
+    context.reporting.update(reporting)
 
     async def database(work: Callable[..., Any], /, *args: Any) -> int:
         return 1  # the CPU limit
@@ -298,7 +299,7 @@ async def test_without_a_pod_or_an_address_nothing_is_known() -> None:
     [
         ({"tasks": 4, "bytes": 0}, "1 worker of its cluster has tasks"),
         ({"tasks": 0, "bytes": 9}, "nobody used its page, no task on its cluster, CPU under 1 %"),
-        (None, "not known, because its cluster has not reported yet"),
+        (None, "not known, because its cluster does not report"),
     ],
 )
 async def test_work_on_its_cluster_is_use(report: dict[str, int] | None, evidence: str) -> None:
@@ -310,3 +311,13 @@ async def test_work_on_its_cluster_is_use(report: dict[str, int] | None, evidenc
     async with serving(answer) as server:
         outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker)
     assert outcome.evidence == evidence
+
+
+async def test_what_a_clusters_head_said_before_it_fell_silent_is_no_idleness() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=404)
+
+    worker = pod_at("127.0.0.9", id="clu", component="worker", **{KEYS.worker_report: json.dumps({"tasks": 0})})
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker, reporting=())
+    assert outcome.evidence == "not known, because its cluster does not report"

@@ -178,6 +178,7 @@ class FrameworkPoller:
         now = self._context.monotonic()
         for id in self._visits.keys() - running:
             del self._visits[id]
+            self._context.reporting.discard(id)
         for one in changed:
             known = self._visits.get(one.id)
             if known is None:
@@ -248,6 +249,10 @@ class FrameworkPoller:
                     logger.exception("asking a head failed execution=%s", id)
             visits.silences = visits.silences + 1 if failure else 0
             seen = self._seen(id, visits)
+        if report is not None:
+            self._context.reporting.add(id)
+        elif is_asked:
+            self._context.reporting.discard(id)
         # Until something changes; its row may have done so meanwhile.
         visits.is_at_rest = report is not None and visits.spec is spec and _is_at_rest(report, seen, spec)
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.

@@ -21,8 +21,8 @@ class JupyterState:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One look. `cpu_millicores` is the average of the last minutes, None when it was not measured. `jupyter` is None for another program,
-    and when it `is_silent`: it was asked and gave no answer. `busy_workers` are those of an attached cluster that have tasks, None when a
-    worker has not been asked yet. `used_at` is when a person last did something in the browser."""
+    and when it `is_silent`: it was asked and gave no answer. `busy_workers` are those of an attached cluster that have tasks, None while
+    their framework does not report. `used_at` is when a person last did something in the browser."""
 
     cpu_millicores: float | None
     jupyter: JupyterState | None = None
@@ -62,7 +62,7 @@ def _unknown(evidence: Evidence) -> str:
     reasons: Collection[str] = [
         *(["its program does not answer"] if evidence.is_silent else ()),
         *(["its CPU is not measured"] if evidence.cpu_millicores is None else ()),
-        *(["its cluster has not reported yet"] if evidence.busy_workers is None else ()),
+        *(["its cluster does not report"] if evidence.busy_workers is None else ()),
     ]
     # Jupyter's own word is enough where nothing runs outside of its kernels: a terminal's program shows as CPU only.
     is_enough = evidence.jupyter is not None and not evidence.jupyter.terminals and evidence.busy_workers is not None

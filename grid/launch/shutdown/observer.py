@@ -64,12 +64,14 @@ class PodObserver:
         )
 
     def _busy_workers(self, run: WatchedRun) -> int | None:
+        """Return how many workers of its clusters have tasks. Their reports have no time, so what a head that is silent now has said
+        before tells nothing."""
         busy = 0
         for id in run.clusters:
             for pod in self._context.pods.by("execution", id):
                 if pod.metadata.labels.get(APP_COMPONENT) != WORKER or not is_ready(pod):
                     continue
-                tasks = _tasks(pod)
+                tasks = _tasks(pod) if id in self._context.reporting else None
                 if tasks is None:
                     return None
                 busy += bool(tasks)

@@ -1,5 +1,6 @@
 """The metrics of jobs are read from their logs while they run and at their end: each value once, whoever reads, and in nobody's way."""
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import pytest
 from django.db import OperationalError
 
 from grid.errors import ClusterUnavailable, NotFound
+from grid.launch.caches import execution_of
 from grid.launch.context import Database
 from grid.launch.controller import Controller
 from grid.launch.request import request_stop
@@ -20,6 +22,7 @@ from grid.models import Execution, LifecycleEntry, MetricReading, RunMetric, Usa
 from tests.launch.conftest import Shop
 from tests.launch.world import World, fresh, in_world, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.virtual import cancelled, loop_time, until
 
 
 class Scene:
@@ -270,6 +273,42 @@ async def test_a_bug_in_the_metrics_keeps_no_job_from_ending(shop: Shop, monkeyp
     await scene.looks()
     await scene.ends()
     assert fresh(scene.execution).state == "succeeded"
+
+
+@in_world
+async def test_a_job_may_end_while_it_waits_for_its_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "AT_ONCE", 1)
+    scene = Scene(shop)
+    shop.launch(kind="job", environment=shop.job)
+    await scene.begin()
+    metrics, pods = scene.controller._reconciler.metrics, scene.controller.pods
+    waiting = {execution_of(pod): pod for pod in pods.values()}
+    plain = scene.controller._context.database
+
+    async def ends_the_others(work: Callable[..., Any], /, id: str, *args: Any, **kwargs: Any) -> Any:
+        waiting.pop(id, None)
+        while waiting:
+            await metrics.read_to_end(*waiting.popitem())
+        return await plain(work, id, *args, **kwargs)
+
+    scene.controller._context.database = cast("Database", ends_the_others)
+    before = scene.log_requests()
+    await scene.looks()
+    assert scene.log_requests() - before == 2, "one in its turn, the other at its end"
+
+
+@in_world
+async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics, turns = Scene(shop).controller._reconciler.metrics, list[float]()
+
+    async def fails() -> None:
+        turns.append(loop_time())
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(metrics, "once", fails)
+    task = asyncio.create_task(metrics.run())
+    await until(lambda: len(turns) == 2, within=3 * collector.TICK_SECONDS)
+    await cancelled(task)
 
 
 @in_world

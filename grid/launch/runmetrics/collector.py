@@ -61,7 +61,11 @@ class MetricCollector:
         while True:
             await asyncio.sleep(max(TICK_SECONDS, REST * took))
             began = loop.time()
-            await self.once()
+            try:
+                await self.once()
+            except Exception as error:  # which must not end the other work of the term
+                if not self._troubles.are_why(error):
+                    logger.exception("metrics not read")
             took = loop.time() - began
 
     async def once(self) -> None:
@@ -99,7 +103,9 @@ class MetricCollector:
         self._followed.pop(id, None)
 
     async def _read_now_and_then(self, id: str, pod: Pod) -> None:
-        one = self._followed[id]
+        one = self._followed.get(id)
+        if one is None:
+            return  # it has ended while this waited for its turn
         try:
             had_values, is_more = await self._read(id, pod, at_end=False)
         except (GridError, TimeoutError) as error:

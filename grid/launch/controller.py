@@ -148,7 +148,7 @@ class Controller:
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
                 scheduler = JobScheduler(self._database, self._clock, self._troubles, self._rng)
                 tasks.create_task(scheduler.run(after=self.first_round.run))
-                tasks.create_task(telling.run(self._context, self._troubles, self._rng))
+                tasks.create_task(telling.run(self._context, self._troubles, self._rng, known=self.first_round.over))
                 tasks.create_task(self.policies.run())
                 if self._peaks is not None:
                     tasks.create_task(self._peaks.run())

@@ -19,6 +19,7 @@ class FirstRound:
         self._executions = executions
         self._enqueue = enqueue
         self._left: set[str] = set()
+        self._has_none_left = asyncio.Event()
         self._is_over = asyncio.Event()
 
     async def run(self) -> None:
@@ -31,11 +32,16 @@ class FirstRound:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while self._left:
-                    self._is_over.clear()
-                    await self._is_over.wait()
+                    self._has_none_left.clear()
+                    await self._has_none_left.wait()
+        self._is_over.set()
+
+    async def over(self) -> None:
+        """Wait until it is over; somebody else runs it."""
+        await self._is_over.wait()
 
     def reconciled(self, execution_id: str) -> None:
         """Note that nothing more is to be done about an execution at once."""
         self._left.discard(execution_id)
         if not self._left:
-            self._is_over.set()
+            self._has_none_left.set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 
 from grid.databasetrouble import TroubleLog
 from grid.launch.budgets.keeper import BudgetKeeper
@@ -13,8 +14,13 @@ from grid.launch.shutdown.observer import PodObserver
 from grid.launch.shutdown.watch import ShutdownWatch
 
 
-async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-    """Send notifications, notice what comes near (timeouts, lines of budgets, places in the queue), and make the stops that follow."""
+async def run(
+    context: Context, troubles: TroubleLog, rng: random.Random, *, known: Callable[[], Awaitable[None]]
+) -> None:
+    """Send notifications, notice what comes near (timeouts, lines of budgets, places in the queue), and make the stops that follow.
+
+    `known` waits until it is known what ended while nobody led.
+    """
     database, clock = context.database, context.clock
     deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
     shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
@@ -22,5 +28,5 @@ async def run(context: Context, troubles: TroubleLog, rng: random.Random) -> Non
         tasks.create_task(Sender(database, clock, troubles, rng).run())
         tasks.create_task(deadlines.run())
         tasks.create_task(shutdown.run())
-        tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run())
+        tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run(after=known))
         tasks.create_task(QueueWatch(context, troubles, rng).run())

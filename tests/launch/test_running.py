@@ -14,6 +14,7 @@ from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.launch import ledger
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import ROUND_SECONDS, Controller, to_reconcile
+from grid.launch.downtime import Downtime
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
 from grid.models.dataplane import LOCAL
@@ -38,10 +39,14 @@ class Database:
 
 
 @asynccontextmanager
-async def running(world: World, database: Database | None = None) -> AsyncIterator[Controller]:
+async def running(
+    world: World, database: Database | None = None, *, away: Downtime | None = None
+) -> AsyncIterator[Controller]:
     target = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
     chosen: Any = database or Database()
-    controller = Controller(world.cluster, target, database=chosen, clock=lambda: world.now, monotonic=loop_time)
+    controller = Controller(
+        world.cluster, target, database=chosen, clock=lambda: world.now, monotonic=loop_time, away=away
+    )
     task = asyncio.create_task(controller.run())
     try:
         yield controller

@@ -6,7 +6,7 @@ The leading controller does it every half minute. Two at once count the same, an
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
@@ -103,6 +103,11 @@ def _act(budget: Budget, row: BudgetMonth, now: datetime) -> None:
             _tell_stop(budget, row, now)
         elif budget.stops_running and now - row.stopped_at >= GRACE:
             _stop_running(budget, now)
+        return
+    if (
+        row.stopped_at is not None
+    ):  # less was spent than was thought: when the line is reached, it is told, with time to act
+        _month(row).filter(stopped_at=row.stopped_at).update(stopped_at=None)
     elif budget.is_near(row.spent) and row.warned_at is None:
         _tell_warning(budget, row, now)
 
@@ -166,8 +171,10 @@ class BudgetKeeper:
         self._rng = rng
         self._settled: SettledSpending | None = None
 
-    async def run(self) -> None:
+    async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
+        """Count for ever, `after` what ended while nobody led is known: until then it counts as running."""
         backoff = Backoff(rng=self._rng)
+        await after()
         while True:
             try:
                 await self.look()

@@ -11,6 +11,7 @@ from django.db.models import Exists, Max, OuterRef
 
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
+from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.notifications import outbox
 from grid.launch.offers import may_launch_in
@@ -113,6 +114,8 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
         problem = _why_not_launch(workspace)
         if problem is not None:
             raise Rejected([problem])
+        if closed := problems_of_budget(workspace.project_id, now):
+            raise Rejected(closed)
         workspace.restart_requested_at, workspace.restart_problem = now, ""
         workspace.save(update_fields=["restart_requested_at", "restart_problem"])
         request_stop(execution, by=by, now=now, reason=RESTART)

@@ -5,9 +5,11 @@ from datetime import timedelta
 import pytest
 
 from grid.errors import Rejected
+from grid.launch.budgets.keeper import count
 from grid.launch.request import request_stop
 from grid.launch.workspaces import cancel_restart, delete, request_restart, resume, resume_restarted
 from grid.models import Execution, HardwareTier, Membership, Notification, State, Workspace
+from tests.launch.budgeting import budget, spend
 from tests.launch.conftest import NOW, Shop
 from tests.launch.world import fresh, in_world, running, states_of, to_running
 
@@ -86,6 +88,16 @@ def test_who_may_not_launch_any_more_loses_nothing_by_asking(shop: Shop) -> None
     workspace, execution = running_workspace(shop)
     Membership.objects.filter(user=shop.people.owner).update(role="viewer")
     with pytest.raises(Rejected, match="no longer a contributor"):
+        request_restart(workspace.pk, by="alice", now=NOW)
+    assert fresh(execution).stop_requested_at is None
+
+
+def test_what_runs_in_a_project_without_budget_left_goes_on_when_a_restart_is_asked_for(shop: Shop) -> None:
+    workspace, execution = running_workspace(shop)
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    with pytest.raises(Rejected, match="has spent"):
         request_restart(workspace.pk, by="alice", now=NOW)
     assert fresh(execution).stop_requested_at is None
 

@@ -81,6 +81,7 @@ def test_course_follows_the_last_seven_days_of_the_month() -> None:
     assert used_up_at(CHURN, Decimal(70), Decimal(65), TENTH) == TENTH + timedelta(days=3)
     assert spent_by_end(Decimal(70), Decimal(65), TENTH) == pytest.approx(Decimal(285))
     assert used_up_at(CHURN, Decimal(10), Decimal(1), TENTH) is None, "it lasts"
+    assert used_up_at(CHURN, Decimal(10), Decimal("1e-8"), TENTH) is None, "it lasts longer than there are dates"
 
 
 def test_course_is_unknown_in_the_first_hours_and_while_nothing_is_spent() -> None:

@@ -92,7 +92,7 @@ def used_up_at(budget: Budget, spent: Decimal, lately: Decimal, now: datetime) -
     if span < SHORTEST_PACE or lately <= 0 or budget.is_closed(spent):
         return None
     left = float((budget.stop_line - spent) / lately)
-    return now + span * left if span * left < end - now else None
+    return now + span * left if left < (end - now) / span else None
 
 
 def spent_by_end(spent: Decimal, lately: Decimal, now: datetime) -> Decimal | None:

@@ -34,6 +34,7 @@ PASSING = frozenset({"queue_full", CLOSED})
 # The reason of an error that another attempt would meet as well, or would only pass by running without what its owner meant it to have.
 HOPELESS = frozenset({"secret_missing"})
 REFUSED_SECONDS = 30
+CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 20  # launches in one transaction, so that others get their turn of the database
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
 POD_STAYS = "Its last pod is not confirmed gone. The next attempt starts when it is."
@@ -353,7 +354,8 @@ class _Advance:
         why = " ".join(problem.message for problem in problems)
         if all(problem.code in PASSING for problem in problems):
             again = f"{why} It is tried again by itself."
-            self._refused = WaitStep(again, self._now + timedelta(seconds=REFUSED_SECONDS))
+            wait = CLOSED_SECONDS if any(problem.code == CLOSED for problem in problems) else REFUSED_SECONDS
+            self._refused = WaitStep(again, self._now + timedelta(seconds=wait))
             return self._refused
         if number == 1:
             return EndStep(Outcome.NOT_STARTED, why)

@@ -17,7 +17,7 @@ from django.db import IntegrityError, transaction
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog, trouble_of
 from grid.errors import Rejected
-from grid.launch.budgets.closing import closed_projects
+from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.context import Database
 from grid.launch.jobrows import make_run, record_of
 from grid.launch.jobruns import advance_all, end_finished
@@ -183,9 +183,8 @@ class _Decision:
         if len(still_open) >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
             self._note(f"{self._shown(due)} skipped: {len(still_open)} earlier runs had not ended.")
             return
-        closed = closed_projects([job.project_id], self._now).get(job.project_id)
-        if closed:
-            self._note(f"{self._shown(due)} skipped: {closed}")
+        if closed := problems_of_budget(job.project_id, self._now):
+            self._note(f"{self._shown(due)} skipped: {closed[0].message}")
             return
         record = record_of(job, job.environment, job.tier)
         run = make_run(job, record, {}, by=BY, now=self._now)

@@ -16,6 +16,7 @@ from grid.launch.budgets.rules import (
     spent_by_end,
     stop_sentence,
     used_up_at,
+    waiting_sentence,
     warning_sentence,
 )
 from grid.launch.queue import Part, QueuedUnit
@@ -60,6 +61,10 @@ def test_refusal_says_how_much_of_what_until_when_and_who_can_act() -> None:
     early = Budget("churn", "Churn", Decimal(100), 50, 90)
     assert "has spent $91.00 of its $100.00 for March and has reached its stop line at $90.00." in closed_sentence(
         early, Decimal(91), MARCH, owner=""
+    )
+    assert waiting_sentence(early, MARCH, owner="") == (
+        "The project Churn has reached the stop line of its budget for March, $90.00. Nothing new starts in it before 1 April (UTC), "
+        "unless an admin raises the budget."
     )
 
 

@@ -14,7 +14,7 @@ from grid.launch.admission import admit_waiting
 from grid.launch.budgets import spending
 from grid.launch.budgets.closing import closed_projects
 from grid.launch.budgets.keeper import BudgetKeeper, count
-from grid.launch.jobruns import advance_all
+from grid.launch.jobruns import advance_all, jobs_due
 from grid.launch.jobsettings import JobSettings
 from grid.launch.scheduler import run_due
 from grid.launch.schedules import ScheduleSettings
@@ -90,7 +90,13 @@ def test_what_waits_when_the_line_is_crossed_goes_on_waiting_and_starts_by_itsel
     assert admit_waiting(LOCAL, now=NOW) == [other.pk], "it lets others pass"
     waits.refresh_from_db()
     assert (waits.state, waits.reason) == (State.QUEUED, "over_budget")
-    assert waits.message.startswith("The project Churn has spent $100.00 of its $100.00 for March.")
+    assert waits.message.startswith("The project Churn has reached the stop line of its budget for March, $100.00.")
+    written = waits.revision
+    spend(shop, "0.01")
+    count(None, now=NOW + MINUTE)
+    admit_waiting(LOCAL, now=NOW + MINUTE)
+    waits.refresh_from_db()
+    assert waits.revision == written, "what is spent meanwhile changes nothing for what waits"
     budget(shop, "200")
     assert admit_waiting(LOCAL, now=NOW) == [waits.pk]
 
@@ -115,7 +121,7 @@ def test_what_waits_too_long_ends_with_the_budgets_sentence(shop: Shop) -> None:
     admit_waiting(LOCAL, now=NOW + 25 * HOUR)
     waits.refresh_from_db()
     assert (waits.state, waits.reason) == (State.ERROR, "over_quota_timeout")
-    assert waits.message.startswith("It has waited 24 hours and could not start. The project Churn has spent $100.00")
+    assert waits.message.startswith("It has waited 24 hours and could not start. The project Churn has reached")
 
 
 @pytest.fixture
@@ -157,8 +163,10 @@ def test_runs_that_were_asked_for_before_wait_for_the_budget(shop: Shop, job: Jo
     assert (second.outcome, second.attempts.count()) == ("", 0)
     assert "has spent $100.00 of its $100.00" in second.message
     assert second.message.endswith("It is tried again by itself.")
-    budget(shop, "200")
-    advance_all([job.pk], now=NOW + MINUTE)
+    assert jobs_due(NOW + 9 * MINUTE) == set(), "thousands of waiting runs are not written again and again"
+    assert jobs_due(NOW + 10 * MINUTE) == {job.pk}
+    budget(shop, "200", now=NOW + MINUTE)
+    assert advance_all(jobs_due(NOW + MINUTE), now=NOW + MINUTE)
     assert second.attempts.count() == 1
 
 

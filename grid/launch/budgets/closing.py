@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from grid.errors import Problem
-from grid.launch.budgets.rules import Budget, closed_sentence, month_of
+from grid.launch.budgets.rules import Budget, closed_sentence, month_of, waiting_sentence
 from grid.models import BudgetMonth, Membership, ProjectBudget
 
 CLOSED = "over_budget"
@@ -38,19 +38,28 @@ def counted(projects: Collection[str], now: datetime) -> dict[str, Decimal]:
 
 
 def closed_projects(projects: Collection[str], now: datetime) -> dict[str, str]:
-    """Return those of the projects whose stop line is reached, each with the sentence that says so."""
-    found = budgets(projects)
-    spent = counted(found, now) if found else {}
-    closed = {id: budget for id, budget in found.items() if id in spent and budget.is_closed(spent[id])}
-    if not closed:
-        return {}
-    owners = Membership.objects.filter(project__in=closed, role=Membership.Role.OWNER).order_by()
-    names = dict(owners.values_list("project_id", "user__username"))
+    """Return those of the projects whose stop line is reached, each with the sentence that says so to what waits."""
     return {
-        id: closed_sentence(budget, spent[id], month_of(now), owner=names.get(id, "")) for id, budget in closed.items()
+        budget.project_id: waiting_sentence(budget, month_of(now), owner=owner)
+        for budget, _, owner in _closed(projects, now)
     }
 
 
 def problems_of_budget(project_id: str, now: datetime) -> list[Problem]:
     """Return why nothing new may be launched in the project now; [] when it may."""
-    return [Problem("", sentence, CLOSED) for sentence in closed_projects([project_id], now).values()]
+    return [
+        Problem("", closed_sentence(budget, spent, month_of(now), owner=owner), CLOSED)
+        for budget, spent, owner in _closed([project_id], now)
+    ]
+
+
+def _closed(projects: Collection[str], now: datetime) -> list[tuple[Budget, Decimal, str]]:
+    """Return the budgets whose stop line is reached, each with what was spent and who owns the project."""
+    found = budgets(projects)
+    spent = counted(found, now) if found else {}
+    closed = [id for id, budget in found.items() if id in spent and budget.is_closed(spent[id])]
+    if not closed:
+        return []
+    owners = Membership.objects.filter(project__in=closed, role=Membership.Role.OWNER).order_by()
+    names = dict(owners.values_list("project_id", "user__username"))
+    return [(found[id], spent[id], names.get(id, "")) for id in closed]

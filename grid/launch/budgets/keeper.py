@@ -30,7 +30,7 @@ from grid.launch.context import Database
 from grid.launch.departures import BY, LIVES
 from grid.launch.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.launch.stopping import OVER_BUDGET, request_stop
-from grid.models import BudgetMonth, Execution, ProjectBudget, State
+from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +67,10 @@ def count(earlier: SettledSpending | None, *, now: datetime) -> SettledSpending 
 
 @transaction.atomic
 def set_budget(row: ProjectBudget, *, now: datetime) -> None:
-    """Store a budget and count at once what is spent, so that it is in force. Its lines are new ones: they are told again when reached."""
+    """Store a budget and count at once what is spent, so that it is in force. Its lines are new ones: they are told again when reached.
+    Runs that wait are looked at: it may be for the budget."""
     row.save()
+    JobRun.objects.filter(job__project=row.project_id, outcome="", next_attempt_at__gt=now).update(next_attempt_at=now)
     BudgetMonth.objects.filter(project=row.project_id, month=month_of(now)).update(warned_at=None, stopped_at=None)
     if row.amount is not None:
         budget = budget_of(row)

@@ -56,10 +56,13 @@ def next_month(month: date) -> date:
 
 def closed_sentence(budget: Budget, spent: Decimal, month: date, *, owner: str) -> str:
     """Return why a launch is refused: what was spent of what, until when, and who can act."""
-    return (
-        f"{_spent(budget, spent, month)}. Nothing new starts in it before {_day(next_month(month))} (UTC), unless an admin raises the "
-        f"budget{_ask(owner)}."
-    )
+    return f"{_spent(budget, spent, month)}. {_until(month, owner)}"
+
+
+def waiting_sentence(budget: Budget, month: date, *, owner: str) -> str:
+    """Return why something waits. It names no sum that grows, because it is stored with all that waits."""
+    line = money(budget.stop_line)
+    return f"The project {budget.project} has reached the stop line of its budget for {month:%B}, {line}. {_until(month, owner)}"
 
 
 def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
@@ -121,6 +124,11 @@ def _running(budget: Budget) -> str:
         if budget.stops_running
         else "running executions continue"
     )
+
+
+def _until(month: date, owner: str) -> str:
+    until = f"Nothing new starts in it before {_day(next_month(month))} (UTC)"
+    return f"{until}, unless an admin raises the budget{_ask(owner)}."
 
 
 def _ask(owner: str) -> str:

@@ -8,8 +8,11 @@ _TEMPLATE = "dashboard/fragments/run_files.html"
 _SAVING = frozenset({"finishing", "stopping"})
 _WHERE_KEPT = {
     "repository": "Its changes are kept beside the branches.",
-    "home": "Its changes are kept as a Git bundle in HOME, in the folder unpushed-files.",
+    "home": "Its changes are kept in HOME, in the folder unpushed-files.",
+    "copy": "A copy of its files is kept beside the branches: ask an operator for it.",
 }
+# Where files that are in no commit are.
+_WHERE_COPIED = {"home": "A copy of all is in HOME, in the folder unpushed-files.", "copy": _WHERE_KEPT["copy"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
         if is_final:
             return "It did not report which commit it saved; see the history of the files."
         return f"It begins with {record.asked}, and saves its changes as a commit when it ends."
-    left_out = f" {record.left_out} files could not be read and are not in it." if record.left_out else ""
+    left_out = f" {record.left_out} files could not be saved and are not in it." if record.left_out else ""
+    if record.left_out and record.kept:
+        left_out += " " + _WHERE_COPIED.get(record.kept, "")
     if record.began == record.ended:
         return f"Nothing in its files has changed.{left_out}"
     own = (

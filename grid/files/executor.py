@@ -8,21 +8,26 @@ program's end, when it is sent SIGTERM:
     save      commit what changed, push it; on a conflict to a branch named after the execution
 
 Nothing is overwritten, and nothing is lost as long as any volume can be written: what cannot be pushed is kept as a bundle in the
-repository's volume, or else in HOME. Its last words, as JSON, are the container's termination message.
+repository's volume, or else in HOME; of what cannot even be committed a copy is kept, in HOME or else in the repository's volume. Its last
+words, as JSON, are the container's termination message.
 
 Its own Git directory is out of the program's reach, so no configuration, hook or filter of the program's is ever obeyed. A `.git` that the
-program made is saved as plain files under another name, and gets its own back at the next start.
+program made is saved as plain files under another name, and gets its own back at the next start of the same person: its configuration and
+hooks are run by whatever looks at it, so nobody gets another's.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,7 @@ _TRIES = 5
 _LOOK_SECONDS = 0.5
 _COMMAND_SECONDS = 1800.0
 _LONGEST_REPORT = 4000
+_LEFT_OUT_BY_GIT = ".,:;<>\"\\' "  # at the ends of a name
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merge\n"
 _CONFIGURATION = """\
 [safe]
@@ -64,7 +70,11 @@ gpgSign = false
 
 
 class GitError(Exception):
-    """Git refused or failed; the message is its own."""
+    """Git refused or failed; the message is its own, and the exit code too."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Missing(Exception):
@@ -121,8 +131,11 @@ def prepare(task: Task) -> None:
     Raise Missing, GitError, OSError.
     """
     began = None if task.ready.exists() else _check_out(task)
+    for name in ("index.lock", "HEAD.lock"):  # of an earlier process that was killed
+        (task.git / name).unlink(missing_ok=True)
     for place in _saved_directories(task.work):
-        place.rename(place.with_name(place.name.removesuffix(KEPT)))
+        if _is_own(task, place):
+            _restore(place)
     if began is not None:
         _write(task.ready, {"began": began, "base": began})
 
@@ -167,48 +180,69 @@ def _fetch(task: Task) -> None:
     _git(task, "fetch", "--quiet", "--no-tags", str(task.repository), "+refs/heads/*:refs/remotes/origin/*")
 
 
+def _is_own(task: Task, place: Path) -> bool:
+    """Return whether nobody but this person has ever changed what is at the place."""
+    if not _git(task, "for-each-ref", "--count=1", "refs/remotes/origin/"):
+        return True
+    path = str(place.relative_to(task.work))
+    authors = _git(task, "log", "--full-history", "-m", "--format=%ae", "HEAD", "--", path)
+    return set(authors.splitlines()) <= {_who(task)[1]}
+
+
+def _restore(place: Path) -> None:
+    """Give a .git its name back, and the empty folders without which it is no repository."""
+    target = place.with_name(place.name.removesuffix(KEPT))
+    if os.path.lexists(target):
+        return
+    place.rename(target)
+    if not target.is_symlink() and (target / "HEAD").is_file():
+        for name in ("refs/heads", "objects"):
+            with suppress(OSError):
+                (target / name).mkdir(parents=True, exist_ok=True)
+
+
 # --- After it -----------------------------------------------------------------------------------------------------
 
 
 def save(task: Task) -> dict[str, Any]:
-    """Commit and push what changed since the last time; return what to report."""
-    known = json.loads(task.ready.read_text())
+    """Commit and push what changed since the last time; return what to report. Whatever fails, the changes are kept."""
+    began = ""
     try:
+        known = json.loads(task.ready.read_text())
+        began = known["began"]
         commit, left_out = _commit(task, known["base"])
-    except (GitError, OSError, subprocess.TimeoutExpired) as error:
-        return {**known, "ended": "", "problem": f"Its changes could not be committed: {_short(error)}"}
-    report = {
-        "began": known["began"],
-        "ended": commit,
-        "branch": task.branch,
-        **({"left_out": left_out} if left_out else {}),
-    }
-    if commit == known["base"]:
-        return report
-    target = task.branch or task.name
+        report: dict[str, Any] = {"began": began, "ended": commit, "branch": task.branch}
+        if left_out:
+            report |= {"left_out": left_out, "kept": _keep_copy(task)}
+        return report if commit == known["base"] else _push_or_keep(task, report)
+    except Exception as error:  # whatever it is: the working copy is all there is, and it is deleted with the pod
+        problem = f"Its changes could not be saved: {_short(error)}"
+        return {"began": began, "ended": "", "kept": _keep_copy(task), "problem": problem}
+
+
+def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
+    commit, began = report["ended"], report["began"]
     deadline = time.monotonic() + task.seconds
     for number in range(_TRIES):
         try:
-            report["branch"], report["ended"] = _push(task, commit, target)
+            branch, ended = _push(task, commit, task.branch or task.name)
         except (GitError, OSError, subprocess.TimeoutExpired) as error:
             problem = _short(error)
         else:
-            _write(task.ready, {"began": known["began"], "base": commit})
-            return report
+            with suppress(OSError):  # without it the next save merges what is on the branch already
+                _write(task.ready, {"began": began, "base": commit})
+            return {**report, "branch": branch, "ended": ended}
         pause = 2.0**number
         if time.monotonic() + pause > deadline:
             break
         time.sleep(pause)
-    return {
-        **report,
-        "branch": "",
-        "kept": _keep(task, commit, known["began"]),
-        "problem": f"It could not be pushed: {problem}",
-    }
+    kept = _keep(task, commit, began) or _keep_copy(task)
+    return {**report, "branch": "", "kept": kept, "problem": f"It could not be pushed: {problem}"}
 
 
 def _commit(task: Task, base: str) -> tuple[str, int]:
     """Commit the working copy; return the commit, `base` when nothing has changed, and how many files could not be read."""
+    _open_folders(task.work)
     for place in _git_directories(task.work):
         place.rename(_free(place.with_name(place.name + KEPT)))
     for module in _modules(task):
@@ -218,7 +252,7 @@ def _commit(task: Task, base: str) -> tuple[str, int]:
         _git(task, "add", "--all", "--", ".")
         left_out = 0
     except GitError:  # most likely files without the right to read them
-        _make_readable(task.work)
+        _open_folders(task.work, files=True)
         left_out = _add_what_can_be_added(task)
     tree = _git(task, "write-tree")
     before = _git(task, "rev-parse", f"{base}^{{tree}}") if base else _git(task, "mktree")
@@ -285,13 +319,13 @@ def _is_ancestor(task: Task, old: str, new: str) -> bool:
 
 def _keep(task: Task, commit: str, began: str) -> str:
     """Keep the commit as a bundle; return where: `repository`, `home`, or "" when nothing can be written."""
-    _git(task, "update-ref", "refs/heads/kept", commit)
     for place, folder, since in (
         ("repository", task.repository / "unpushed", (f"^{began}",) if began else ()),
         ("home", task.home / "unpushed-files", ()),  # whole: perhaps the repository is what is broken
     ):
         try:
-            folder.mkdir(exist_ok=True)
+            _git(task, "update-ref", "refs/heads/kept", commit)
+            _make_folder(folder, is_shared=place == "repository")
             _git(task, "bundle", "create", "--quiet", str(folder / f"{task.name}.bundle"), "refs/heads/kept", *since)
         except (GitError, OSError, subprocess.TimeoutExpired):
             continue
@@ -299,11 +333,40 @@ def _keep(task: Task, commit: str, began: str) -> str:
     return ""
 
 
+def _keep_copy(task: Task) -> str:
+    """Keep a copy of the files as an archive; return where: `home`, `copy` beside the branches, or "" when nothing can be written."""
+    for place, folder in (("home", task.home / "unpushed-files"), ("copy", task.repository / "unpushed")):
+        unfinished = folder / f"{task.name}.tar.gz.unfinished"
+        command = ["tar", "-C", str(task.work), "--ignore-failed-read", "-czf", str(unfinished), "."]
+        try:
+            _make_folder(folder, is_shared=place == "copy")
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, start_new_session=True, timeout=_COMMAND_SECONDS, check=False
+            )
+            if done.returncode <= 1:  # 1: a file changed meanwhile
+                unfinished.replace(unfinished.with_suffix(""))
+                return place
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    return ""
+
+
+def _make_folder(folder: Path, *, is_shared: bool) -> None:
+    folder.mkdir(exist_ok=True)
+    if is_shared:
+        with suppress(PermissionError):
+            folder.chmod(0o2770)  # the dashboard, another user of the same group, removes what it has taken in
+
+
 def _add_what_can_be_added(task: Task) -> int:
     try:
         _git(task, "add", "--all", "--ignore-errors", "--", ".")
-    except GitError:
-        others = _git(task, "ls-files", "-z", "--others", "--exclude-standard")
+    except GitError as error:
+        if error.code != 1:  # it is not about single files
+            raise
+        others = _git(task, "ls-files", "-z", "--others", "--modified", "--exclude-standard")
         return max(1, others.count("\0"))
     return 0
 
@@ -324,13 +387,14 @@ def _git(task: Task, *arguments: str, directory: Path | None = None) -> str:
         check=False,
     )
     if done.returncode != 0:
-        raise GitError(done.stderr.decode(errors="replace").strip() or f"git {arguments[0]}: {done.returncode}")
+        raise GitError(
+            done.stderr.decode(errors="replace").strip() or f"git {arguments[0]}: {done.returncode}", done.returncode
+        )
     return done.stdout.decode(errors="surrogateescape").strip("\n")
 
 
 def _environment(task: Task, directory: Path | None) -> dict[str, str]:
-    name = task.author or "compute-grid"
-    who = {"NAME": name, "EMAIL": f"{name}@compute-grid.invalid"}
+    who = dict(zip(("NAME", "EMAIL"), _who(task), strict=True))
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(task.state),
@@ -345,6 +409,14 @@ def _environment(task: Task, directory: Path | None) -> dict[str, str]:
         "GIT_LITERAL_PATHSPECS": "1",
         **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
     }
+
+
+def _who(task: Task) -> tuple[str, str]:
+    """Return the author's name and address for git. It leaves characters out, which must not make one person's address another's."""
+    author = task.author or "compute-grid"
+    is_plain = re.fullmatch(r"[\w@+][\w.@+-]*", author)
+    local = author if is_plain else f"-{author.encode(errors='surrogateescape').hex()}"
+    return author if author.strip(_LEFT_OUT_BY_GIT) else "compute-grid", f"{local}@compute-grid.invalid"
 
 
 def _modules(task: Task) -> Iterator[str]:
@@ -372,18 +444,26 @@ def _all_below(root: Path) -> Iterator[Path]:
 
 
 def _free(place: Path) -> Path:
-    while place.exists():
+    while os.path.lexists(place):
         place = place.with_name(place.name + KEPT)
     return place
 
 
-def _make_readable(root: Path) -> None:
-    root.chmod(0o700)
-    for folder, folders, files in os.walk(root, followlinks=False):
-        for name in (*folders, *files):
-            place = Path(folder, name)
-            if not place.is_symlink():
-                place.chmod(place.stat().st_mode | (0o700 if name in folders else 0o600))
+def _open_folders(root: Path, *, files: bool = False) -> None:
+    """Make folders readable for their owner, or git leaves them out without a word; with `files` also files. No link is followed."""
+    _allow(root, 0o700)
+    for folder, folders, names in os.walk(root, followlinks=False):
+        for name in folders:
+            _allow(Path(folder, name), 0o700)
+        for name in names if files else ():
+            _allow(Path(folder, name), 0o600)
+
+
+def _allow(place: Path, rights: int) -> None:
+    with suppress(OSError):  # not ours, or gone
+        mode = place.lstat().st_mode
+        if not stat.S_ISLNK(mode) and mode & rights != rights:
+            place.chmod(stat.S_IMODE(mode) | rights)
 
 
 def _empty(folder: Path) -> None:

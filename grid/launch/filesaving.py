@@ -68,7 +68,7 @@ class FileSaving:
             uid=f"files-{row.id}",
             at=now,
             object="Files",
-            level="Warning" if report.problem else "Normal",
+            level="Warning" if report.problem or report.left_out else "Normal",
             reason="FilesNotPushed" if report.problem else "FilesSaved",
             message=sentence_of(report),
             count=1,
@@ -100,9 +100,11 @@ def sentence_of(report: FilesReport) -> str:
     if report.problem:
         where = {
             "repository": "They are kept beside the repository: push them again.",
-            "home": "They are kept in HOME.",
+            "home": "They are kept in HOME, in the folder unpushed-files.",
+            "copy": "A copy of them is kept beside the branches: ask an operator for it.",
         }
         return f"{report.problem}. {where.get(report.kept, 'They are lost.') if report.code == 0 else ''}".strip()
+    left_out = f" {report.left_out} files could not be saved and are not in it." if report.left_out else ""
     if report.ended == report.began:
-        return "Nothing in the project's files has changed."
-    return f"The project's files are saved: commit {report.ended[:8]} on {report.branch}."
+        return f"Nothing in the project's files has changed.{left_out}"
+    return f"The project's files are saved: commit {report.ended[:8]} on {report.branch}.{left_out}"

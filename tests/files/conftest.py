@@ -33,12 +33,12 @@ class Run:
     def save(self) -> dict[str, Any]:
         return executor.save(self.task)
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start it as the kubelet does, and return when the files are there or it has ended."""
+    def start(self, *prefix: str) -> subprocess.Popen[bytes]:
+        """Start it as the kubelet does, under another command if one is given, and return when the files are there or it has ended."""
         places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
         arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
         environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
-        process = subprocess.Popen([sys.executable, executor.__file__, *arguments], env=environment)
+        process = subprocess.Popen([*prefix, sys.executable, executor.__file__, *arguments], env=environment)
         deadline = time.monotonic() + 60
         while not (self.task.ready.exists() and _catches_sigterm(process.pid)) and process.poll() is None:
             assert time.monotonic() < deadline

@@ -256,6 +256,16 @@ async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
 
 
 @in_world
+async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.saved({**SAVED, "left_out": 2, "kept": "home"})
+    await world.step(controller)
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert (told.level, "2 files could not be saved" in told.message) == ("Warning", True)
+    assert RunFiles.objects.get().kept == "home"
+
+
+@in_world
 async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) -> None:
     world, controller, execution, kubelet = await prepared(shop)
     kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})

@@ -1,0 +1,155 @@
+"""What the executor keeps when it cannot save, and whose repositories it gives back."""
+
+import stat
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from grid.files import executor
+from grid.files.repositories import Repository
+from tests.files.conftest import Run, Runs
+from tests.files.test_executor import Read, git_init
+
+
+def authors(repository: Repository) -> list[str]:
+    command = ["git", f"--git-dir={repository.path}", "log", "--format=%an <%ae>", "main"]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+
+
+def copied(run: Run, folder: Path) -> list[str]:
+    with tarfile.open(folder / f"{run.task.name}.tar.gz") as archive:
+        return sorted(one.name for one in archive if one.isfile())
+
+
+# --- Whatever fails before the push ---
+
+
+def test_what_cannot_be_committed_is_kept_as_a_copy_in_home(runs: Runs) -> None:
+    run = runs()
+    process = run.start()
+    (run.work / "a").write_text("not lost")
+    (run.task.git / "HEAD").unlink()
+    said = run.end(process)
+    assert (process.returncode, said["kept"]) == (0, "home")
+    assert "could not be saved: fatal: not a git repository" in said["problem"]
+    assert copied(run, run.task.home / "unpushed-files") == ["./a"]
+
+
+def test_without_home_the_copy_is_beside_the_branches(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("not lost")
+    (run.task.git / "HEAD").unlink()
+    (run.task.home / "unpushed-files").write_text("in the way")
+    assert run.save()["kept"] == "copy"
+    assert copied(run, repository.path / "unpushed") == ["./a"]
+    assert repository.unpushed() == []
+
+
+def test_an_unreadable_note_of_the_beginning_ends_in_a_report(runs: Runs) -> None:
+    run = runs()
+    process = run.start()
+    (run.work / "a").write_text("not lost")
+    run.task.ready.write_text("")  # as a full disk leaves it
+    assert run.end(process)["kept"] == "home"
+
+
+def test_a_commit_that_cannot_even_be_named_is_kept_as_a_copy(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("not lost")
+    for place in ("main.lock", f"{run.task.name}.lock"):
+        (repository.path / "refs" / "heads" / place).touch()
+    (run.task.git / "refs" / "heads" / "kept.lock").touch()
+    said = run.save()
+    assert (said["branch"], said["kept"]) == ("", "home")
+    assert copied(run, run.task.home / "unpushed-files") == ["./a"]
+
+
+def test_what_was_pushed_is_reported_when_the_executors_disk_is_full(
+    runs: Runs, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(executor, "_write", full)
+    assert run.save()["branch"] == "main"
+    assert read("a") == "1"
+
+
+def test_an_index_that_cannot_be_written_is_no_commit_without_the_files(runs: Runs) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("not lost")
+    (run.task.git / "index.lock").touch()
+    said = run.save()
+    assert (said["ended"], said["kept"]) == ("", "home")
+    run.prepare()  # the lock is of a process that is gone
+    assert run.save()["branch"] == "main"
+
+
+def test_the_folder_of_bundles_is_open_to_the_dashboards_group(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    (repository.path / "refs" / "heads" / "main.lock").touch()
+    assert run.save()["kept"] == "repository"
+    assert stat.S_IMODE((repository.path / "unpushed").stat().st_mode) == 0o2770
+
+
+# --- Who is named ---
+
+
+@pytest.mark.parametrize("name", ["...", "<>", ".alice", "alice>", "-616c696365"])
+def test_a_name_that_git_would_shorten_is_saved_and_is_not_anothers(
+    runs: Runs, repository: Repository, name: str
+) -> None:
+    run = runs(author=name).prepare()
+    (run.work / "a").write_text("1")
+    assert run.save()["branch"] == "main"
+    (author,) = authors(repository)
+    assert "<alice@" not in author
+
+
+# --- Repositories inside the files ---
+
+
+def test_a_repository_inside_the_files_is_given_back_to_nobody_but_who_made_it(runs: Runs) -> None:
+    run = runs().prepare()
+    git_init(run.work / "sub")
+    run.save()
+    other = runs(author="bob").prepare()
+    assert [one.name for one in (other.work / "sub").iterdir()] == [".git.kept"]
+    assert (runs().prepare().work / "sub" / ".git" / "HEAD").exists()
+
+
+def test_a_repository_that_another_person_has_changed_is_not_given_back(runs: Runs) -> None:
+    first = runs().prepare()
+    git_init(first.work / "sub")
+    first.save()
+    meanwhile, other = runs().prepare(), runs(author="bob").prepare()
+    (other.work / "sub" / ".git.kept" / "config").write_text("[core]\nfsmonitor = touch /tmp/sprung\n")
+    other.save()
+    (meanwhile.work / "a").write_text("merged with it")
+    assert meanwhile.save()["branch"] == "main"
+    assert not (runs().prepare().work / "sub" / ".git").exists()
+
+
+def test_a_repository_that_was_made_anew_stays_when_the_executor_is_started_again(runs: Runs) -> None:
+    run = runs().prepare()
+    git_init(run.work / "sub")
+    run.save()
+    git_init(run.work / "sub")
+    run.prepare()
+    assert run.save()["branch"] == "main"
+    assert sorted(one.name for one in (run.work / "sub").iterdir()) == [".git.kept", ".git.kept.kept"]
+
+
+def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs) -> None:
+    run = runs().prepare()
+    (run.work / ".git.kept").symlink_to("nowhere")
+    (run.work / ".git").write_text("gitdir: elsewhere\n")
+    run.save()
+    assert (run.work / ".git.kept").is_symlink()
+    assert (run.work / ".git.kept.kept").read_text() == "gitdir: elsewhere\n"

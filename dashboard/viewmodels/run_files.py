@@ -9,6 +9,7 @@ _SAVING = frozenset({"finishing", "stopping"})
 _WHERE_KEPT = {
     "repository": "Its changes are kept beside the branches.",
     "home": "Its changes are kept in HOME, in the folder unpushed-files.",
+    "unsure": "The history of its files, and in HOME the folder unpushed-files, say what of its changes was saved.",
     "copy": "A copy of its files is kept beside the branches: ask an operator for it.",
 }
 # Where files that are in no commit are.

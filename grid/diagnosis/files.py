@@ -37,6 +37,16 @@ def report_of(pod: Pod) -> FilesReport | None:
     return _read(ended) if ended is not None else None
 
 
+def was_cut_short(pod: Pod) -> bool:
+    """Return whether its executor has ended for good, after the program, and reported nothing: it was killed while it saved."""
+    status = _status(pod)
+    ended = status.state.terminated if status is not None else None
+    if ended is None or _read(ended) is not None:
+        return False
+    has_run = any(one.state.terminated is not None for one in pod.status.container_statuses)
+    return has_run and (pod.metadata.deletion_timestamp is not None or _program_ended(pod))
+
+
 def is_saving(pod: Pod) -> bool:
     """Return whether the program has ended and its files are still being saved."""
     status = _status(pod)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from grid.diagnosis.files import FilesReport, is_saving, report_of
+from grid.diagnosis.files import EXECUTOR, FilesReport, is_saving, report_of, was_cut_short
 from grid.errors import Conflict
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
@@ -14,6 +14,7 @@ from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
 
 _MARGIN = timedelta(minutes=1)
+_CUT_SHORT = FilesReport(problem="Saving its files was cut short", kept="unsure")
 
 
 class FileSaving:
@@ -33,7 +34,8 @@ class FileSaving:
             seen = await self._context.api.create(PODS, pod.body, namespace=self._context.namespace, dry_run=True)
         except Conflict:  # it was created by an earlier try, after this check
             return
-        if any(one.get("restartPolicy") != "Always" for one in seen["spec"]["initContainers"]):
+        steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod
+        if any(one["name"] == EXECUTOR and one.get("restartPolicy") != "Always" for one in steps):
             raise ValueError(
                 "files in Git need native sidecars, which Kubernetes has from 1.29 on. Ask an admin to keep the files of "
                 "this project on a volume."
@@ -47,7 +49,7 @@ class FileSaving:
             return False
         pods = [*await self._context.find_pods(row.id), *self._deleted(row)]
         for pod in pods:
-            report = report_of(pod)
+            report = _CUT_SHORT if was_cut_short(pod) else report_of(pod)
             if report is not None and not is_saving(pod) and self._recorded.get(row.id) != report:
                 await self._record(row, report)
         if row.state != State.FINISHING:
@@ -102,6 +104,7 @@ def sentence_of(report: FilesReport) -> str:
             "repository": "They are kept beside the repository: push them again.",
             "home": "They are kept in HOME, in the folder unpushed-files.",
             "copy": "A copy of them is kept beside the branches: ask an operator for it.",
+            "unsure": "The history of the project's files, and in HOME the folder unpushed-files, say what of them was saved.",
         }
         return f"{report.problem}. {where.get(report.kept, 'They are lost.') if report.code == 0 else ''}".strip()
     left_out = f" {report.left_out} files could not be saved and are not in it." if report.left_out else ""

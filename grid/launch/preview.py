@@ -87,7 +87,8 @@ def pod_plan(tier: TierSpec, count: int = 1) -> PodPlan:
 
 def beside_executor(plan: PodPlan, files: FilesSpec) -> PodPlan:
     """Return the plan with what the executor takes beside each program."""
-    total = Counter(plan.requests) + Counter(resource_amounts(executor_requests(files)))
+    more = executor_requests(files, with_disk="ephemeral-storage" in plan.requests)
+    total = Counter(plan.requests) + Counter(resource_amounts(more))
     return replace(plan, requests=dict(total))
 
 

@@ -37,12 +37,14 @@ def with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: di
     }
 
 
-def executor_requests(files: FilesSpec) -> dict[str, str]:
-    """Return what the executor takes of a node, beside the program."""
-    return {"cpu": files.cores, "memory": files.memory}
+def executor_requests(files: FilesSpec, *, with_disk: bool) -> dict[str, str]:
+    """Return what the executor takes of a node, beside the program; of its disk only where the tier limits that."""
+    return {"cpu": files.cores, "memory": files.memory, **({"ephemeral-storage": "64Mi"} if with_disk else {})}
 
 
 def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[str, Any]) -> dict[str, Any]:
+    # Git stores what changed a second time, and the kubelet compares the volumes with the sum of the limits.
+    disk = {"ephemeral-storage": spec.tier.ephemeral_storage} if spec.tier.ephemeral_storage else {}
     arguments = {
         "repository": REPOSITORY_PATH,
         "work": PROJECT_PATH,
@@ -67,7 +69,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "args": [f"--{name}={value}" for name, value in arguments.items()],
         "env": [_text("GRID_AUTHOR", spec.owner), _text("GRID_TITLE", spec.title)],
         "restartPolicy": "Always",
-        "resources": {"requests": executor_requests(files), "limits": _LIMITS},
+        "resources": {"requests": executor_requests(files, with_disk=bool(disk)), "limits": {**_LIMITS, **disk}},
         "volumeMounts": mounts,
         "startupProbe": {
             "exec": {"command": ["test", "-e", f"{STATE_PATH}/ready"]},

@@ -78,7 +78,7 @@ class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     branch: str = MAIN
     commit: str = ""
-    save_seconds: int = 120  # for saving, within the pod's grace period
+    save_seconds: int = 900  # at most, for saving, within the pod's grace period; a pod that has saved is gone at once
 
 
 class HomeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -350,7 +350,7 @@ def _files(execution: Execution, asked: str) -> FilesSpec | None:
 def _branch_left(execution: Execution) -> str:
     if not execution.workspace_id:
         return ""
-    lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id)
+    lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id).exclude(branch="")
     return lives.order_by("-execution__requested_at").values_list("branch", flat=True).first() or ""
 
 

@@ -111,7 +111,6 @@ CODE_SERVER_COMMAND = [
     "--auth=none",
     "--disable-telemetry",
     "--disable-update-check",
-    "--disable-workspace-trust",
     "--disable-getting-started-override",
     "--disable-proxy",
     "--ignore-last-opened",

@@ -8,8 +8,8 @@ from grid.models.execution import Execution
 class RunFiles(models.Model):
     """The commits with which an execution began and ended, as its executor reported them; written by the controller.
 
-    `branch` is where its changes went, "" when they could not be pushed: `kept` then says where they are (`repository`, `home`, or a
-    `copy` beside the branches), and `problem` why. With `left_out` a copy of all files is kept there, too.
+    `branch` is where its changes went, "" when they could not be pushed: `kept` then says where they are (`repository`, `home`, a `copy`
+    beside the branches, `unsure` where saving was cut short), and `problem` why. With `left_out` a copy of all files is kept there, too.
     """
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="files")

@@ -88,6 +88,22 @@ def test_a_workspace_goes_on_where_it_left_its_files(shop: Shop) -> None:
     assert files.branch == first.object_name
 
 
+def test_a_workspace_whose_last_changes_were_not_pushed_goes_on_at_the_branch_before(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
+    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    second = shop.launch(workspace=first.workspace, after=60)
+    RunFiles.objects.create(
+        execution=second, began=OTHER, branch="", kept="repository", problem="It could not be pushed"
+    )
+    Execution.objects.filter(pk=second.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
+    assert files is not None
+    assert files.branch == first.object_name
+
+
 def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
     def requests() -> Any:
         (plan,) = Preview.of(draft(shop.request(), now=NOW, execution_id="new")).pods()
@@ -95,7 +111,7 @@ def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None
 
     without = requests()
     Project.objects.update(files=Project.Files.GIT)
-    added = {"cpu": 50, "memory": 64 * 2**20}
+    added = {"cpu": 50, "memory": 64 * 2**20, "ephemeral-storage": 64 * 2**20}
     assert requests() == {name: amount + added.get(name, 0) for name, amount in without.items()}
 
 
@@ -215,7 +231,7 @@ async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) ->
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
     assert fresh(execution).state == "stopping"
-    assert kubelet.pod["spec"]["terminationGracePeriodSeconds"] == 150
+    assert kubelet.pod["spec"]["terminationGracePeriodSeconds"] == 930
     kubelet.ends()
     await world.step(controller)
     assert fresh(execution).state == "stopping"
@@ -256,6 +272,26 @@ async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
 
 
 @in_world
+async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
+    await world.step(controller)
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (told.level, told.message.partition(".")[0]) == ("Warning", "Saving its files was cut short")
+    assert RunFiles.objects.get().problem == "Saving its files was cut short"
+
+
+@in_world
+async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing_short(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    kubelet.reports({"state": _ended(137)}, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
+    await world.step(controller)
+    assert not RunFiles.objects.exists()
+
+
+@in_world
 async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop)
     kubelet.saved({**SAVED, "left_out": 2, "kept": "home"})
@@ -290,7 +326,7 @@ async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop:
     world, controller, _, kubelet = await runs(shop)
     kubelet.ends()
     await world.step(controller)
-    world.passes(300)
+    world.passes(1020)
     await world.step(controller)
     assert "deletionTimestamp" in kubelet.pod["metadata"]
 
@@ -326,6 +362,27 @@ async def test_a_cluster_without_native_sidecars_refuses_it_with_a_sentence(
     assert fresh(execution).state == "error"
     assert "native sidecars" in execution.message
     assert world.pods() == []
+
+
+@in_world
+async def test_an_init_container_that_the_cluster_adds_is_not_asked_about(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world, execution = World(), shop.launch()
+    create = world.cluster.create
+
+    async def meshed(resource: Any, body: RawObject, **more: Any) -> RawObject:
+        """As a cluster whose service mesh changes every pod."""
+        if resource == PODS:
+            steps = [{"name": "mesh-init", "image": "mesh:1"}, *body["spec"]["initContainers"]]
+            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
+        return await create(resource, body, **more)
+
+    monkeypatch.setattr(world.cluster, "create", meshed)
+    await world.step(world.controller())
+    assert fresh(execution).state != "error"
+    assert len(world.pods()) == 1
 
 
 @in_world

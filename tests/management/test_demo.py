@@ -24,6 +24,13 @@ def test_every_image_of_the_demo_is_in_the_embedded_clusters_catalogue(db: None)
     assert {environment.image for environment in Environment.objects.all()} <= set(ImageCatalogue().names())
 
 
+def test_an_editor_asks_before_it_runs_what_others_have_left_in_the_files(db: None) -> None:
+    create_demo_data(new_accounts())
+    commands = [one.command for one in Environment.objects.all() if "code-server" in one.command]
+    assert commands
+    assert not any("--disable-workspace-trust" in command for command in commands)
+
+
 @pytest.mark.parametrize("framework", Framework.values)
 def test_a_notebook_a_script_and_a_cluster_of_each_framework_have_the_version_that_their_image_installs(
     db: None, framework: str

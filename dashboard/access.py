@@ -177,12 +177,6 @@ def may_contribute(user: AnyUser, roles: Mapping[int, str]) -> bool:
     return viewer is not None and roles.get(viewer.id) in Membership.CONTRIBUTING
 
 
-def may_browse_files(user: AnyUser, roles: Mapping[int, str]) -> bool:
-    """Return whether the user may read the project's files (`roles` by user id): its members only, whoever else sees the project."""
-    viewer = viewer_of(user)
-    return viewer is not None and viewer.id in roles
-
-
 def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
     """Return whether the user may rename the project and change its members: its owner and admins."""
     viewer = viewer_of(user)

@@ -249,7 +249,6 @@ def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
         record.files,
         state=record.state,
         is_final=record.is_final,
-        is_member=viewer.is_member,
         contributes=viewer.contributes,
     )
 

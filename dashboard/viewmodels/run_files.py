@@ -34,7 +34,8 @@ class RunFilesRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunFilesLine:
-    """`may_browse` is True for members, who get links; `pushes` is what a contributor may push again, "" for nothing."""
+    """`may_browse` is True for the project's owner and contributors, who get links; `pushes` is what they may push again, "" for
+    nothing."""
 
     record: RunFilesRecord
     sentence: str
@@ -53,9 +54,7 @@ class RunFilesLine:
         return self.record.ended[:8] if is_there else ""
 
 
-def run_files(
-    record: RunFilesRecord | None, *, state: str, is_final: bool, is_member: bool, contributes: bool
-) -> Fragment:
+def run_files(record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool) -> Fragment:
     """Return the fragment; it is empty where the project's files are a volume."""
     if record is None:
         return Fragment("files", _TEMPLATE, None)
@@ -67,7 +66,7 @@ def run_files(
         record,
         _sentence(record, state=state, is_final=is_final),
         problem,
-        may_browse=is_member,
+        may_browse=contributes,
         pushes=record.name if contributes and record.kept == "repository" else "",
     )
     return Fragment("files", _TEMPLATE, shown)

@@ -19,10 +19,10 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access import may_browse_files, may_contribute, may_see_project
+from dashboard.access import may_contribute, may_see_project
 from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from grid.errors import GridError
-from grid.files.git import GitFailed
+from grid.files.git import AnswerTooLong, GitBusy, GitFailed
 from grid.files.repositories import Branch, Repositories, Repository, TreeEntry, is_path
 from grid.models import Project, RunFiles
 
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 _COMMITS = 50
 _UNREADABLE = "The project's files cannot be read now. Ask an operator to look at the repositories' volume."
+_BUSY = "Many people are reading files just now. Try again in a moment."
+_TOO_LONG = "There is too much in this place to list it here. Look at it in a workspace."
 
 
 @require_safe
@@ -37,7 +39,6 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
     """Show a folder or a file at a branch or commit."""
     project, repository = _files(request, id)
     context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
-    context["may_push"] = may_contribute(request.user, _roles(project))
     try:
         branches = repository.branches() if repository.exists else []
         context["unpushed"] = repository.unpushed() if repository.exists else ()
@@ -84,9 +85,13 @@ def project_history(request: HttpRequest, id: str) -> HttpResponse:
 async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
     """Give a file away as a download; an image has its type, so that a page of ours may show it as a picture."""
     name, entry, repository = await sync_to_async(_file)(request, id)
-    answer = StreamingHttpResponse(
-        _chunks(repository.stream(entry)), content_type=image_type(name) or "application/octet-stream"
-    )
+    read = repository.stream(entry)
+    try:
+        first = await asyncio.to_thread(next, read, b"")
+    except GitFailed as error:
+        logger.warning("file not read project=%s reason=%s", id, error)
+        return HttpResponse(_BUSY if isinstance(error, GitBusy) else _UNREADABLE, "text/plain", status=503)
+    answer = StreamingHttpResponse(_chunks(first, read), content_type=image_type(name) or "application/octet-stream")
     answer["Content-Length"] = str(entry.size)
     answer["Content-Disposition"] = content_disposition_header(True, name)
     answer["X-Content-Type-Options"] = "nosniff"
@@ -99,8 +104,6 @@ async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
 def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
     """Take what an execution could not push into a branch that is named after it."""
     project, repository = _files(request, id)
-    if not may_contribute(request.user, _roles(project)):
-        raise PermissionDenied("Only the owner and contributors of the project change its files.")
     name = request.POST.get("name", "")
     try:
         repository.push_again(name)
@@ -115,10 +118,11 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
     return redirect("project-files", id)
 
 
-async def _chunks(read: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _chunks(chunk: bytes, read: Iterator[bytes]) -> AsyncIterator[bytes]:
     try:
-        while chunk := await asyncio.to_thread(next, read, b""):
+        while chunk:
             yield chunk
+            chunk = await asyncio.to_thread(next, read, b"")
     finally:
         await asyncio.to_thread(_close, read)
 
@@ -146,8 +150,8 @@ def _files(request: HttpRequest, id: str) -> tuple[Project, Repository]:
     project = Project.objects.filter(pk=id).first()
     if project is None or not may_see_project(request.user, _roles(project)):
         raise Http404
-    if not may_browse_files(request.user, _roles(project)):
-        raise PermissionDenied("Only members of the project see its files.")
+    if not may_contribute(request.user, _roles(project)):
+        raise PermissionDenied("Only the owner and contributors of the project see its files.")
     if project.files != Project.Files.GIT or not settings.REPOSITORIES:
         raise Http404
     return project, Repositories(settings.REPOSITORIES).of(project.pk)
@@ -165,7 +169,8 @@ def _place(request: HttpRequest, repository: Repository, branches: Sequence[Bran
 
 def _unreadable(request: HttpRequest, context: dict[str, Any], error: Exception) -> HttpResponse:
     logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
-    return render(request, "dashboard/files.html", {**context, "problem": _UNREADABLE}, status=503)
+    problem = _BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
+    return render(request, "dashboard/files.html", {**context, "problem": problem}, status=503)
 
 
 def _roles(project: Project) -> dict[int, str]:

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import (
     may_administer,
-    may_browse_files,
     may_contribute,
     may_manage_project,
     may_observe,
@@ -114,7 +113,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
         "may_manage": may_manage,
         "may_contribute": may_contribute(request.user, _roles(project)),
-        "may_browse": project.files == Project.Files.GIT and may_browse_files(request.user, _roles(project)),
+        "may_browse": project.files == Project.Files.GIT and may_contribute(request.user, _roles(project)),
         "members": _in_order(members),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,

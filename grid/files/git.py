@@ -1,12 +1,15 @@
 """Runs git on a bare repository. What is in it comes from people: none of it is run, followed or believed.
 
-No shell, no hooks, no configuration of this machine or its user, no network. Every call has a time limit, and every answer a size limit.
+No shell, no hooks, no configuration of this machine or its user, no network. Every call has a time limit, and every answer a size limit;
+few run at once.
 """
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from grid.errors import GridError
@@ -15,15 +18,28 @@ SECONDS = 20.0
 LONGEST_ANSWER = 16 * 2**20
 _CHUNK = 64 * 2**10
 _DOWNLOAD_SECONDS = 3600.0
+_AT_ONCE = 8
+_PATIENCE = 5.0  # seconds, for one of them to end
+_answers, _downloads = threading.BoundedSemaphore(_AT_ONCE), threading.BoundedSemaphore(_AT_ONCE)
 # Whatever the repository's own configuration says: these would run a program that it names.
 _ALWAYS = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
     *("-c", "log.showSignature=false", "-c", "gc.auto=0"),
+    # Smaller files are read into memory whole, which this process's container pays for.
+    *("-c", "core.bigFileThreshold=1m"),
 )
 
 
 class GitFailed(GridError):
     """Git did not do it: what was asked for is not there, it took too long, or the answer is too long."""
+
+
+class AnswerTooLong(GitFailed):
+    """There is more than anybody would read."""
+
+
+class GitBusy(GitFailed):
+    """As many as may run at once are running."""
 
 
 class GitMissing(GridError):
@@ -32,20 +48,29 @@ class GitMissing(GridError):
 
 def run(repository: Path, *arguments: str, limit: int = LONGEST_ANSWER, seconds: float = SECONDS) -> bytes:
     """Return what git prints. Raise GitFailed, or GitMissing."""
-    answer = b"".join(_read(repository, arguments, limit=limit + 1, seconds=seconds))
+    answer = b"".join(_in_turn(_answers, _read(repository, arguments, limit=limit + 1, seconds=seconds)))
     if len(answer) > limit:
-        raise GitFailed(f"git {arguments[0]} answered with more than {limit} bytes")
+        raise AnswerTooLong(f"git {arguments[0]} answered with more than {limit} bytes")
     return answer
 
 
 def stream(repository: Path, *arguments: str) -> Iterator[bytes]:
     """Yield what git prints in chunks, however much. Raise GitFailed."""
-    return _read(repository, arguments, limit=None, seconds=_DOWNLOAD_SECONDS)
+    return _in_turn(_downloads, _read(repository, arguments, limit=None, seconds=_DOWNLOAD_SECONDS))
 
 
 def head(repository: Path, *arguments: str, limit: int) -> bytes:
     """Return the first `limit` bytes of what git prints. Raise GitFailed."""
-    return b"".join(_read(repository, arguments, limit=limit, seconds=SECONDS))
+    return b"".join(_in_turn(_answers, _read(repository, arguments, limit=limit, seconds=SECONDS)))
+
+
+def _in_turn(turns: threading.BoundedSemaphore, read: Iterator[bytes]) -> Iterator[bytes]:
+    if not turns.acquire(timeout=_PATIENCE):
+        raise GitBusy(f"{_AT_ONCE} calls of git are running already")
+    try:
+        yield from read
+    finally:
+        turns.release()
 
 
 def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, seconds: float) -> Iterator[bytes]:
@@ -63,7 +88,7 @@ def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, se
     except FileNotFoundError as error:
         raise GitMissing("git is not installed where the dashboard runs") from error
     assert process.stdout is not None
-    timer = threading.Timer(seconds, process.kill)
+    timer = threading.Timer(seconds, _kill, [process])
     timer.start()
     left = limit
     try:
@@ -74,14 +99,21 @@ def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, se
             left = None if left is None else left - len(chunk)
             yield chunk
         if left == 0:  # enough was read
-            process.kill()
+            _kill(process)
         elif process.wait() != 0:
             raise GitFailed(f"git {arguments[0]} ended with code {process.returncode}")
     finally:
         timer.cancel()
-        process.kill()
+        _kill(process)
         process.stdout.close()
         process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill git and what it has started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _environment(repository: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 The executor writes into them (`grid.files.executor`); the dashboard only makes new ones, and takes in what an execution could not push.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from pathlib import Path
 from grid.files import git
 from grid.files.git import GitFailed
 
+logger = logging.getLogger(__name__)
+
 MAIN = "main"
 COMMIT = re.compile(r"[0-9a-f]{40}")  # the name of a commit, and of any other object
-_LONGEST_LIST = 64 * 2**20
+_LONGEST_LIST = 8 * 2**20
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}(?<![./])")
 _BUNDLE = re.compile(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
 _BUNDLE_SECONDS = 300.0
@@ -133,21 +136,39 @@ class Repository:
     # --- What could not be pushed ---
 
     def unpushed(self) -> Sequence[str]:
-        """Return the names of executions whose last changes are kept beside the branches, because they could not be pushed."""
+        """Return the names of executions whose last changes are kept beside the branches, because they could not be pushed, and are on no
+        branch named after them yet."""
         try:
             files = sorted(file.name for file in (self.path / "unpushed").iterdir())
         except FileNotFoundError:
             return ()
-        return [found[1] for found in map(_BUNDLE.fullmatch, files) if found]
+        names = [found[1] for found in map(_BUNDLE.fullmatch, files) if found]
+        return [name for name in names if not self._has_taken_in(name)]
 
     def push_again(self, name: str) -> None:
         """Take what an execution could not push into a branch that is named after it. Raise GitFailed; then it stays kept."""
-        bundle = self.path / "unpushed" / f"{name}.bundle"
+        bundle = self._bundle(name)
         if name not in self.unpushed() or bundle.is_symlink():
             raise GitFailed("nothing is kept of this execution")
         refs = f"refs/heads/kept:refs/heads/{name}"
         git.run(self.path, "fetch", "--quiet", "--no-tags", str(bundle), refs, seconds=_BUNDLE_SECONDS)
-        bundle.unlink(missing_ok=True)
+        try:
+            bundle.unlink(missing_ok=True)
+        except OSError as error:  # the folder is not ours; the bundle is not shown any more
+            logger.warning("a bundle that was pushed again stays bundle=%s reason=%s", bundle, error)
+
+    def _has_taken_in(self, name: str) -> bool:
+        if self.resolve(name) is None:
+            return False
+        try:
+            commit = git.run(self.path, "bundle", "list-heads", str(self._bundle(name))).decode()[:40]
+            git.run(self.path, "merge-base", "--is-ancestor", _known(commit), f"refs/heads/{name}")
+        except GitFailed:
+            return False
+        return True
+
+    def _bundle(self, name: str) -> Path:
+        return self.path / "unpushed" / f"{name}.bundle"
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,9 +258,9 @@ GET  project-secrets         churn               login    200      200      200 
 POST project-secrets         churn               login    302      302      302      403      404      404      403      403      403
 GET  project-secret-delete   churn               login    200      200      200      403      404      404      403      403      200
 POST project-secret-delete   churn               login    302      302      302      403      404      404      403      403      302
-GET  project-files           churn               login    200      200      200      200      404      404      403      403      403
-GET  project-history         churn               login    200      200      200      200      404      404      403      403      403
-GET  project-file            churn               login    404      404      404      404      404      404      403      403      403
+GET  project-files           churn               login    200      200      200      403      404      404      403      403      403
+GET  project-history         churn               login    200      200      200      403      404      404      403      403      403
+GET  project-file            churn               login    404      404      404      403      404      404      403      403      403
 POST project-push-again      churn               login    302      302      302      403      404      404      403      403      403
 GET  secrets                                     login    200      200      200      200      200      200      200      200      200
 POST secrets                                     login    302      302      302      302      302      302      302      302      302

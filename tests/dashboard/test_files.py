@@ -1,6 +1,7 @@
 """The files of a project in Git, on real repositories. Who may open them: tests/access."""
 
 import base64
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from django.test import AsyncClient, Client
 from pytest_django.fixtures import Settings
 
 from dashboard.viewmodels.files import SHOWN_BYTES
+from grid.files import git
+from grid.files.git import AnswerTooLong, GitBusy
 from grid.files.repositories import Repository
-from grid.models import Project, RunFiles, State
+from grid.models import Membership, Project, RunFiles, State
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project
@@ -185,6 +188,47 @@ def test_what_could_not_be_pushed_is_pushed_again_by_a_contributor(owner: Client
     assert (files.branch, files.kept, files.problem) == (name, "", "")
 
 
+def test_who_only_looks_at_the_project_has_no_way_to_its_files(people: People, project: Project, run: Run) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
+    looker = client_of(people.stranger)
+    assert FILES not in text(looker, "/projects/churn/")
+    for page in (FILES, f"{FILES}history/", f"{FILES}download/?path=a"):
+        assert looker.get(page).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(GitBusy("x"), "Try again in a moment"), (AnswerTooLong("x"), "too much in this place")]
+)
+def test_why_files_are_not_listed_is_said(
+    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Repository, "folder", fails)
+    assert said in text(owner, FILES, 503)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_download_that_gets_no_turn_is_refused_before_it_begins(
+    people: People, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    monkeypatch.setattr(git, "_downloads", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(git, "_PATIENCE", 0.01)
+    with git._downloads:
+        client = AsyncClient()
+        await client.aforce_login(people.owner)
+        answer: Any = await client.get(f"{FILES}download/?path=a")
+    assert (answer.status_code, "Try again in a moment" in answer.content.decode()) == (503, True)
+
+
 def test_a_volume_that_cannot_be_read_is_said(owner: Client, run: Run) -> None:
     (run.work / "a").write_text("1")
     run.save()
@@ -261,7 +305,11 @@ def test_an_execution_tells_its_commits_to_members(people: People, project: Proj
     shown = text(client_of(people.teammate), page)
     assert f"{FILES}?at={'a' * 40}" in shown
     assert f"{FILES}?at={'b' * 40}" in shown
-    assert f"{FILES}?at=" not in text(client_of(people.operator), page)
+    Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
+    for looker in (people.operator, people.stranger):
+        shown = text(client_of(looker), page)
+        assert "on branch main" in shown
+        assert FILES not in shown
 
 
 @pytest.mark.usefixtures("runtime")

@@ -1,13 +1,15 @@
 """What the dashboard reads of a repository."""
 
 import os
+import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from grid.files import git
-from grid.files.git import GitFailed
+from grid.files.git import GitBusy, GitFailed
 from grid.files.repositories import Repositories, Repository, is_path, is_revision
 from tests.files.conftest import Runs
 
@@ -132,3 +134,79 @@ def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: 
     for name in ("job-abc", "../../x", "job-none"):
         with pytest.raises(GitFailed):
             repository.push_again(name)
+
+
+def test_a_bundle_that_cannot_be_removed_is_taken_in_and_not_shown_again(
+    runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    lock = repository.path / "refs" / "heads" / "main.lock"
+    lock.touch()
+    assert run.save()["kept"] == "repository"
+    lock.unlink()
+    assert repository.unpushed() == [run.task.name]
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError("not ours")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    repository.push_again(run.task.name)
+    assert repository.resolve(run.task.name) is not None
+    assert repository.unpushed() == []
+
+
+def test_a_branch_that_lacks_what_is_kept_hides_nothing(runs: Runs, repository: Repository) -> None:
+    run = runs(branch="").prepare()
+    (run.work / "a").write_text("1")
+    assert run.save()["branch"] == run.task.name
+    (run.work / "a").write_text("2")
+    (repository.path / "refs" / "heads" / f"{run.task.name}.lock").touch()
+    assert run.save()["kept"] == "repository"
+    assert repository.unpushed() == [run.task.name]
+
+
+def test_a_large_file_is_read_in_little_memory(
+    runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs().prepare()
+    with (run.work / "huge").open("wb") as file:
+        file.truncate(100 * 2**20)
+    commit = run.save()["ended"]
+    subprocess.run(["git", f"--git-dir={repository.path}", "repack", "-adq"], check=True)
+    (entry,) = repository.folder(commit, "")
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nulimit -v 90000\nexec {shutil.which("git")} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+    assert len(repository.head_of(entry, 1000)) == 1000
+    assert sum(map(len, repository.stream(entry))) == 100 * 2**20
+
+
+def test_who_gets_no_turn_is_told(runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    run.save()
+    monkeypatch.setattr(git, "_answers", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(git, "_PATIENCE", 0.01)
+    assert len(repository.branches()) == 1
+    with git._answers, pytest.raises(GitBusy):
+        repository.branches()
+    with pytest.raises(GitFailed):
+        git.run(repository.path, "nonsense")
+    assert len(repository.branches()) == 1
+
+
+def test_what_git_has_started_ends_with_it(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, child = tmp_path / "bin" / "git", tmp_path / "child"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {child}\nwait\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+    with pytest.raises(GitFailed):
+        git.run(repository.path, "show", seconds=0.5)
+    state = Path(f"/proc/{child.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"

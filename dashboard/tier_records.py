@@ -45,7 +45,7 @@ def outgrown(
 ) -> list[Outgrown]:
     """Return of each checked tier the running executions that would no longer fit: as they were launched, because their pool's nodes have
     changed, or on the tier as it is now. One query of the unsettled executions."""
-    running = Execution.objects.unsettled().filter(state=State.RUNNING).order_by("requested_at")
+    running = Execution.objects.unsettled().filter(state=State.RUNNING).order_by("requested_at", "pk")
     columns = ("pk", "title", "kind", "tier_id", "spec__tier", "head_tier_id", "spec__cluster__head_tier")
     fits = _Fits(pools)
     found: dict[str, dict[str, str]] = {}

@@ -113,5 +113,6 @@ KEPT_FILES: tuple[KeptFile, ...] = (
     # A pod whose files are damaged is restarted by its kubelet, and the content of volumes is known to their owners only.
     KeptFile("machine/nodes", "the pods of this machine's nodes", is_folder=True, is_free_below=True),
     KeptFile("machine/volumes", "the files of projects", is_folder=True, is_free_below=True),
+    KeptFile("machine/repositories", "the files of projects in Git", is_folder=True, is_free_below=True),
     KeptFile("images", "pulled images", is_folder=True, is_free_below=True),
 )

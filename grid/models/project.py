@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
@@ -86,6 +87,9 @@ class Project(models.Model):
             Project.objects.select_for_update(no_key=True).get(pk=self.pk)  # serializes concurrent assignments
             known = {member.user_id: member for member in self.memberships.all()}
             self.memberships.exclude(user__in=roles).delete()
+            # Who comes back is not shared again what was shared before. By name, because shares know projects.
+            shares = apps.get_model("grid", "AppShare")._default_manager
+            shares.filter(execution__project=self).exclude(user__in=roles).delete()
             # The new owner is saved last, because a constraint allows only one.
             for user, role in sorted(roles.items(), key=lambda item: item[1] == Membership.Role.OWNER):
                 member = known.get(user) or Membership(project=self, user_id=user, role="")

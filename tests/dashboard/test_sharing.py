@@ -36,6 +36,16 @@ def test_the_owner_chooses_by_name_who_may_open_an_app(people: People, app: Exec
     assert "/open/" not in execution_page(teammate, app)
 
 
+def test_who_leaves_the_project_and_comes_back_is_shared_nothing_from_before(people: People, app: Execution) -> None:
+    AppShare.objects.create(execution=app, user=people.teammate)
+    app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
+    assert AppShare.objects.exists()
+    app.project.assign(owner=people.owner, contributors=[], viewers=[])
+    app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
+    assert not AppShare.objects.exists()
+    assert "/open/" not in execution_page(people.teammate, app)
+
+
 def test_a_choice_that_is_no_member_is_refused_at_its_field(people: People, app: Execution) -> None:
     for members in (str(people.stranger.pk), "nobody", str(people.owner.pk)):
         status, answer = sent(people.owner, f"/executions/{app.pk}/share/", members=members)

@@ -71,7 +71,9 @@ def _without_class(used: UsedClaim, around: Surroundings, said: str) -> Diagnosi
     name, events = claim.spec.storage_class_name, around.claim_events(claim)
     last = events[-1].message if events else ""
     if name:
-        is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes
+        # An admin's own volumes may name a class that has no object; what they lack is said elsewhere.
+        has_volumes = any(one.spec.storage_class_name == name for one in (around.volumes or {}).values())
+        is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes and not has_volumes
         why, make = f"there is no storage class {name}", "create the class"
     else:
         is_missing = name is None and _UNBOUND in said and classes is not None and not _has_default(classes)

@@ -7,7 +7,7 @@ import pytest
 
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Event, Pod, StorageClass, VolumeClaim
+from grid.kube.objects import Event, Pod, StorageClass, Volume, VolumeClaim
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import said
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod
@@ -34,16 +34,18 @@ def explain(
     *events: Any,
     minutes: int = 5,
     message: str = UNBOUND,
+    volumes: dict[str, Volume] | None = None,
 ) -> Diagnosis:
-    volumes = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
+    mounts = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
     unscheduled = condition("PodScheduled", "False", "Unschedulable", message)
-    waits = decode(pod("w", spec={"volumes": volumes}, conditions=[unscheduled]), Pod)
+    waits = decode(pod("w", spec={"volumes": mounts}, conditions=[unscheduled]), Pod)
     named = decode({"metadata": metadata("c", namespace=NAMESPACE), "spec": claim}, VolumeClaim)
     told = [decode(one, Event) for one in events]
     world = surroundings(
         [node("n1")],
         claims={f"{NAMESPACE}/c": named},
         classes=around,
+        volumes=volumes,
         claim_events=lambda asked: told if asked is named else (),
     )
     return explain_pod(waits, [], now=MOMENT + timedelta(minutes=minutes), around=world)
@@ -97,3 +99,11 @@ def test_a_claim_that_is_bound_needs_no_class(claim: dict[str, Any]) -> None:
 
 def test_a_claim_without_a_class_may_be_bound_late_as_long_as_nobody_misses_its_volume() -> None:
     assert explain(classes(), {}, message="0/1 nodes are available: 1 Insufficient cpu.").code != "storage_class"
+
+
+def test_a_class_without_an_object_that_volumes_are_of_is_not_called_missing() -> None:
+    small = {"metadata": metadata("v"), "spec": {"storageClassName": "manual", "capacity": {"storage": "5Gi"}}}
+    claim = {"storageClassName": "manual", "resources": {"requests": {"storage": "10Gi"}}}
+    volumes = {"v": decode(small, Volume)}
+    assert explain(classes("slow"), claim, volumes=volumes).code != "storage_class"
+    assert explain(classes("slow"), claim).code == "storage_class"

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
+from grid.databasetrouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch.budgets.closing import problems_of_budget
@@ -130,14 +131,20 @@ def cancel_restart(workspace_id: str) -> bool:
 def resume_restarted(*, now: datetime) -> list[str]:
     """Resume each workspace whose restart was asked for and whose execution has settled; return the new executions' ids.
 
-    One that cannot be resumed stays stopped and keeps the reason.
+    One that cannot be resumed stays stopped and keeps the reason. One that fails is told to the log, and keeps nobody else waiting. Raise
+    only what concerns all: trouble of the database.
     """
     unsettled = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
     due = Workspace.objects.filter(~Exists(unsettled), restart_requested_at__isnull=False, deleted_at__isnull=True)
-    found = (
-        _resume_restarted(id, now) for id in list(due.order_by("restart_requested_at").values_list("pk", flat=True))
-    )
-    return [id for id in found if id]
+    resumed = []
+    for id in list(due.order_by("restart_requested_at").values_list("pk", flat=True)):
+        try:
+            resumed.append(_resume_restarted(id, now))
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise
+            logger.exception("workspace=%s not resumed", id)
+    return [id for id in resumed if id]
 
 
 def _resume_restarted(workspace_id: str, now: datetime) -> str:

@@ -74,6 +74,24 @@ def test_it_starts_with_its_cluster_again_if_it_had_one(shop: Shop) -> None:
     assert not Execution.objects.filter(attached_to=fourth).exists()
 
 
+def test_one_that_cannot_be_read_keeps_no_other_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, fine = shop.launch(), shop.launch()
+    Execution.objects.update(state=State.RUNNING)
+    for execution in (broken, fine):
+        request_restart(execution.workspace_id or "", by="alice", now=LATER)
+        settle(execution)
+
+    def read(workspace: Workspace) -> bool:
+        if workspace.pk == broken.workspace_id:
+            raise ValueError("it was stored by an earlier version")
+        return False
+
+    monkeypatch.setattr("grid.launch.workspaces._had_its_cluster", read)
+    (resumed,) = resume_restarted(now=LATER)
+    assert Execution.objects.get(pk=resumed).workspace_id == fine.workspace_id
+    assert Workspace.objects.get(pk=broken.workspace_id).restart_requested_at is not None, "it is not given up"
+
+
 def test_what_has_ended_or_not_started_is_not_restarted(shop: Shop) -> None:
     execution = shop.launch()
     with pytest.raises(Rejected, match="It has not started yet"):

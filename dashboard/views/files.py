@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 _COMMITS = 50
 _UNREADABLE = "The project's files cannot be read now. Ask an operator to look at the repositories' volume."
-_BUSY = "Many people are reading files just now. Try again in a moment."
+_BUSY = "Many people are reading files now. Try again in a moment."
 _TOO_LONG = "There is too much in this place to list it here. Look at it in a workspace."
 
 

@@ -14,7 +14,8 @@ from grid.sandbox.kubelet.certificate import serving_context
 def make_var(folder: Path) -> Path:
     """Databases with logs, as after a kill: both were copied while somebody had them open."""
     cluster, machine = folder / "cluster", folder / "cluster" / "machine"
-    for place in (folder / "run", folder / "log", folder / "images", machine / "nodes", machine / "volumes"):
+    kept = (machine / name for name in ("nodes", "volumes", "repositories"))
+    for place in (folder / "run", folder / "log", folder / "images", *kept):
         place.mkdir(parents=True)
     for name in ("run/lock", "run/processes.json", "kubeconfig", "log/web-server.log", "cluster/lock"):
         (folder / name).touch()

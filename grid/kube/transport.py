@@ -176,17 +176,22 @@ class Transport:
                 headers["Authorization"] = authorization
             if data is not None:
                 headers["Content-Type"] = content_type
-            return await connection.session.request(
-                method,
-                URL(connection.access.server + path, encoded=True),
-                params=query,
-                data=data,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                proxy=connection.access.proxy,
-                server_hostname=connection.access.tls_server_name,
-            )
+            try:
+                return await connection.session.request(
+                    method,
+                    URL(connection.access.server + path, encoded=True),
+                    params=query,
+                    data=data,
+                    headers=headers,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    proxy=connection.access.proxy,
+                    server_hostname=connection.access.tls_server_name,
+                )
+            except RuntimeError as error:
+                # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was
+                # closed meanwhile, because the credentials changed.
+                raise ClusterUnavailable(f"The connection to the API server at {connection.host} broke.") from error
 
         try:
             with translated(connection.host):

@@ -9,6 +9,7 @@ import json
 import urllib.error
 import urllib.parse
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.pages import links, nodes, words
 from tests.end_to_end.scripts import Session, put_into_project
+from tests.support.turns import rays_turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -169,6 +171,13 @@ def outside(page: str, address: str) -> list[str]:
     return [link for link in links(page, at=address) if not link.startswith(address)]
 
 
+@pytest.fixture
+def alone(framework: str) -> Iterator[None]:
+    with rays_turn() if framework == "ray" else nullcontext():
+        yield
+
+
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(("framework", "script", "look"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)])
 def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     running: Grid, browser: Browser, framework: str, script: str, look: Callable[[Session, str, Page], None]

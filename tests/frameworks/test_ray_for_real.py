@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -13,6 +13,7 @@ from grid.sandbox.images import ImageStore
 from tests.end_to_end.grid import IMAGES
 from tests.frameworks.ray_cluster import RayCluster, cluster_spec
 from tests.frameworks.spark_processes import Machine
+from tests.support.turns import rays_turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 _SERVICES = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
@@ -46,7 +47,13 @@ print(sum(ray.get([total.remote(part) for part in parts])))
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Callable[[ExecutionSpec], RayCluster]]:
+def alone() -> Iterator[None]:
+    with rays_turn():
+        yield
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, alone: None) -> AsyncIterator[Callable[[ExecutionSpec], RayCluster]]:
     """Makes clusters that have not started, and ends them."""
     image, _ = await ImageStore(IMAGES).pull("compute-grid/ray:2.60")
     machine = Machine(tmp_path, image.environment, cluster_spec())

@@ -143,6 +143,18 @@ async def test_a_connection_that_breaks_in_a_watch_is_an_outage(write_config: Wr
             await anext(watch)
 
 
+async def test_a_descriptor_that_uvloop_has_not_let_go_of_is_an_outage(
+    write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(*_: object) -> None:
+        raise RuntimeError("File descriptor 23 is used by transport <TCPTransport closed=False reading=True>")
+
+    async for _, api in Use(write_config)(echo):
+        monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", connect)
+        with pytest.raises(ClusterUnavailable, match="broke"):
+            await api.get(PODS, "p", namespace="n")
+
+
 async def test_writes_say_who_writes_and_what_kind_of_patch_it_is(write_config: WriteConfig) -> None:
     async for server, api in Use(write_config)(echo):
         await api.create(CONFIG_MAPS, config_map("a"), namespace="ns", dry_run=True)

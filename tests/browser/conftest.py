@@ -19,6 +19,8 @@ from tests.browser.stage import StageProcess
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 
 ANYTHING = ""  # to be forgiven
+# What a browser says of a server that was killed: of the socket, and of a file or a question that was on its way.
+AWAY = ("WebSocket", "htmx:ws:error", "net::ERR_")
 Visit = Callable[..., Page]
 PATIENCE_MS = 20_000  # a machine of two cores runs other tests beside these
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import charting, scenes
-from tests.browser.conftest import Visit
+from tests.browser.conftest import AWAY, Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.looks import EVERY_SCREEN, WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
@@ -71,6 +71,7 @@ def test_an_unreachable_cluster_is_said_in_words_and_recovers_by_itself(stage: S
 def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     stage: StageProcess, visit: Visit, forgiven: list[str]
 ) -> None:
+    forgiven += AWAY
     stage.play(scenes.put_node, name="before")
     page = visit("olga-operator", PATH)
     follow(page)
@@ -83,7 +84,6 @@ def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     expect(page.locator("#nodes")).to_contain_text("after", timeout=60_000)
     expect(page.locator("#freshness")).to_have_text("Live")
     not_reloaded(page)
-    forgiven += ["WebSocket", "htmx:ws:error", "ERR_CONNECTION_REFUSED"]
 
 
 @pytest.mark.slow

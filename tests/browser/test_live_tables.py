@@ -5,7 +5,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, scenes
-from tests.browser.conftest import Visit
+from tests.browser.conftest import AWAY, Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
 from tests.support import builders
@@ -197,7 +197,7 @@ def test_a_filter_takes_what_waits_with_it(stage: StageProcess, visit: Visit) ->
 def test_a_reconnection_beneath_the_pointer_moves_nothing(
     stage: StageProcess, visit: Visit, forgiven: list[str]
 ) -> None:
-    forgiven += ["WebSocket", "htmx:ws:error"]
+    forgiven += AWAY
     stage.play(scenes.put_node, name="node-b")
     page = watched(visit)
     page.locator("#node-node-b").hover()

@@ -104,7 +104,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         pods, row = pods_of(self.runtime, source), self.runtime.executions.get(source)
         if row is None:
             return {group.key: group for group in orphan_groups(pods, self._labels)}
-        group = group_of(row, pods, self._labels)
+        group = group_of(row, pods, self._labels, known=self.items.get(row.id))
         return {} if group is None else {group.key: group}
 
     def _to_recheck(self, asked: ExecutionList) -> Iterable[str]:

@@ -13,8 +13,8 @@ from grid.runtime.executions import ExecutionRow
 
 
 def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
-    found = runtime.pods.by("execution", execution_id)
-    return [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    found, trusted = runtime.pods.by("execution", execution_id), settings.GRID_NAMESPACE
+    return [pod for pod in found if pod.metadata.namespace == trusted]
 
 
 def id_of(pod: Pod) -> str:

@@ -11,16 +11,27 @@ from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime.executions import ExecutionRow
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One row's cheap facts; `pod` is None while there is none, and for a cluster's own row.
 
-    There is one for each pod, and none can be part of a cycle: untracked, they do not lengthen the garbage collector's pauses.
+    There is one for each pod, and none can be part of a cycle: untracked, they do not lengthen the garbage collector's pauses. It is kept
+    until its pod or its execution changes: when one pod of a cluster does, facts of all of them are asked.
     """
 
     row: ExecutionRow | None
     pod: Pod | None
     keys: Keys
     is_member: bool = False
+    pod_state: str = ""  # "" without a pod
+    restarts: int = 0
+    _requests: Amounts | None = None  # of those that were shown, because it takes long to read
+
+    @classmethod
+    def of(cls, row: ExecutionRow | None, pod: Pod | None, keys: Keys, *, is_member: bool = False) -> "Entry":
+        """Return the entry with its pod's state and restarts."""
+        if pod is None:
+            return cls(row, None, keys)
+        return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod))
 
     @property
     def execution_id(self) -> str:
@@ -72,7 +83,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def state(self) -> str:
         """The execution's state; for a cluster's pod and for an orphan its own."""
         if self.pod is not None and (self.row is None or self.is_member):
-            return pod_state(self.pod)
+            return self.pod_state
         return self.row.state if self.row else ""
 
     @property
@@ -84,22 +95,25 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return self.pod.metadata.creation_timestamp if self.pod else self.row.requested_at if self.row else None
 
     @property
-    def restarts(self) -> int:
-        restarts = 0  # a loop, because each pod of a list is asked and `sum` takes three times as long
-        if self.pod is not None:
-            for status in (*self.pod.status.init_container_statuses, *self.pod.status.container_statuses):
-                restarts += status.restart_count
-        return restarts
-
-    @property
     def requests(self) -> Amounts:
-        return pod_requests(self.pod) if self.pod else Amounts()
+        if self._requests is None:
+            msgspec.structs.force_setattr(self, "_requests", pod_requests(self.pod) if self.pod else Amounts())
+        assert self._requests is not None
+        return self._requests
 
     def _label(self, key: str) -> str:
         return self.pod.metadata.labels.get(key, "") if self.pod else ""
 
 
-def pod_state(pod: Pod) -> str:
+def restarts_of(pod: Pod) -> int:
+    """Return how often containers of the pod were restarted."""
+    restarts = 0  # a loop, because each pod of a list is asked and `sum` takes three times as long
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        restarts += status.restart_count
+    return restarts
+
+
+def state_of(pod: Pod) -> str:
     """Return the state that the pod alone would give an execution."""
     if has_ended(pod):
         return "succeeded" if pod.status.phase == "Succeeded" else "failed"

@@ -34,24 +34,34 @@ class Group(msgspec.Struct, frozen=True, gc=False):
         return self.entries[0].since
 
 
-def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys) -> Group | None:
-    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it and all of its pods have ended."""
+def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys, *, known: Group | None = None) -> Group | None:
+    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it and all of its pods have ended.
+
+    `known` is the group as it was before: its entries are taken for what has not changed.
+    """
     if row.state in ENDED_STATES:
         pods = [pod for pod in pods if not has_ended(pod)]
         if not pods:
             return None
-    head = Entry(row, None, keys)
+    head = Entry.of(row, None, keys)
     if row.kind != "cluster" and len(pods) <= 1:
-        return Group(head, (Entry(row, pods[0], keys) if pods else head,))
+        return Group(head, (Entry.of(row, pods[0], keys) if pods else head,))
     if not pods:
         return Group(head, (head,))
-    members = tuple(Entry(row, pod, keys, is_member=True) for pod in sorted(pods, key=_member_order))
+    same = (
+        {id(one.pod): one for one in known.entries}
+        if known is not None and known.has_head and known.head.row is row
+        else {}
+    )
+    members = tuple(
+        same.get(id(pod)) or Entry.of(row, pod, keys, is_member=True) for pod in sorted(pods, key=_member_order)
+    )
     return Group(head, members, has_head=True)
 
 
 def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:
     """Return a group for each active pod whose execution is unknown; its facts come from the pod's labels."""
-    entries = [Entry(None, pod, keys) for pod in pods if not has_ended(pod)]
+    entries = [Entry.of(None, pod, keys) for pod in pods if not has_ended(pod)]
     return [Group(entry, (entry,)) for entry in entries]
 
 

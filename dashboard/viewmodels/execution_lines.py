@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from dashboard.viewmodels.element_ids import element_id
-from dashboard.viewmodels.execution_entry import Entry, pod_state
+from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.expected_wait import with_note
@@ -60,14 +60,12 @@ def status_of(entry: Entry, diagnosis: Diagnosis | None, *, to_owner: bool = Fal
 
 def changes_with_time(entry: Entry) -> bool:
     """Return whether the entry's status may change with time alone, which that of a ready pod without restarts cannot."""
-    if entry.pod is None:
-        return False
-    return entry.restarts > 0 or pod_state(entry.pod) in ("deploying", "preparing", "stopping")
+    return entry.restarts > 0 or entry.pod_state in ("deploying", "preparing", "stopping")
 
 
 def runs_well(entry: Entry) -> bool:
     """Return whether the entry needs no explanation, because it runs and its pod is ready and was never restarted."""
-    if entry.pod is None or pod_state(entry.pod) != "running" or entry.restarts:
+    if entry.pod_state != "running" or entry.restarts:
         return False
     return entry.is_member or entry.row is None or entry.row.state == "running"
 

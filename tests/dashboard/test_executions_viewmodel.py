@@ -10,7 +10,8 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.viewmodels.execution_entry import pod_state
+from dashboard.viewmodels.execution_entry import state_of
+from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
@@ -246,7 +247,7 @@ def test_equal_input_gives_equal_fragments_so_nothing_is_sent() -> None:
     ],
 )
 def test_a_pod_has_the_state_that_it_would_give_an_execution(pod: RawObject, state: str) -> None:
-    assert pod_state(decode(pod, Pod)) == state
+    assert state_of(decode(pod, Pod)) == state
 
 
 @given(
@@ -362,3 +363,14 @@ def test_each_condition_of_a_filter_can_be_dropped_alone() -> None:
     left = [ExecutionsView.parse(dict(parse_qsl(chip.without.removeprefix("?")))) for chip in chips]
     assert [len(filter_chips(each, Choices((), (), ()), {})) for each in left] == [3, 3, 3, 3]
     assert {each.page for each in left} == {1}
+
+
+def test_a_cluster_of_which_one_pod_changes_keeps_the_entries_of_the_others() -> None:
+    cluster = replace(ROW, kind="cluster", state="running")
+    head, worker = (decode(pod_of("e1", name=name), Pod) for name in ("head", "worker"))
+    before = group_of(cluster, [head, worker], KEYS)
+    after = group_of(cluster, [head, decode(pod_of("e1", name="worker"), Pod)], KEYS, known=before)
+    other = group_of(replace(cluster, title="Renamed"), [head, worker], KEYS, known=before)
+    assert before and after and other
+    assert [old is new for old, new in zip(before.entries, after.entries, strict=True)] == [True, False]
+    assert not any(old is new for old, new in zip(before.entries, other.entries, strict=True))

@@ -225,9 +225,10 @@ DEMAND_SERVICE = env.str("GRID_DEMAND_SERVICE", default="demand.compute-grid-sys
 DEMAND_ADDRESS = env.str("GRID_DEMAND_ADDRESS", default="")
 # Whether clusters may scale on demand, for waiting tasks.
 DEMAND_IS_SERVED = DEMAND_PORT > 0
-# Port on which the web process serves metrics to a monitoring system; 0: not served. A port of its own, so that nothing is added to
-# what people can reach.
+# Ports on which the web process and the controller serve metrics to a monitoring system; 0: not served. Ports of their own, so that
+# nothing is added to what people can reach.
 METRICS_PORT = env.int("GRID_METRICS_PORT", default=0)
+CONTROLLER_METRICS_PORT = env.int("GRID_CONTROLLER_METRICS_PORT", default=0)
 METRICS_HOST = env.str("GRID_METRICS_HOST", default="127.0.0.1")
 
 # --- Notifications ---------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from dashboard.viewmodels.freshness import (
     freshness_view,
 )
 from dashboard.viewmodels.live import Fragment, PageUpdate, Shown, changes, everything
+from grid import telemetry
 from grid.runtime import Runtime
 from grid.watch.hub import Subscription
 
@@ -133,6 +134,7 @@ class Feed:
                 await self._turns.take(due)
                 looked_at, rest = loop.time(), max(self._pace.least, self._page.rest_seconds)
                 self._behind = looked_at - due
+                telemetry.looked(self._page.name, self._behind)
                 try:
                     read_seconds, tick = await self._look(subscription)
                     if self._page.reads_database:

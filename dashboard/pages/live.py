@@ -23,6 +23,7 @@ from dashboard.viewmodels.live import Fragment, PageUpdate, Shown
 from grid import database
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
+from grid.telemetry import SOCKETS
 
 __all__ = ["LiveConsumer", "LivePage"]
 
@@ -101,7 +102,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
                 tasks.create_task(self._tell_notifications(runtime, viewer))
-                with feeds.joined(self._page, runtime, viewer, view) as feed:
+                with SOCKETS.track_inprogress(), feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:
             await self._say_goodbye(LOGGED_OUT)

@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from grid import telemetry
 from grid.errors import ClusterUnavailable
 from grid.kube.api import Propagation
 from grid.kube.credentials import Access, Credentials, host_of
@@ -176,8 +177,9 @@ class Transport:
                 headers["Authorization"] = authorization
             if data is not None:
                 headers["Content-Type"] = content_type
+            asked_at, code = self._clock(), 0
             try:
-                return await connection.session.request(
+                response = await connection.session.request(
                     method,
                     URL(connection.access.server + path, encoded=True),
                     params=query,
@@ -188,10 +190,14 @@ class Transport:
                     proxy=connection.access.proxy,
                     server_hostname=connection.access.tls_server_name,
                 )
+                code = response.status
+                return response
             except RuntimeError as error:
                 # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was
                 # closed meanwhile, because the credentials changed.
                 raise ClusterUnavailable(f"The connection to the API server at {connection.host} broke.") from error
+            finally:
+                telemetry.asked(method, code, self._clock() - asked_at)
 
         try:
             with translated(connection.host):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.diagnosis.logfindings import findings
@@ -89,6 +89,12 @@ def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[st
     if ids is not None:
         found = found.filter(pk__in=ids)
     return dict(found.values_list("pk", "revision"))
+
+
+def unsettled_counts(data_planes: Collection[str]) -> dict[tuple[str, str], int]:
+    """Return how many unsettled executions of the data planes there are, by kind and state."""
+    found = Execution.objects.filter(data_plane__in=data_planes).unsettled().order_by()
+    return {(kind, state): count for kind, state, count in found.values_list("kind", "state").annotate(Count("pk"))}
 
 
 def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:

@@ -7,12 +7,15 @@ and reads again. Nothing else in the product writes an execution's state.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
+from grid import telemetry
 from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.startup import Phase
 from grid.launch import knowledge, startdays, usage
 from grid.launch.notifications import outbox
 from grid.models import Execution, ExecutionLog, LifecycleEntry, StartUp, State
@@ -96,7 +99,15 @@ def enter(
         if start_up is not None:
             startdays.record(start_up)
         outbox.record_state(execution_id, change.state, change.message, actor=change.actor, now=now)
+        transaction.on_commit(partial(_count, change, start_up))
     return True
+
+
+def _count(change: Transition, start_up: StartUp | None) -> None:
+    telemetry.entered(change.state, change.reason)
+    if start_up is not None:
+        phases = {phase.value: getattr(start_up, phase.value) for phase in Phase}
+        telemetry.started(start_up.kind, start_up.total, phases, ran=start_up.ran)
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:

@@ -37,7 +37,7 @@ from grid.runtime.explaining import PodExplainer
 from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
-from grid.runtime.metrics import MetricsEndpoint
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
@@ -220,7 +220,7 @@ async def start_runtime() -> Runtime:
     if settings.METRICS_PORT:
         loop = LoopWatch()
         lives["loop"] = loop.run
-        metrics = MetricsEndpoint(runtime.caches, loop.longest)
+        metrics = MetricsEndpoint(CacheCollector(runtime.caches), loop_gauge(loop.longest))
         await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
         servers.append(metrics)
     _running.append(StartedRuntime(runtime, started(lives), servers))

@@ -4,13 +4,15 @@ The numbers are computed on request, on the event loop that writes the caches.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from aiohttp import web
+from django.db import DatabaseError
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from grid import telemetry
 from grid.watch.store import Freshness
 
 logger = logging.getLogger(__name__)
@@ -39,15 +41,64 @@ class CacheCollector(Collector):
         yield behind
 
 
-class MetricsEndpoint:
-    """Serves `/metrics` over HTTP, in Prometheus' text format. `longest_wait` returns the seconds of `LoopWatch`."""
+def loop_gauge(longest_wait: Callable[[], float]) -> Gauge:
+    """Return a gauge of the seconds of a `LoopWatch`."""
+    waited = "How long something due had to wait for the event loop, at most, within the last minute."
+    gauge = Gauge("compute_grid_loop_longest_wait_seconds", waited, registry=None)
+    gauge.set_function(longest_wait)
+    return gauge
 
-    def __init__(self, caches: Callable[[], Mapping[str, Freshness]], longest_wait: Callable[[], float]) -> None:
+
+class WorkCollector(Collector):
+    """Collects what a controller works on: the unsettled executions as `read` returned them last, by kind and state.
+
+    Only the one that leads tells them, or their sum would be a multiple of the truth.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[Mapping[tuple[str, str], int]]], leads: Callable[[], bool]) -> None:
+        self._read = read
+        self._leads = leads
+        self._counts: Mapping[tuple[str, str], int] | None = None
+
+    async def refresh(self) -> None:
+        """Read the executions again; without an answer of the database they are left out."""
+        self._counts = None
+        if self._leads():
+            try:
+                self._counts = await self._read()
+            except DatabaseError as error:
+                logger.warning("executions are not counted reason=%s", error)
+
+    def collect(self) -> Iterator[Metric]:
+        leads = GaugeMetricFamily("compute_grid_controller_leads", "Whether this controller is the one that works.")
+        leads.add_metric([], float(self._leads()))
+        yield leads
+        executions = GaugeMetricFamily(
+            "compute_grid_executions",
+            "Executions that are not over, as the controller that leads sees them.",
+            labels=["kind", "state"],
+        )
+        for labels, count in (self._counts or {}).items():
+            executions.add_metric(labels, count)
+        yield executions
+
+
+async def _nothing() -> None:
+    pass
+
+
+class MetricsEndpoint:
+    """Serves `/metrics` over HTTP, in Prometheus' text format: what the process has counted, and what the collectors tell.
+
+    `refresh` is awaited before each answer.
+    """
+
+    def __init__(self, *collectors: Collector, refresh: Callable[[], Awaitable[None]] = _nothing) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(CacheCollector(caches))
-        waited = "How long something due had to wait for the event loop, at most, within the last minute."
-        Gauge("compute_grid_loop_longest_wait_seconds", waited, registry=self._registry).set_function(longest_wait)
+        for collector in (telemetry.REGISTRY, *collectors):
+            self._registry.register(collector)
         ProcessCollector(registry=self._registry)
+        self._refresh = refresh
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -66,4 +117,5 @@ class MetricsEndpoint:
             await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        await self._refresh()
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -5,7 +5,9 @@ from itertools import permutations
 
 import pytest
 from django.db import IntegrityError, transaction
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from grid import telemetry
 from grid.launch import lifecycle
 from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
@@ -69,3 +71,17 @@ def test_only_the_unsettled_are_counted_as_queued_and_as_holders(shop: Shop) -> 
     assert list(Execution.objects.queued()) == [queued]
     assert list(Execution.objects.holding_slots()) == [holding]
     assert set(Execution.objects.unsettled()) == {queued, holding}
+
+
+def test_what_was_entered_is_counted_once_it_is_committed(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    execution, name = shop.launch(), "compute_grid_execution_failures_total"
+    labels = {"state": "error", "reason": "test_settling"}
+    change = Transition(State.ERROR, "test_settling", "It failed.")
+    with django_capture_on_commit_callbacks(execute=True) as called:
+        lifecycle.enter(execution.pk, change, revision=execution.revision + 1, left=execution.state, now=NOW)
+        assert not called
+        lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=NOW)
+        assert telemetry.REGISTRY.get_sample_value(name, labels) is None
+    assert telemetry.REGISTRY.get_sample_value(name, labels) == 1

@@ -1,12 +1,15 @@
 import asyncio
 import threading
 
+import aiohttp
 import pytest
+from pytest_django import Settings
 
 from grid import database
 from grid.database import DatabaseThreads
 from grid.launch.context import LaunchTarget
 from grid.management.commands import controller
+from tests.support.ports import free_ports
 from tests.test_database import endless
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +22,7 @@ def database_threads() -> list[str]:
 async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 
-    async def ask(target: LaunchTarget, threads: DatabaseThreads) -> None:
+    async def ask(target: LaunchTarget, threads: DatabaseThreads, leading: set[str]) -> None:
         await threads.run(endless, begun)
 
     monkeypatch.setattr(controller, "_serve_data_plane", ask)
@@ -30,3 +33,31 @@ async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypat
     serving.cancel()
     await asyncio.wait_for(serving, 30)
     assert not database_threads()
+
+
+async def test_a_controller_serves_its_metrics_and_works_on_where_the_port_is_taken(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.CONTROLLER_METRICS_PORT = free_ports()
+    leads = asyncio.Event()
+
+    async def lead(target: LaunchTarget, threads: DatabaseThreads, leading: set[str]) -> None:
+        leading.add(target.data_plane)
+        leads.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(controller, "_serve_data_plane", lead)
+    serving = []
+    for _ in range(2):  # the second finds the port taken
+        leads.clear()
+        serving.append(asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str)])))
+        await asyncio.wait_for(leads.wait(), 30)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{settings.CONTROLLER_METRICS_PORT}/metrics") as answer,
+        ):
+            assert "compute_grid_controller_leads 1.0" in (await answer.text()).splitlines()
+    assert not any(task.done() for task in serving)
+    for task in serving:
+        task.cancel()
+    await asyncio.gather(*serving)

@@ -4,8 +4,11 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from django.db import OperationalError
+from prometheus_client.parser import text_string_to_metric_families
 
-from grid.runtime.metrics import MetricsEndpoint
+from grid import telemetry
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint, WorkCollector, loop_gauge
 from grid.watch.store import Freshness
 
 CACHES = {
@@ -17,7 +20,7 @@ CACHES = {
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    server = MetricsEndpoint(lambda: CACHES, lambda: 0.25)
+    server = MetricsEndpoint(CacheCollector(lambda: CACHES), loop_gauge(lambda: 0.25))
     port = await server.start("127.0.0.1", 0)
     yield f"http://127.0.0.1:{port}"
     await server.stop()
@@ -46,3 +49,61 @@ async def test_the_loop_says_how_long_something_waited_for_it(url: str) -> None:
 async def test_nothing_else_is_answered_there(url: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
         assert answer.status == 404
+
+
+async def read(server: MetricsEndpoint) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What it answers, by name and the values of the labels in the order of their names."""
+    port = await server.start("127.0.0.1", 0)
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        families = text_string_to_metric_families(await answer.text())
+        samples = [sample for family in families for sample in family.samples]
+    await server.stop()
+    return {(sample.name, tuple(sample.labels.values())): sample.value for sample in samples}
+
+
+@pytest.mark.parametrize(("leads", "told"), [(True, 3), (False, None)])
+async def test_a_controller_tells_what_it_works_on_while_it_leads(leads: bool, told: int | None) -> None:
+    async def counts() -> dict[tuple[str, str], int]:
+        return {("job", "queued"): 3}
+
+    work = WorkCollector(counts, lambda: leads)
+    found = await read(MetricsEndpoint(work, refresh=work.refresh))
+    assert found["compute_grid_controller_leads", ()] == leads
+    assert found.get(("compute_grid_executions", ("job", "queued"))) == told
+
+
+async def test_without_its_database_a_controller_still_answers() -> None:
+    async def away() -> dict[tuple[str, str], int]:
+        raise OperationalError("gone")
+
+    work = WorkCollector(away, lambda: True)
+    found = await read(MetricsEndpoint(work, refresh=work.refresh))
+    assert found["compute_grid_controller_leads", ()] == 1
+    assert not [name for name, _ in found if name == "compute_grid_executions"]
+
+
+async def test_what_a_process_counted_is_told() -> None:
+    before = await read(MetricsEndpoint())
+    telemetry.entered("error", "image_missing")
+    telemetry.started("job", 12.0, {"pulling": 8.0, "node_wait": 0.0, "setup": None}, ran=True)
+    telemetry.asked("GET", 200, 0.01)
+    telemetry.looked("executions", 0.02)
+    after = await read(MetricsEndpoint())
+    for key in [
+        ("compute_grid_execution_states_entered_total", ("error",)),
+        ("compute_grid_execution_failures_total", ("image_missing", "error")),
+        ("compute_grid_start_seconds_count", ("job", "true")),
+        ("compute_grid_start_phase_seconds_count", ("pulling",)),
+        ("compute_grid_api_request_seconds_count", ("200", "GET")),
+        ("compute_grid_live_page_behind_seconds_count", ("executions",)),
+    ]:
+        assert after[key] == before.get(key, 0.0) + 1, key
+    assert ("compute_grid_start_phase_seconds_count", ("node_wait",)) not in after.keys() - before.keys()
+
+
+async def test_reasons_without_end_are_counted_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "MOST_REASONS", len(telemetry._reasons) + 2)
+    for number in range(5):
+        telemetry.entered("failed", f"made_up_{number}")
+    found = await read(MetricsEndpoint())
+    assert found["compute_grid_execution_failures_total", (telemetry.OTHER, "failed")] == 3

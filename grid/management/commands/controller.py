@@ -9,7 +9,7 @@ import random
 import secrets
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +23,7 @@ from grid.dataplanes import api_of, data_planes
 from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
 from grid.kube.http import HttpKubeApi
+from grid.launch import ledger
 from grid.launch.apply import ensure_namespace
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
@@ -34,6 +35,8 @@ from grid.launch.token import access_token
 from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
 from grid.runtime import usage_source_of
+from grid.runtime.loopwatch import LoopWatch
+from grid.runtime.metrics import MetricsEndpoint, WorkCollector, loop_gauge
 
 logger = logging.getLogger(__name__)
 
@@ -62,17 +65,39 @@ async def serve(targets: Sequence[LaunchTarget]) -> None:
         loop.add_signal_handler(number, task.cancel)
     database = DatabaseThreads(1, "controller")
     database.open()
+    leading: set[str] = set()
     try:
         with contextlib.suppress(asyncio.CancelledError):
-            async with asyncio.TaskGroup() as tasks:
+            async with _metrics(database, leading), asyncio.TaskGroup() as tasks:
                 for target in targets:
-                    tasks.create_task(_serve_data_plane(target, database))
+                    tasks.create_task(_serve_data_plane(target, database, leading))
     finally:
         await database.close()
 
 
-async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> None:
-    """Lead the data plane whenever nobody else does, as its own lease tells."""
+@contextlib.asynccontextmanager
+async def _metrics(database: DatabaseThreads, leading: Set[str]) -> AsyncIterator[None]:
+    """Serve the metrics of this process meanwhile, where a port is set. `leading` has the data planes that it leads now."""
+    if not settings.CONTROLLER_METRICS_PORT:
+        yield
+        return
+    loop = LoopWatch()
+    work = WorkCollector(lambda: database.run(ledger.unsettled_counts, leading), lambda: bool(leading))
+    endpoint = MetricsEndpoint(work, loop_gauge(loop.longest), refresh=work.refresh)
+    try:
+        await endpoint.start(settings.METRICS_HOST, settings.CONTROLLER_METRICS_PORT)
+    except OSError as error:  # executions are worth more than their numbers
+        logger.error("metrics are not served, and all else works: %s", error)
+    watching = asyncio.create_task(loop.run())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await endpoint.stop()
+
+
+async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, leading: set[str]) -> None:
+    """Lead the data plane whenever nobody else does, as its own lease tells, and be in `leading` meanwhile."""
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
@@ -80,7 +105,15 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> 
     logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
         await _make_ready(api, target.namespace)
-        await election.lead(lambda: _lead(Controller(api, target, database=database.run, away=election.away), api))
+
+        async def work() -> None:
+            leading.add(target.data_plane)
+            try:
+                await _lead(Controller(api, target, database=database.run, away=election.away), api)
+            finally:
+                leading.discard(target.data_plane)
+
+        await election.lead(work)
     finally:
         await api.close()
         logger.info("controller ended data_plane=%s", target.data_plane)

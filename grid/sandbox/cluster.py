@@ -71,6 +71,7 @@ class EmbeddedClusterSettings:
     metrics_server: bool = False
     population: Size = field(default_factory=Size)
     namespace: str = "compute-grid"
+    native_sidecars: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             # Five minutes of history, as in a real cluster, so that a list of everything can be read in pages meanwhile.
             history = max(_HISTORY, int(settings.population.churn * _REMEMBERED_SECONDS))
             server = ApiServer(settings.data, tokens, history=history)
+            server.registry.native_sidecars = settings.native_sidecars
             repositories = settings.data / "machine" / "repositories"
             furnish_repositories(server.registry, repositories, namespace=settings.namespace)
         population = Population(server.registry, settings.population, namespace=settings.namespace)

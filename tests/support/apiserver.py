@@ -106,11 +106,11 @@ class BareServer:
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.store = LossyStore()
-        self._registry = Registry(self.store, clock=clock, rng=random.Random(next(_NUMBERS)))
-        self._janitor = Janitor(self._registry)
+        self.registry = Registry(self.store, clock=clock, rng=random.Random(next(_NUMBERS)))
+        self._janitor = Janitor(self.registry)
         for name in _FURNISHED:
             namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
-            self._registry.create(kind_of(NAMESPACES), "", namespace)
+            self.registry.create(kind_of(NAMESPACES), "", namespace)
             self.store.remove("configmaps", f"{name}/kube-root-ca.crt")  # tests count what the product makes
 
     # --- Reading ---
@@ -118,7 +118,7 @@ class BareServer:
     def find(self, resource: Resource, name: str, namespace: str) -> Record:
         kind = kind_of(resource)
         with answers():
-            return self._registry.read(kind, key_of(kind, namespace, name))
+            return self.registry.read(kind, key_of(kind, namespace, name))
 
     def objects(self, resource: Resource) -> list[RawObject]:
         return [record.fresh() for record in self.store.records(kind_of(resource).stored)]
@@ -147,8 +147,8 @@ class BareServer:
         key = key_of(kind, meta.get("namespace", ""), meta["name"])
         old = self.store.get(kind.stored, key)
         if old is None:
-            meta.setdefault("uid", self._registry.new_uid())
-            meta.setdefault("creationTimestamp", timestamp(self._registry.clock()))
+            meta.setdefault("uid", self.registry.new_uid())
+            meta.setdefault("creationTimestamp", timestamp(self.registry.clock()))
             meta["generation"] = 1
         else:
             before = old.obj["metadata"]
@@ -164,7 +164,7 @@ class BareServer:
         kind = kind_of(resource)
         with answers():
             obj = decode_new(msgspec.json.encode(body), JSON, FieldValidation(kind))
-            record = self._registry.create(kind, namespace, obj, dry_run=dry_run)
+            record = self.registry.create(kind, namespace, obj, dry_run=dry_run)
         return record.fresh()
 
     def replace(self, resource: Resource, name: str, body: RawObject, namespace: str) -> RawObject:
@@ -183,7 +183,7 @@ class BareServer:
     def delete(self, resource: Resource, name: str, namespace: str, options: DeleteOptions | None = None) -> None:
         kind = kind_of(resource)
         with answers():
-            self._registry.delete(kind, key_of(kind, namespace, name), options or DeleteOptions())
+            self.registry.delete(kind, key_of(kind, namespace, name), options or DeleteOptions())
             self._collect()
 
     def remove(self, resource: Resource, name: str, namespace: str) -> None:
@@ -196,7 +196,7 @@ class BareServer:
     ) -> RawObject:
         kind = kind_of(resource)
         with answers():
-            record = self._registry.update(kind, key_of(kind, namespace, name), mutation, subresource=subresource)
+            record = self.registry.update(kind, key_of(kind, namespace, name), mutation, subresource=subresource)
         if self.store.get(kind.stored, record.key) is None:  # its last finalizer went
             self._collect()
         return record.fresh()

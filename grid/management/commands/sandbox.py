@@ -44,6 +44,11 @@ class Command(BaseCommand):
             action="store_true",
             help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
         )
+        parser.add_argument(
+            "--without-native-sidecars",
+            action="store_true",
+            help="be like Kubernetes before 1.29, which ignores restartPolicy of init containers: to test what depends on it",
+        )
         _add_population(parser)
         _add_speeds(parser)
 
@@ -78,6 +83,7 @@ class Command(BaseCommand):
             metrics_server=options["metrics_server"],
             population=Size(options["nodes"], options["pods"], options["churn"], options["seed"]),
             namespace=django_settings.GRID_NAMESPACE,
+            native_sidecars=not options["without_native_sidecars"],
         )
         try:
             asyncio.run(self._run(settings, kubelet_only=options["kubelet_only"]))

@@ -48,6 +48,9 @@ class Command(BaseCommand):
         parser.add_argument("--nodes", type=int, default=0, help="show this many simulated nodes, too")
         parser.add_argument("--pods", type=int, default=0, help="with this many pods of executions on them")
         parser.add_argument("--churn", type=float, default=0.0, help="and this many changes of them a second")
+        parser.add_argument(
+            "--without-native-sidecars", action="store_true", help="have a cluster like Kubernetes before 1.29"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
@@ -78,7 +81,9 @@ class Command(BaseCommand):
             try:
                 population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
                 self._say("Starting the embedded cluster, the web server, the proxy and the controller …")
-                supervisor.start(*_programs(var, port, population, node_idle_seconds=options["node_idle_seconds"]))
+                old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
+                cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
+                supervisor.start(*_programs(var, port, cluster, is_populated=bool(population)))
                 if not supervisor.is_stopping:
                     self._say_hello(var, port, time.time() - began)
                 supervisor.watch()
@@ -170,7 +175,7 @@ def _check_free(port: int) -> None:
         ) from error
 
 
-def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seconds: int) -> list[SupervisedProgram]:
+def _programs(var: Path, port: int, of_cluster: Sequence[str], *, is_populated: bool) -> list[SupervisedProgram]:
     secret = _secret_key(var)
     common = {
         **os.environ,
@@ -201,8 +206,7 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
 
     cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR)]
     cluster += ["--port", str(cluster_port), "--kubeconfig", str(kubeconfig)]
-    cluster += ["--unneeded-seconds", str(node_idle_seconds)]
-    cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *population]
+    cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *of_cluster]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     programs = [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
@@ -222,7 +226,7 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
         ),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
     ]
-    if population:
+    if is_populated:
         simulated = ["record_simulated", "--every", "15"]
         programs.append(program("simulated executions", simulated, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
     return programs

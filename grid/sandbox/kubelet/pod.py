@@ -16,9 +16,11 @@ from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
     Object,
+    annotations_of,
     format_time,
     is_terminating,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     parse_time,
@@ -73,6 +75,7 @@ class PodWorker:
         self._written: Object | None = None
         self._started_at = parse_time(pod.get("status", {}).get("startTime")) or services.clock.now()
         self._places: dict[str, Path] | None = None
+        self._written_about: tuple[Object, Object] = ({}, {})
         self._mounts = RestartBackoff(_MOUNT_DELAYS)
         self._mount_at: datetime | None = None
         self._measured_at: datetime | None = None
@@ -217,6 +220,9 @@ class PodWorker:
             pause = await self._mount(now)
             if self._places is None:
                 return pause
+        elif self._written_about != _told_of(self._pod):
+            await self._volumes().renew()
+            self._written_about = _told_of(self._pod)
         starter = Starter(self._services, self._sources, self._facts(), self._places)
         pause = None
         mains_began = any(item.ever_started for item in self._containers if item.role is ContainerRole.MAIN)
@@ -240,16 +246,15 @@ class PodWorker:
     async def _mount(self, now: datetime) -> float | None:
         if self._mount_at is not None and now < self._mount_at:
             return (self._mount_at - now).total_seconds()
-        prepared = volumes.PodVolumes(
-            self._facts(), directory=self._volume_directory(), claims=self._services.claims, sources=self._sources
-        )
+        about = _told_of(self._pod)
         try:
-            self._places = await prepared.prepare()
+            self._places = await self._volumes().prepare()
         except volumes.MountFailed as error:
             self._mounts.started(now, now)
             self._mount_at = now + timedelta(seconds=self._mounts.seconds)
             self._services.events.about_pod(self._pod, "FailedMount", str(error), type="Warning")
             return self._mounts.seconds
+        self._written_about = about
         return None
 
     # Ending
@@ -346,6 +351,11 @@ class PodWorker:
             return self._services.address
         return self._services.addresses.pod(self._uid)
 
+    def _volumes(self) -> volumes.PodVolumes:
+        return volumes.PodVolumes(
+            self._facts(), directory=self._volume_directory(), claims=self._services.claims, sources=self._sources
+        )
+
     def _volume_directory(self) -> Path:
         return self._services.runtime.pod_directory(self._uid) / "volumes"
 
@@ -356,6 +366,11 @@ class PodWorker:
     @property
     def _restart_policy(self) -> str:
         return str(self._pod["spec"].get("restartPolicy") or "Always")
+
+
+def _told_of(pod: Object) -> tuple[Object, Object]:
+    """Return what a volume may tell of the pod that changes while it runs."""
+    return dict(labels_of(pod)), dict(annotations_of(pod))
 
 
 def _sooner(first: float | None, second: float | None) -> float | None:

@@ -6,8 +6,9 @@
                                                            DIR/volumes/<namespace>/<claim>/ for every other kind of volume
     hostPath                                               the path itself
 
-Files of config maps and secrets are written whenever the pod's volumes are prepared; they do not follow later changes. A volume
-that cannot be made is a `MountFailed`: the pod waits and the kubelet tries again.
+Files of config maps and secrets are written whenever the pod's volumes are prepared; they do not follow later changes. Those of a
+downwardAPI volume do (`renew`), as a pod's labels and annotations change while it runs. A volume that cannot be made is a `MountFailed`:
+the pod waits and the kubelet tries again.
 """
 
 import contextlib
@@ -56,6 +57,12 @@ class PodVolumes:
             except (ConfigError, ValueError, OSError) as error:
                 raise MountFailed(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
         return places
+
+    async def renew(self) -> None:
+        """Write the files about the pod itself again."""
+        for volume in self._facts.pod["spec"].get("volumes") or ():
+            if "downwardAPI" in volume:
+                await self._place(str(volume["name"]), volume)
 
     async def _place(self, name: str, volume: Object) -> Path:
         pod = self._facts.pod

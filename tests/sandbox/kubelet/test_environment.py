@@ -179,6 +179,18 @@ async def test_config_maps_secrets_and_the_pod_s_own_fields_are_files(world: Wor
     assert world.log("files") == "twos3a-tokenfilessub"
 
 
+async def test_a_file_about_the_pods_annotations_follows_them(world: World) -> None:
+    told = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['example.com/told']"}}
+    mount = {"volumeMounts": [{"name": "about", "mountPath": "/etc/about"}]}
+    volumes: list[Any] = [{"name": "about", "downwardAPI": {"items": [told]}}]
+    script = "test -e /etc/about/told && until grep -q yes /etc/about/told; do sleep 0.05; done"
+    await world.run(pod("waits", script, container=mount, volumes=volumes))
+    await world.ready("waits")
+    change = {"metadata": {"annotations": {"example.com/told": "yes"}}}
+    await world.api.patch("/api/v1/namespaces/default/pods/waits", change)
+    await world.phase("waits", "Succeeded")
+
+
 async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: World) -> None:
     volumes = [{"name": "c", "configMap": {"name": "absent"}}]
     await world.run(pod("waits", "echo hi", volumes=volumes))

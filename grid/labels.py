@@ -24,6 +24,7 @@ SIMULATED = f"{PREFIX}/simulated"  # on objects that the embedded cluster only s
 POD_SECURITY = "pod-security.kubernetes.io/enforce"  # on a namespace
 HEAD = "head"  # values of APP_COMPONENT on the pods of a cluster
 WORKER = "worker"
+PROGRAM_ENDED = f"{PREFIX}/program-ended"  # annotation of a run's pod: tells its executor that the program has ended
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

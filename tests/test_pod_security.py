@@ -11,6 +11,8 @@ from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
 from grid.launch.apply import ensure_namespace
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.manifests import build
+from grid.launch.ordinaryexecutor import without_sidecar
+from grid.launch.spec import FilesSpec
 from tests.launch.cluster_specs import cluster, spec
 from tests.support.cluster import FakeCluster
 from tests.support.podsecurity import violations
@@ -24,6 +26,15 @@ def pods_of_runs() -> Iterator[tuple[str, Pod]]:
         run = spec(id="xyz", kind=kind, cluster=None)
         made = build(run, namespace="n", token="t", anchor_uid="u", head_address="10.0.0.9", cluster=spec())
         yield from ((kind, m.body) for m in made if m.resource == PODS)
+
+
+def pods_with_files_in_git() -> Iterator[tuple[str, Pod]]:
+    files = FilesSpec(claim="repositories", repository="churn.git", image="executor:1", cores="50m", memory="64Mi")
+    made = build(spec(id="xyz", kind="job", cluster=None, files=files), namespace="n", token="t", anchor_uid="u")
+    for one in made:
+        if one.resource == PODS:
+            yield "with an executor", one.body
+            yield "with an ordinary executor", without_sidecar(one).body
 
 
 def pods_of_clusters() -> Iterator[tuple[str, Pod]]:
@@ -43,7 +54,7 @@ def pods_of_deploy() -> Iterator[tuple[str, Pod]]:
                 yield one["metadata"]["name"], one["spec"]["template"]
 
 
-ALL = [*pods_of_runs(), *pods_of_clusters(), *pods_of_deploy()]
+ALL = [*pods_of_runs(), *pods_with_files_in_git(), *pods_of_clusters(), *pods_of_deploy()]
 
 
 @pytest.mark.parametrize(("name", "pod"), ALL, ids=[name for name, _ in ALL])

@@ -6,6 +6,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 EXECUTOR = "executor"  # the container's name
+PREPARER = "executor-prepare"  # where the cluster has no native sidecars: the setup step that fetches the files for it
 FILES_MISSING = "files_missing"
 _GONE = 3  # its exit code when the branch or commit does not exist
 
@@ -28,13 +29,28 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.code == _GONE
 
 
+def has_ordinary_executor(pod: Pod) -> bool:
+    """Return whether its executor is a container like its program, as where the cluster has no native sidecars."""
+    return any(one.name == PREPARER for one in pod.spec.init_containers)
+
+
+def programs(pod: Pod) -> list[ContainerStatus]:
+    """Return its containers without the executor: how that ends says nothing about the run."""
+    is_beside = has_ordinary_executor(pod)
+    return [one for one in pod.status.container_statuses if not (is_beside and one.name == EXECUTOR)]
+
+
+def fetches(pod: Pod, status: ContainerStatus) -> bool:
+    """Return whether the program starts when this container has fetched the files."""
+    return status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR) and any(
+        one.name == status.name for one in pod.status.init_container_statuses
+    )
+
+
 def report_of(pod: Pod) -> FilesReport | None:
     """Return what its executor reported when it last ended; None when it never has, or was killed."""
-    status = _status(pod)
-    if status is None:
-        return None
-    ended = status.state.terminated or status.last_state.terminated
-    return _read(ended) if ended is not None else None
+    ends = [one.state.terminated or one.last_state.terminated for one in _statuses(pod)]
+    return next((_read(ended) for ended in ends if ended is not None), None)
 
 
 def was_cut_short(pod: Pod) -> bool:
@@ -43,7 +59,7 @@ def was_cut_short(pod: Pod) -> bool:
     ended = status.state.terminated if status is not None else None
     if ended is None or _read(ended) is not None:
         return False
-    has_run = any(one.state.terminated is not None for one in pod.status.container_statuses)
+    has_run = any(one.state.terminated is not None for one in programs(pod))
     return has_run and (pod.metadata.deletion_timestamp is not None or _program_ended(pod))
 
 
@@ -58,16 +74,18 @@ def has_ended_before_its_files(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and _status(pod) is not None and _program_ended(pod)
 
 
-def explain_files(status: ContainerStatus) -> Diagnosis | None:
-    """Explain an executor that has not fetched the files yet; None when anything else explains it better."""
+def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosis | None:
+    """Explain an executor that has not fetched the files yet, or never will if the pod `is_over`; None when anything else explains it
+    better."""
     ended = status.state.terminated or status.last_state.terminated
     report = _read(ended) if ended is not None else None
-    if status.started:
+    if status.started and status.name == EXECUTOR:
         return None
     if report is not None and report.is_final:
         return Diagnosis(FILES_MISSING, report.problem, "problem", "you", "Choose another branch or commit.")
     if report is not None and report.problem:
-        step = "It is tried again by itself. Ask an operator to look at the repositories' volume."
+        step = "Ask an operator to look at the repositories' volume."
+        step = f"{step} Then launch it again." if is_over else f"It is tried again by itself. {step}"
         return Diagnosis("files_unusable", report.problem, "problem", "operator", step)
     if status.state.running is None:
         return None
@@ -75,11 +93,19 @@ def explain_files(status: ContainerStatus) -> Diagnosis | None:
 
 
 def _status(pod: Pod) -> ContainerStatus | None:
-    return next((one for one in pod.status.init_container_statuses if one.name == EXECUTOR), None)
+    return next((one for one in _statuses(pod) if one.name == EXECUTOR), None)
+
+
+def _statuses(pod: Pod) -> list[ContainerStatus]:
+    """Return the statuses of its executor, the one that saves first."""
+    if not has_ordinary_executor(pod):
+        return [one for one in pod.status.init_container_statuses if one.name == EXECUTOR]
+    both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return [one for one in both if one.name in (EXECUTOR, PREPARER)]
 
 
 def _program_ended(pod: Pod) -> bool:
-    ended = [one.state.terminated for one in pod.status.container_statuses]
+    ended = [one.state.terminated for one in programs(pod)]
     if not ended:
         return False
     if pod.status.phase in ("Succeeded", "Failed") or pod.spec.restart_policy == "Never":

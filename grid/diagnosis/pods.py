@@ -18,7 +18,7 @@ from grid.diagnosis.disruptions import (
     folded,
     is_rejected,
 )
-from grid.diagnosis.files import EXECUTOR, explain_files
+from grid.diagnosis.files import explain_files, fetches, programs
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
@@ -48,7 +48,7 @@ def explain_pod(pod: Pod, events: Sequence[Event], *, now: datetime, around: Sur
 def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     found = []
     for status in _telling(pod):
-        files = explain_files(status) if status.name == EXECUTOR and part_of(pod, status) == "sidecar" else None
+        files = explain_files(status) if fetches(pod, status) else None
         if files is not None:
             why = files
         elif status.state.terminated is not None:
@@ -74,7 +74,8 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
 def _telling(pod: Pod) -> list[ContainerStatus]:
     """Return the containers whose state matters, in the order in which they start: without setup steps that are done, without programs
     that wait for setup, and without sidecars once every program has ended."""
-    done = pod.status.container_statuses and all(one.state.terminated for one in pod.status.container_statuses)
+    mains = programs(pod)
+    done = mains and all(one.state.terminated for one in mains)
     first = []
     for status in pod.status.init_container_statuses:
         ended = status.state.terminated
@@ -83,8 +84,8 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
                 first.append(status)
         elif ended is None or ended.exit_code:
             first.append(status)
-    programs = [one for one in pod.status.container_statuses if not first or not _waits_for_setup(one)]
-    return [*first, *programs]
+    others = mains if done else pod.status.container_statuses
+    return [*first, *(one for one in others if not first or not _waits_for_setup(one))]
 
 
 def _waits_for_setup(status: ContainerStatus) -> bool:
@@ -178,7 +179,12 @@ def _first_terminated(pod: Pod) -> Diagnosis | None:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ended = [(one, one.state.terminated) for one in statuses if one.state.terminated is not None]
     ended.sort(key=lambda pair: _in_order_of_cause(pod, *pair))
-    return explain_terminated(pod, *ended[0]) if ended else None
+    if not ended:
+        return None
+    status, end = ended[0]
+    return (explain_files(status, is_over=True) if fetches(pod, status) else None) or explain_terminated(
+        pod, status, end
+    )
 
 
 def _in_order_of_cause(pod: Pod, status: ContainerStatus, ended: Terminated) -> tuple[bool, bool, bool, bool, float]:

@@ -7,6 +7,9 @@ program's end, when it is sent SIGTERM:
     wait      until SIGTERM, or until a stop (`stopping` appears) has nearly used up the grace period
     save      commit what changed, push it; on a conflict to a branch named after the execution
 
+Where the cluster has no native sidecars, two containers share this: one that only prepares (`--only-prepare`), and then one beside the
+program that is told of its end by a file (`--told`), because SIGTERM reaches both at the same time there.
+
 Nothing is overwritten, and nothing is lost as long as any volume can be written: what cannot be pushed is kept as a bundle in the
 repository's volume, or else in HOME; of what cannot even be committed a copy is kept, in HOME or else in the repository's volume. Its last
 words, as JSON, are the container's termination message.
@@ -38,6 +41,7 @@ _TRIES = 5
 _LOOK_SECONDS = 0.5
 _COMMAND_SECONDS = 1800.0
 _LONGEST_REPORT = 4000
+_LONGEST_PAUSE = 5.0
 _LEFT_OUT_BY_GIT = ".,:;<>\"\\' "  # at the ends of a name
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merge\n"
 _CONFIGURATION = """\
@@ -97,6 +101,9 @@ class Task:
     title: str = ""
     grace: float = 30.0
     seconds: float = 60.0
+    told: Path | None = None
+    only_prepare: bool = False
+    patience: float = 0.0
 
     @property
     def git(self) -> Path:
@@ -111,11 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     task = _task(arguments)
     stop = _Stop(task)
     try:
-        prepare(task)
+        _prepare_patiently(task, stop)
     except Missing as error:
         return _tell(task, GONE, problem=str(error))
     except (GitError, OSError, subprocess.TimeoutExpired) as error:
         return _tell(task, UNUSABLE, problem=f"The project's repository cannot be used: {_short(error)}")
+    if task.only_prepare:
+        return 0
     if not stop.wait():
         save(task)  # the program is still writing, so it is saved once more when it has ended
         stop.wait_for_signal()
@@ -123,6 +132,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # --- Before the program -------------------------------------------------------------------------------------------
+
+
+def _prepare_patiently(task: Task, stop: "_Stop") -> None:
+    """Prepare, and try again for as long as the task's patience lasts and nobody stops it. Raise Missing, GitError, OSError."""
+    began, pause = time.monotonic(), 1.0
+    while True:
+        try:
+            return prepare(task)
+        except (GitError, OSError, subprocess.TimeoutExpired):
+            if stop.is_asked or time.monotonic() + pause - began > task.patience:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def prepare(task: Task) -> None:
@@ -497,18 +519,21 @@ def _tell(task: Task, code: int, **report: Any) -> int:
 
 
 class _Stop:
-    """Waits for the end of the program, of which SIGTERM tells."""
+    """Waits for the end of the program, of which SIGTERM tells, or the file `told`."""
 
     def __init__(self, task: Task) -> None:
-        self._asked = False
+        self.is_asked = False
+        self._told = task.told
         self._stopping = task.state / "stopping"
         self._patience = max(1.0, task.grace)
         signal.signal(signal.SIGTERM, self._ask)
 
     def wait(self) -> bool:
-        """Return True after SIGTERM; False when a stop has lasted so long that the program does not seem to end."""
+        """Return True when the program has ended; False when a stop has lasted so long that the program does not seem to end."""
+        if self._told is not None:
+            return self._wait_until_told(self._told)
         began = None
-        while not self._asked:
+        while not self.is_asked:
             if began is None and self._stopping.exists():
                 began = time.monotonic()
             if began is not None and time.monotonic() - began > self._patience:
@@ -516,12 +541,28 @@ class _Stop:
             time.sleep(_LOOK_SECONDS)
         return True
 
+    def _wait_until_told(self, told: Path) -> bool:
+        """Return True when the file says that the program has ended, or SIGTERM has given it the time to end that it has elsewhere."""
+        deadline = None
+        while not _says_something(told) and (deadline is None or time.monotonic() < deadline):
+            if self.is_asked and deadline is None:
+                deadline = time.monotonic() + self._patience
+            time.sleep(_LOOK_SECONDS)
+        return True
+
     def wait_for_signal(self) -> None:
-        while not self._asked:
+        while not self.is_asked:
             time.sleep(_LOOK_SECONDS)
 
     def _ask(self, *_: object) -> None:
-        self._asked = True
+        self.is_asked = True
+
+
+def _says_something(path: Path) -> bool:
+    try:
+        return bool(path.read_text().strip())
+    except OSError:
+        return False
 
 
 def _task(arguments: Sequence[str] | None) -> Task:
@@ -533,6 +574,9 @@ def _task(arguments: Sequence[str] | None) -> Task:
         parser.add_argument(f"--{name}", default="")
     for name in ("grace", "seconds"):
         parser.add_argument(f"--{name}", type=float, required=True)
+    parser.add_argument("--told", type=Path)
+    parser.add_argument("--only-prepare", action="store_true")
+    parser.add_argument("--patience", type=float, default=0.0)
     given = vars(parser.parse_args(arguments))
     return Task(**given, author=os.environ.get("GRID_AUTHOR", ""), title=os.environ.get("GRID_TITLE", ""))
 

@@ -18,6 +18,7 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Re
 from grid.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.launch import manifests
 from grid.launch.manifests import Manifest
+from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import Storage
 
@@ -77,8 +78,10 @@ async def create_all(
     storage: Storage,
     attached: Attached | None = None,
     secrets: Mapping[str, str] = manifests.NO_SECRETS,
+    has_sidecars: bool = True,
 ) -> None:
-    """Create the missing objects of a run, in order. Raise NameTaken, or the API server's error."""
+    """Create the missing objects of a run, in order; without native sidecars its executor is an ordinary container. Raise NameTaken, or
+    the API server's error."""
     uid = await create_anchor(api, spec, namespace=namespace)
     wanted = manifests.build(
         spec,
@@ -91,7 +94,8 @@ async def create_all(
         secrets=secrets,
     )
     for manifest in wanted[1:]:
-        await get_or_create(api, manifest, spec.id)
+        is_changed = manifest.resource == PODS and not has_sidecars
+        await get_or_create(api, without_sidecar(manifest) if is_changed else manifest, spec.id)
 
 
 async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:

@@ -1,17 +1,28 @@
 """The controller's part in project files in Git: whether the cluster can keep them, how long to wait for them, and what became of them."""
 
+import logging
 from datetime import timedelta
 
-from grid.diagnosis.files import EXECUTOR, FilesReport, is_saving, report_of, was_cut_short
-from grid.errors import Conflict
+from grid.diagnosis.files import (
+    EXECUTOR,
+    FilesReport,
+    has_ordinary_executor,
+    is_saving,
+    report_of,
+    was_cut_short,
+)
+from grid.errors import Conflict, NotFound
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
+from grid.labels import PROGRAM_ENDED
 from grid.launch import ledger
 from grid.launch.context import Context
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
+
+logger = logging.getLogger(__name__)
 
 _MARGIN = timedelta(minutes=1)
 _CUT_SHORT = FilesReport(problem="Saving its files was cut short", kept="unsure")
@@ -25,22 +36,18 @@ class FileSaving:
         self._has_sidecars = False
         self._recorded: dict[str, FilesReport] = {}
 
-    async def check(self, pod: Manifest) -> None:
-        """Raise ValueError when the cluster would not run the pod's executor beside the program: an older API server drops the field that
-        makes it a sidecar, and the pod would wait for ever."""
+    async def has_sidecars(self, pod: Manifest) -> bool:
+        """Return whether the cluster would run the pod's executor beside the program: an older API server drops the field that makes it a
+        sidecar, and the pod would wait for ever. A no is asked again, because servers are upgraded."""
         if self._has_sidecars:
-            return
+            return True
         try:
             seen = await self._context.api.create(PODS, pod.body, namespace=self._context.namespace, dry_run=True)
         except Conflict:  # it was created by an earlier try, after this check
-            return
+            return True
         steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod
-        if any(one["name"] == EXECUTOR and one.get("restartPolicy") != "Always" for one in steps):
-            raise ValueError(
-                "files in Git need native sidecars, which Kubernetes has from 1.29 on. Ask an admin to keep the files of "
-                "this project on a volume."
-            )
-        self._has_sidecars = True
+        self._has_sidecars = all(one.get("restartPolicy") == "Always" for one in steps if one["name"] == EXECUTOR)
+        return self._has_sidecars
 
     async def is_saving(self, row: LedgerRecord) -> bool:
         """Record what has become of its files, if that is known; return whether to wait for them before the pod is deleted."""
@@ -55,8 +62,19 @@ class FileSaving:
         if row.state != State.FINISHING:
             return False
         patience = timedelta(seconds=files.save_seconds + GRACE_SECONDS) + _MARGIN
+        for pod in pods:
+            if is_saving(pod) and has_ordinary_executor(pod) and PROGRAM_ENDED not in pod.metadata.annotations:
+                await self._tell(pod)
         is_late = self._context.clock() - row.state_since > patience
         return not is_late and any(is_saving(pod) and pod.metadata.deletion_timestamp is None for pod in pods)
+
+    async def _tell(self, pod: Pod) -> None:
+        """Tell the executor, which is no sidecar, that the program has ended."""
+        change = {"metadata": {"uid": pod.metadata.uid, "annotations": {PROGRAM_ENDED: "true"}}}
+        try:
+            await self._context.api.patch(PODS, pod.metadata.name, change, namespace=pod.metadata.namespace)
+        except (NotFound, Conflict) as error:
+            logger.debug("pod is gone or another now pod=%s reason=%s", pod.metadata.key, error)
 
     def forget(self, execution_id: str) -> None:
         self._recorded.pop(execution_id, None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from grid.diagnosis.files import FILES_MISSING, has_ended_before_its_files
+from grid.diagnosis.files import FILES_MISSING, has_ended_before_its_files, programs
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import Diagnosis, explain_pod
@@ -122,7 +122,7 @@ def _with_log(pod: Pod, log: str) -> Pod:
 
 def ran_since(pod: Pod) -> datetime | None:
     """Return when the program first started, as far as the pod still knows."""
-    for status in pod.status.container_statuses:
+    for status in programs(pod):
         state = status.state
         started = state.running or state.terminated
         if started is not None and started.started_at is not None:

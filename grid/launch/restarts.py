@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from grid.diagnosis.containers import explain_terminated
+from grid.diagnosis.files import programs
 from grid.kube.objects import Pod
 from grid.launch.ledger import EventRecord
 from grid.wording import plural
@@ -15,7 +16,7 @@ from grid.wording import plural
 
 def of_pod(pod: Pod, now: datetime) -> Iterator[EventRecord]:
     """Yield an entry for each container that ended badly and was started again, or will be."""
-    for status in pod.status.container_statuses:
+    for status in programs(pod):
         ended = status.last_state.terminated
         if ended is None or not (ended.exit_code or ended.reason == "OOMKilled"):
             continue

@@ -44,8 +44,8 @@ class Runs:
         spec, context = parse_spec(row), self._context
         attached = await self._attached(row)
         token, storage = context.target.token(row.id), context.target.storage
-        if spec.files:
-            await self._files.check(manifests.pod(spec, namespace=context.namespace))
+        pod = manifests.pod(spec, namespace=context.namespace)
+        has_sidecars = spec.files is None or await self._files.has_sidecars(pod)
         await apply.create_all(
             context.api,
             spec,
@@ -54,6 +54,7 @@ class Runs:
             storage=storage,
             attached=attached,
             secrets=await context.secrets_of(spec),
+            has_sidecars=has_sidecars,
         )
         return {"message": "Its objects are created; looking for a node."}
 

@@ -47,6 +47,52 @@ def test_the_executor_is_explained_by_what_it_does(pod: Pod, code: str, sentence
     assert (found.code, sentence in found.sentence) == (code, True), found
 
 
+PREPARER = {"name": "executor-prepare", "image": "executor:1"}
+
+
+def ordinary(
+    prepare: dict[str, Any], executor: dict[str, Any] = WAITS, program: dict[str, Any] = WAITS, phase: str = "Running"
+) -> Pod:
+    """A pod of a cluster without native sidecars."""
+    both = [status(name, state, ready="running" in state) for name, state in (("executor", executor), ("run", program))]
+    return decode(made_of([status("executor-prepare", prepare)], both, steps=(PREPARER,), phase=phase), Pod)
+
+
+@pytest.mark.parametrize(
+    ("pod", "code", "sentence"),
+    [
+        (ordinary(running(), phase="Pending"), "files", "Fetching the project's files from Git."),
+        (ordinary(said(3, "No branch a."), phase="Failed"), "files_missing", "No branch a."),
+        (ordinary(said(4, "It cannot be used: x"), phase="Failed"), "files_unusable", "It cannot be used: x"),
+        (ordinary(DONE, running(), running()), "running", "Running."),
+        (ordinary(DONE, ended(137, "OOMKilled"), running()), "out_of_memory", "ended sidecar executor"),
+        (ordinary(DONE, running(), DONE), "completed", "The program ended by itself, without an error."),
+        (ordinary(DONE, running(), ended(7)), "exit_code", "The program ended with an error: exit code 7."),
+        (ordinary(DONE, DONE, ended(7), "Failed"), "exit_code", "The program ended with an error: exit code 7."),
+        (ordinary(DONE, ended(137), DONE, "Failed"), "completed", "The program ended by itself, without an error."),
+    ],
+    ids=[
+        "fetches",
+        "not there",
+        "not now",
+        "runs",
+        "was killed",
+        "saves",
+        "saves a failure",
+        "failed",
+        "saving failed",
+    ],
+)
+def test_an_ordinary_executor_is_no_program(pod: Pod, code: str, sentence: str) -> None:
+    found = explain_pod(pod, (), now=MOMENT)
+    assert (found.code, sentence in found.sentence) == (code, True), found
+
+
+def test_a_container_of_that_name_in_anybodys_pod_is_a_program() -> None:
+    made = made_of([], [status("executor", ended(7)), status("driver", ended(0))], steps=(), phase="Failed")
+    assert explain_pod(decode(made, Pod), (), now=MOMENT).code == "exit_code"
+
+
 @pytest.mark.parametrize("message", ["", "no JSON", "[]", '{"code": "x"}', '{"began": "aaa'])
 def test_last_words_that_are_no_report_are_none(message: str) -> None:
     last = ended(0)

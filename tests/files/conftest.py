@@ -35,15 +35,20 @@ class Run:
 
     def start(self, *prefix: str) -> subprocess.Popen[bytes]:
         """Start it as the kubelet does, under another command if one is given, and return when the files are there or it has ended."""
-        places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
-        arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
-        environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
-        process = subprocess.Popen([*prefix, sys.executable, executor.__file__, *arguments], env=environment)
+        process = self.start_unready(*prefix)
         deadline = time.monotonic() + 60
         while not (self.task.ready.exists() and _catches_sigterm(process.pid)) and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         return process
+
+    def start_unready(self, *prefix: str) -> subprocess.Popen[bytes]:
+        places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
+        arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
+        arguments += [f"--told={self.task.told}"] if self.task.told else []
+        arguments += ["--only-prepare", f"--patience={self.task.patience}"] if self.task.only_prepare else []
+        environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
+        return subprocess.Popen([*prefix, sys.executable, executor.__file__, *arguments], env=environment)
 
     def end(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         process.send_signal(signal.SIGTERM)

@@ -10,7 +10,8 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.launch.controller import Controller
 from grid.launch.jobsettings import JobSettings, read_record
-from grid.launch.manifests import build
+from grid.launch.manifests import Manifest, build
+from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.preview import Preview
 from grid.launch.request import draft, request_stop
 from grid.launch.spec import FilesSpec, parse_spec
@@ -35,6 +36,32 @@ def test_the_executor_is_a_sidecar_that_alone_sees_the_repository() -> None:
     # A person's text, in which Kubernetes would expand variables.
     (executor,) = made["workspace-abc"]["spec"]["initContainers"]
     assert {"name": "GRID_TITLE", "value": "It costs $$(HOME)"} in executor["env"]
+
+
+@pytest.mark.parametrize("kind", ["workspace", "job"])
+def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_saves(kind: str) -> None:
+    made_of = build(spec(files=FILES, kind=kind), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    before = json.dumps(pod.body)
+    made = without_sidecar(pod)
+    assert json.dumps(pod.body) == before
+    assert made.name == pod.name
+    if kind == "workspace":
+        assert_golden("pod-with-files-in-git-ordinary", json.dumps(made.body["spec"], indent=1), ending="json")
+    (step,), (run, executor) = made.body["spec"]["initContainers"], made.body["spec"]["containers"]
+    assert (step["name"], run["name"], executor["name"]) == ("executor-prepare", "run", "executor")
+    # Nobody starts the setup step of a job again.
+    assert any("--patience" in one for one in step["args"]) == (kind == "job")
+    assert run == pod.body["spec"]["containers"][0]
+    assert not {"restartPolicy", "startupProbe", "lifecycle"} & {*step, *executor}
+
+
+def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
+    (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
+    other = {"name": "other", "image": "other:1"}
+    both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
+    made = without_sidecar(Manifest(pod.resource, {**pod.body, "spec": both}))
+    assert [one["name"] for one in made.body["spec"]["initContainers"]] == ["other", "executor-prepare"]
 
 
 def test_the_claim_of_repositories_is_no_new_volume() -> None:
@@ -337,31 +364,6 @@ async def test_a_workspace_that_crashes_is_started_again_with_its_files(shop: Sh
     kubelet.ends(1)
     await world.step(controller)
     assert fresh(execution).state == "running"
-
-
-@in_world
-async def test_a_cluster_without_native_sidecars_refuses_it_with_a_sentence(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Project.objects.update(files=Project.Files.GIT)
-    world, execution = World(), shop.launch()
-    create = world.cluster.create
-
-    async def forgetful(resource: Any, body: RawObject, **more: Any) -> RawObject:
-        """As an API server before 1.29: what it does not know it drops."""
-        if resource == PODS:
-            steps = [
-                {key: value for key, value in one.items() if key != "restartPolicy"}
-                for one in body["spec"]["initContainers"]
-            ]
-            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
-        return await create(resource, body, **more)
-
-    monkeypatch.setattr(world.cluster, "create", forgetful)
-    await world.step(world.controller())
-    assert fresh(execution).state == "error"
-    assert "native sidecars" in execution.message
-    assert world.pods() == []
 
 
 @in_world

@@ -1,0 +1,44 @@
+"""The executor where the API server has no native sidecars, which Kubernetes has from 1.29 on: a setup step that fetches the files, and a
+container beside the program that saves them and ends by itself. Pure.
+
+Kubernetes tells one container of a pod nothing about another, so somebody has to say that the program has ended. The controller does: it
+reads the program's end from the pod's status, restarts included, and writes an annotation, which the kubelet shows to this container as a
+file. That holds for every image and every way to end. A command around the program would need a shell in its image, would be process 1 in
+the program's place, and would say nothing when it is killed; a shared process namespace would open the repository to the program; a token
+to read the status would have to reach the API server, and could read the pods of others.
+"""
+
+from typing import Any
+
+from grid.diagnosis.files import EXECUTOR, PREPARER
+from grid.labels import PROGRAM_ENDED
+from grid.launch.manifests import Manifest
+
+TOLD_PATH = "/mnt/program"
+_TOLD, _ENDED = "program", "ended"
+_ONLY_OF_SIDECARS = ("restartPolicy", "startupProbe", "lifecycle")
+# Of a pod that is never restarted, nobody starts the setup step again, so it tries by itself for so long.
+_PATIENCE_SECONDS = 300
+
+
+def without_sidecar(pod: Manifest) -> Manifest:
+    """Return the pod with its executor as two ordinary containers."""
+    spec: dict[str, Any] = pod.body["spec"]
+    steps = spec["initContainers"]
+    executor = next(one for one in steps if one["name"] == EXECUTOR)
+    ordinary = {key: value for key, value in executor.items() if key not in _ONLY_OF_SIDECARS}
+    patience = (f"--patience={_PATIENCE_SECONDS}",) if spec["restartPolicy"] == "Never" else ()
+    prepares = {**ordinary, "name": PREPARER, "args": [*ordinary["args"], "--only-prepare", *patience]}
+    saves = {
+        **ordinary,
+        "args": [*ordinary["args"], f"--told={TOLD_PATH}/{_ENDED}"],
+        "volumeMounts": [*ordinary["volumeMounts"], {"name": _TOLD, "mountPath": TOLD_PATH, "readOnly": True}],
+    }
+    told = {"path": _ENDED, "fieldRef": {"fieldPath": f"metadata.annotations['{PROGRAM_ENDED}']"}}
+    changed = {
+        **spec,
+        "initContainers": [prepares if one is executor else one for one in steps],
+        "containers": [*spec["containers"], saves],
+        "volumes": [*spec["volumes"], {"name": _TOLD, "downwardAPI": {"items": [told]}}],
+    }
+    return Manifest(pod.resource, {**pod.body, "spec": changed}, pod.owned)

@@ -1,0 +1,84 @@
+"""The executor as two ordinary containers: one that only prepares, and one that is told of the program's end by a file."""
+
+import signal
+import time
+from pathlib import Path
+
+from grid.files.executor import GONE, UNUSABLE
+from grid.files.repositories import Repository
+from tests.files.conftest import Runs
+from tests.files.test_executor import Read
+
+
+def test_the_setup_step_prepares_the_files_and_ends_without_a_word(runs: Runs) -> None:
+    run = runs(only_prepare=True)
+    process = run.start()
+    assert process.wait(60) == 0
+    assert run.task.ready.exists()
+    assert not run.task.report.exists()
+
+
+def test_what_is_not_there_ends_the_setup_step_at_once(runs: Runs) -> None:
+    first = runs().prepare()
+    (first.work / "a").write_text("1")
+    first.save()
+    run = runs(only_prepare=True, branch="other", patience=300)
+    assert run.start().wait(60) == GONE
+    assert run.report()["problem"] == "The project's repository has no branch other."
+
+
+def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: Repository) -> None:
+    settings = repository.path / "config"
+    settings.rename(repository.path / "away")
+    settings.write_text("[damaged")
+    run = runs(only_prepare=True)
+    assert run.start().wait(60) == UNUSABLE  # without patience
+    patient = runs(only_prepare=True, patience=600)
+    process = patient.start_unready()
+    while not patient.task.git.exists():  # it has begun
+        assert process.poll() is None
+        time.sleep(0.01)
+    (repository.path / "away").replace(settings)
+    assert process.wait(60) == 0
+
+
+def test_it_saves_and_ends_when_it_is_told_and_not_before(runs: Runs, read: Read, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    told.write_text("")  # as the kubelet writes an annotation that is not there
+    run = runs(told=told)
+    run.prepare()
+    process = run.start()
+    (run.work / "a").write_text("1")
+    (run.task.state / "stopping").touch()  # of no meaning here
+    assert process.poll() is None
+    assert read("a") is None
+    told.write_text("true")
+    assert process.wait(60) == 0
+    assert run.report()["branch"] == "main"
+    assert read("a") == "1"
+
+
+def test_a_stop_gives_the_program_its_time_and_then_saves(runs: Runs, read: Read, tmp_path: Path) -> None:
+    run = runs(told=tmp_path / "never", grace=1.5)
+    run.prepare()
+    process = run.start()
+    process.send_signal(signal.SIGTERM)  # reaches the program at the same time
+    (run.work / "late").write_text("1")
+    assert process.wait(60) == 0
+    assert read("late") == "1"
+
+
+def test_one_that_was_killed_while_it_saved_saves_when_it_is_started_again(
+    runs: Runs, read: Read, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    run = runs(told=told)
+    run.prepare()
+    process = run.start()
+    (run.work / "a").write_text("1")
+    (run.task.git / "index.lock").touch()
+    process.kill()
+    process.wait()
+    told.write_text("true")
+    assert run.start().wait(60) == 0
+    assert read("a") == "1"

@@ -79,6 +79,11 @@ class RealGrid:
         command = [str(_BIN / "kubectl"), "--kubeconfig", str(self.admin), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
+    def begin_kubectl(self, into: Path, *arguments: str) -> subprocess.Popen[bytes]:
+        """A command that goes on, such as a watch, with its output in a file."""
+        with into.open("wb") as output:
+            return subprocess.Popen([str(_BIN / "kubectl"), "--kubeconfig", str(self.admin), *arguments], stdout=output)
+
     def may(self, account: str, question: str) -> bool:
         """Whether a service account of ours has a right, as the cluster sees it; the question is one of `kubectl auth can-i`."""
         name = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account}"

@@ -24,7 +24,11 @@ def run(page: Page, title: str, command: str) -> str:
     return press_launch(page)
 
 
-def test_a_job_saves_its_files_as_a_commit_that_the_next_one_begins_with(grid: Grid, browser: Browser) -> None:
+@pytest.mark.parametrize("options", [(), ("--without-native-sidecars",)], ids=["sidecar", "ordinary container"])
+def test_a_job_saves_its_files_as_a_commit_that_the_next_one_begins_with(
+    grid: Grid, browser: Browser, options: tuple[str, ...]
+) -> None:
+    grid.population = options
     grid.start(seconds=180)
     page = log_in(browser, grid, "admin").new_page()
     page.goto("/projects/")

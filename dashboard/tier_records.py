@@ -4,15 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from django.conf import settings
 
 from dashboard.viewmodels.tierchecks import Outgrown, TierCheck, tier_check
 from grid.diagnosis.nodeshapes import PoolShapes
-from grid.diagnosis.resources import resource_amount
+from grid.diagnosis.resources import resource_amount, resource_amounts
 from grid.diagnosis.tierdoctor import TierRequest, examine
 from grid.diagnosis.tieroverlap import ComparedTier, overlap
 from grid.launch.preview import requests_of, tolerations_of
-from grid.launch.spec import TierSpec, tier_spec
-from grid.models import Execution, HardwareTier, State
+from grid.launch.runpod import executor_requests
+from grid.launch.spec import FilesSpec, TierSpec, tier_spec
+from grid.models import Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.models.execution import object_name_of
 from grid.runtime import Runtime
@@ -27,17 +29,27 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
     return await pool_shapes(runtime.data_planes[LOCAL], only=only)
 
 
-def tier_request(tier: HardwareTier) -> TierRequest:
-    """Return what an execution launched on the tier now would ask of its node; a quantity that cannot be read counts as 0."""
+def files_in_git() -> FilesSpec | None:
+    """Return the executor that stands beside programs of a project whose files are in Git; None when no project's are."""
+    if not Project.objects.filter(files=Project.Files.GIT, is_archived=False).exists():
+        return None
+    cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
+    return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)
+
+
+def tier_request(tier: HardwareTier, files: FilesSpec | None) -> TierRequest:
+    """Return what an execution launched on the tier now would ask of its node, with the executor beside it for the project's `files`; a
+    quantity that cannot be read counts as 0."""
     spec = tier_spec(tier)
-    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec))
+    asked = executor_requests(files, with_disk=bool(spec.ephemeral_storage)) if files else {}
+    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), resource_amounts(asked))
 
 
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:
     """Return the doctor's words about each tier that is not archived, by its id."""
     compared = {tier.pk: (tier, compared_tier(tier)) for tier in tiers if not tier.is_archived}
-    rivals = [one for _, one in compared.values()]
-    return {id: check(tier, one, rivals, pools) for id, (tier, one) in compared.items()}
+    rivals, files = [one for _, one in compared.values()], files_in_git()
+    return {id: check(tier, one, rivals, pools, files) for id, (tier, one) in compared.items()}
 
 
 def outgrown(
@@ -82,10 +94,15 @@ class _Fits:
 
 
 def check(
-    tier: HardwareTier, compared: ComparedTier, rivals: Iterable[ComparedTier], pools: Mapping[str, PoolShapes]
+    tier: HardwareTier,
+    compared: ComparedTier,
+    rivals: Iterable[ComparedTier],
+    pools: Mapping[str, PoolShapes],
+    files: FilesSpec | None,
 ) -> TierCheck:
     pool = pools.get(tier.node_pool, PoolShapes(tier.node_pool))
-    return tier_check(examine(tier_request(tier), pool), overlap(compared, rivals), maximum_nodes=pool.maximum)
+    found = examine(tier_request(tier, files), pool)
+    return tier_check(found, overlap(compared, rivals), maximum_nodes=pool.maximum)
 
 
 def compared_tier(tier: HardwareTier, groups: Iterable[Any] | None = None) -> ComparedTier:

@@ -101,6 +101,7 @@ class Outgrown:
 
 _FITS = {
     "too_large": "too large for its nodes",
+    "no_room_beside": "not with files in Git",
     "tainted": "taint not tolerated",
     "away": "no node takes it now",
     "pool_empty": "no node now",
@@ -113,7 +114,7 @@ def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> 
     shapes = tuple(_shape(group) for group in _alike(_in_order(fit)))
     sentence, places, fits = "", "", "fits, when last seen" if fit.seen else "fits"
     if fit.best is not None:
-        places, sentence = _places(fit.usable), _sentence(fit, maximum_nodes)
+        places, sentence = _places(fit.usable), f"{_sentence(fit, maximum_nodes)}{_beside(fit.request.beside)}"
     return TierCheck(
         severity=fit.problem.severity if fit.problem else "ok",
         fits=_FITS.get(fit.problem.code, "does not fit") if fit.problem else fits,
@@ -227,6 +228,12 @@ def _sentence(fit: TierFit, maximum: int) -> str:
     if maximum > nodes:
         found += f" The autoscaler may grow the pool to {plural(maximum, 'node')}."
     return found
+
+
+def _beside(room: Mapping[str, int]) -> str:
+    if not room:
+        return ""
+    return f" Each place has {words(room, room)} more, for the executor of projects whose files are in Git."
 
 
 def _advice(fit: TierFit) -> tuple[str, ...]:

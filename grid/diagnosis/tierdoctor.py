@@ -6,7 +6,7 @@ that is scaled to zero is judged by what its nodes were when last seen.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from grid.diagnosis.diagnosis import Diagnosis
@@ -28,11 +28,17 @@ MOST_PLACES = 16  # beyond so many places a node is packed well enough by any si
 
 @dataclass(frozen=True, slots=True)
 class TierRequest:
-    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`."""
+    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; `beside` is
+    what the executor takes in the same pod where a project's files are in Git."""
 
     pool: str
     requests: Room
     tolerations: tuple[Toleration, ...] = ()
+    beside: Room = field(default_factory=dict)
+
+    def taken(self, name: str) -> int:
+        """Return what a place takes of the resource in all."""
+        return self.requests.get(name, 0) + self.beside.get(name, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,16 @@ class TierFit:
 
 
 def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
-    """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none."""
+    """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none. What takes the tier
+    only where no executor is beside it is told."""
+    alone = _examine(replace(request, beside={}), pool)
+    if alone.best is None or not request.beside:
+        return alone
+    fit = _examine(request, pool)
+    return fit if fit.best is not None else replace(fit, problem=_no_room_beside(request, as_seen(fit.seen)))
+
+
+def _examine(request: TierRequest, pool: PoolShapes) -> TierFit:
     shapes, seen = (pool.shapes, "") if pool.next is None else ((pool.next,), pool.seen)
     fit = TierFit(request, tuple(pack(request, shape) for shape in shapes), None, None, (), seen)
     best = max(fit.usable, key=lambda one: one.shape.nodes, default=None)
@@ -102,11 +117,12 @@ def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
 
 def pack(request: TierRequest, shape: NodeShape) -> Packing:
     free = shape.free
-    judged = {name: amount for name, amount in request.requests.items() if amount > 0 and _is_told(name, free)}
+    taken = {name: request.taken(name) for name in (*request.requests, *request.beside)}
+    judged = {name: amount for name, amount in taken.items() if amount > 0 and _is_told(name, free)}
     shares = {name: free.get(name, 0) // amount for name, amount in judged.items()}
     places = min(shares.values(), default=1)
     binding = tuple(name for name, share in shares.items() if share == places)
-    left = {name: amount - places * request.requests.get(name, 0) for name, amount in free.items()}
+    left = {name: amount - places * request.taken(name) for name, amount in free.items()}
     return Packing(shape, places, binding, left, tuple(untolerated(shape.taints, request.tolerations)))
 
 
@@ -116,33 +132,38 @@ def suggestions(request: TierRequest, packing: Packing) -> tuple[Suggestion, ...
     if not packing.places or packing.places > MOST_PLACES or not packing.wastes:
         return ()
     found = []
-    if (cut := _cut(request.requests, packing)) is not None:
+    if (cut := _cut(request, packing)) is not None:
         more = pack(replace(request, requests=cut), packing.shape).places  # rounding may make room for still another
         found.append(Suggestion("more", cut, more))
-    if (grown := _grown(request.requests, packing)) is not None:
+    if (grown := _grown(request, packing)) is not None:
         found.append(Suggestion("full", grown, packing.places))
     return tuple(found)
 
 
-def _cut(requests: Room, packing: Packing) -> dict[str, int] | None:
+def _cut(request: TierRequest, packing: Packing) -> dict[str, int] | None:
     """Return the size of which one more fits the node, cut where it has to be; None when that is more than a fourth, or no size."""
-    free, places, smaller = packing.shape.free, packing.places + 1, dict(requests)
-    for name, amount in requests.items():
-        if not _is_told(name, free) or amount * places <= free.get(name, 0):
+    free, places, smaller = packing.shape.free, packing.places + 1, dict(request.requests)
+    for name, amount in request.requests.items():
+        if not _is_told(name, free) or request.taken(name) * places <= free.get(name, 0):
             continue
-        share = rounded(name, free[name] // places) if name in (CPU, MEMORY) and name in free else 0
+        share = (
+            rounded(name, free[name] // places - request.beside.get(name, 0))
+            if name in (CPU, MEMORY) and name in free
+            else 0
+        )
         if (amount - share) * MOST_CUT > amount:
             return None
         smaller[name] = share
     return smaller
 
 
-def _grown(requests: Room, packing: Packing) -> dict[str, int] | None:
+def _grown(request: TierRequest, packing: Packing) -> dict[str, int] | None:
     """Return the size that shares the node's CPU and memory among the same places; None when little of it stays unused anyway."""
-    free, larger = packing.shape.free, dict(requests)
+    free, requests, larger = packing.shape.free, request.requests, dict(request.requests)
     for name in packing.wastes:
         if name in (CPU, MEMORY) and requests.get(name, 0) > 0:
-            larger[name] = max(requests[name], rounded(name, free[name] // packing.places))
+            share = free[name] // packing.places - request.beside.get(name, 0)
+            larger[name] = max(requests[name], rounded(name, share))
     return larger if larger != requests else None
 
 
@@ -192,6 +213,18 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
         f"and {are} cordoned, not ready or being removed."
     )
     return Diagnosis("away", sentence, "wait", "operator", "Ask an operator about these nodes.")
+
+
+def _no_room_beside(request: TierRequest, ending: str) -> Diagnosis:
+    """Explain a tier that fits exactly: there is no room for the executor, which projects with files in Git have beside it."""
+    sentence = (
+        f"No node of the pool {request.pool} has room for this tier and, beside it, {words(request.beside, request.beside)} for the "
+        f"executor of a project whose files are in Git{ending}."
+    )
+    step = (
+        "Make the tier smaller by that much; until then, only projects with their files on a volume can launch on it."
+    )
+    return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
 
 
 def as_seen(seen: str) -> str:

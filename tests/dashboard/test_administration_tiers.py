@@ -210,6 +210,16 @@ def test_a_running_execution_that_would_find_no_place_again_is_counted(
     assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
 
+def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(admin: Client, tier: HardwareTier) -> None:
+    def said() -> str:
+        return admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+
+    Project.objects.create(id="git", name="Git", files=Project.Files.GIT, is_archived=True)
+    assert "for the executor" not in said()
+    Project.objects.update(is_archived=False)
+    assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in said()
+
+
 def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) -> None:
     make_tier("twin", cores="1", memory="4Gi", cost_per_hour="0.5")
     make_tier("whale", cores="64")

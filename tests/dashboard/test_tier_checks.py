@@ -74,6 +74,16 @@ def test_how_a_check_of_a_pool_at_zero_looks() -> None:
     assert_golden("tier-check-when-last-seen", page_of("when-last-seen"))
 
 
+def test_what_the_executor_takes_beside_is_said() -> None:
+    request = TierRequest(
+        "default", {"cpu": 4000, "memory": 16 * GIB, "pods": 1}, beside={"cpu": 50, "memory": 64 * 2**20}
+    )
+    made = tier_check(examine(request, PoolShapes("default", (shape(8, 33),), 0)), None, maximum_nodes=0)
+    assert made.sentence.endswith(
+        "Each place has 0.05 cores and 64 MiB of memory more, for the executor of projects whose files are in Git."
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "status", "more"),
     [

@@ -1,5 +1,6 @@
 """How a tier fits its pool's nodes: places, what is left, what keeps it off, and sizes that pack better; against brute force."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -92,6 +93,27 @@ def test_a_core_less_packs_two_instead_of_one() -> None:
     assert fit.suggestions[0].places == 2
 
 
+def test_the_executor_beside_takes_its_room_of_each_place() -> None:
+    beside = {"cpu": 50, "memory": GIB // 16}
+    fit = examine(replace(asks(2000, 4 * GIB), beside=beside), pool(EIGHT))
+    assert fit.best is not None
+    assert (fit.best.places, fit.best.left["cpu"]) == (3, 8000 - 3 * 2050)
+    # What is suggested is the tier's own size.
+    assert (fit.suggestions[0].kind, fit.suggestions[0].requests["cpu"], fit.suggestions[0].places) == ("more", 1750, 4)
+
+
+def test_a_tier_that_fits_exactly_is_told_what_the_executor_needs() -> None:
+    request = replace(asks(8000, 4 * GIB), beside={"cpu": 50, "memory": 64 * 2**20})
+    found = examine(request, pool(EIGHT)).problem
+    assert found is not None
+    assert (found.code, found.severity) == ("no_room_beside", "wait")
+    assert "0.05 cores and 64 MiB of memory for the executor" in found.sentence
+    # Without room for the tier alone, that is what is said.
+    alone = examine(replace(request, requests={**request.requests, "cpu": 9000}), pool(EIGHT)).problem
+    assert alone is not None
+    assert alone.code == "too_large"
+
+
 def test_the_node_is_used_fully_with_the_same_places() -> None:
     fit = examine(asks(2000, 4 * GIB), pool(EIGHT))
     assert fit.best is not None
@@ -149,6 +171,10 @@ NODES = st.builds(
     st.integers(0, 40),
 )
 
+BESIDE = st.just({}) | st.builds(
+    lambda cpu, memory: {"cpu": cpu, "memory": memory}, st.integers(1, 200), st.integers(1, 2**28)
+)
+
 
 def brute_force(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
     """Start executions one by one until one resource is short."""
@@ -175,13 +201,18 @@ def test_as_many_places_as_executions_could_be_started_one_by_one(
         assert found.left[name] < requests[name]
 
 
-@example({"cpu": 1, "memory": 27 * 2**26, "pods": 1, GPU: 0}, {"cpu": 10, "memory": 240 * 2**26, "pods": 10, GPU: 0})
-@given(SIZES, NODES)
-def test_what_is_suggested_packs_as_promised(requests: dict[str, int], free: dict[str, int]) -> None:
-    fit = examine(TierRequest("p", requests), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
+@example(
+    {"cpu": 1, "memory": 27 * 2**26, "pods": 1, GPU: 0}, {"cpu": 10, "memory": 240 * 2**26, "pods": 10, GPU: 0}, {}
+)
+@given(SIZES, NODES, BESIDE)
+def test_what_is_suggested_packs_as_promised(
+    requests: dict[str, int], free: dict[str, int], beside: dict[str, int]
+) -> None:
+    fit = examine(TierRequest("p", requests, beside=beside), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
+    assert fit.best is None or fit.best.places == brute_force(Counter(requests) + Counter(beside), free)
     for found in fit.suggestions:
         assert fit.best is not None
-        assert brute_force(found.requests, free) == found.places
+        assert brute_force(Counter(found.requests) + Counter(beside), free) == found.places
         assert found.requests != requests
         assert all(found.requests[name] == requests[name] for name in ("pods", GPU))
         if found.kind == "more":

@@ -171,7 +171,7 @@ NODES = st.builds(
     st.integers(0, 40),
 )
 
-BESIDE = st.just({}) | st.builds(
+BESIDE: st.SearchStrategy[dict[str, int]] = st.just({}) | st.builds(
     lambda cpu, memory: {"cpu": cpu, "memory": memory}, st.integers(1, 200), st.integers(1, 2**28)
 )
 

@@ -129,6 +129,19 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-requested_at'],
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['data_plane', 'requested_at', 'id'], name='unsettled_by_time'),
+                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['owner', 'state'], name='unsettled_by_owner'),
+                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['state', 'state_since'], name='unsettled_by_state'),
+                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['kind', 'state'], name='unsettled_by_kind'),
+                    models.Index(fields=['owner', '-requested_at'], name='launches_by_owner'),
+                    models.Index(fields=['ended_at', 'id'], name='history'),
+                    models.Index(fields=['owner', 'ended_at', 'id'], name='history_by_owner'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('settled_at__isnull', True), models.Q(('state__in', ['error', 'failed', 'stopped', 'succeeded']), models.Q(('slots_freed_at__isnull', True), ('slots_reserved_at__isnull', False), _negated=True)), _connector='OR'), name='settled_has_ended_without_slots'),
+                    models.CheckConstraint(condition=models.Q(('head_price_per_hour__gte', 0), ('price_per_hour__gte', 0)), name='price_is_not_negative'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -226,6 +239,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['cost_per_hour', 'name'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('is_archived', False), ('is_default', True)), fields=('is_default',), name='one_default_tier'),
+                ],
             },
         ),
         migrations.AddField(
@@ -261,6 +277,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-launched_at', '-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='jobs_by_owner'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -293,6 +312,17 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-number'],
+                'indexes': [
+                    models.Index(condition=models.Q(('outcome', '')), fields=['next_attempt_at', 'id'], name='open_runs_by_time'),
+                    models.Index(condition=models.Q(('outcome', '')), fields=['job', 'number'], name='open_runs_by_job'),
+                    models.Index(fields=['ended_at', 'id'], name='runs_by_end'),
+                    models.Index(fields=['job', 'sweep', 'number'], name='runs_by_sweep'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('job', 'number'), name='run_numbers_of_a_job'),
+                    models.UniqueConstraint(condition=models.Q(('request_key', ''), _negated=True), fields=('job', 'request_key'), name='run_once_a_form'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('outcome', '')), models.Q(models.Q(('outcome', ''), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='run_with_outcome_has_ended'),
+                ],
             },
         ),
         migrations.AddField(
@@ -308,6 +338,11 @@ class Migration(migrations.Migration):
                 ('tier', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='grid.hardwaretier')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'tier'), name='one_last_admission_per_user_and_tier'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='LaunchCheck',
@@ -322,6 +357,11 @@ class Migration(migrations.Migration):
                 ('evidence', models.TextField(blank=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('answered_at', None)), fields=['data_plane', 'asked_at'], name='launch_checks_unanswered'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='LifecycleEntry',
@@ -342,6 +382,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['at', 'id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('source', 'state'), _negated=True), fields=['at'], name='lifecycle_by_age'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('source', 'state')), fields=('execution', 'to_state'), name='each_state_entered_once'),
+                    models.UniqueConstraint(condition=models.Q(('source', 'kubernetes')), fields=('execution', 'event_uid'), name='each_event_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -351,6 +398,11 @@ class Migration(migrations.Migration):
                 ('role', models.CharField(choices=[('owner', 'Owner'), ('contributor', 'Contributor'), ('viewer', 'Viewer')], default='viewer', max_length=20)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('role__in', ['owner', 'contributor', 'viewer'])), name='known_role'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Notification',
@@ -367,6 +419,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at', '-pk'],
+                'indexes': [
+                    models.Index(fields=['user', '-at', '-id'], name='notifications_of_user'),
+                    models.Index(condition=models.Q(('read_at__isnull', True)), fields=['user'], name='unread_notifications'),
+                    models.Index(fields=['at'], name='notifications_by_age'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -379,6 +436,11 @@ class Migration(migrations.Migration):
                 ('webhook', models.BooleanField()),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notification_choices', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'event'), name='one_choice_an_event'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='PoolSample',
@@ -466,6 +528,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['day', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('day', 'owner', 'project', 'tier', 'node_pool', 'price_per_hour'), name='one_daily_usage_of_a_kind'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -481,6 +546,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'table', 'name'), name='saved_view_named_once'),
+                    models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('user', 'table'), name='one_default_view'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -503,6 +572,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
+                'indexes': [
+                    models.Index(condition=models.Q(('next_at__isnull', False)), fields=['next_at', 'id'], name='schedules_by_next_time'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('next_at__isnull', False), ('paused_at__isnull', True)), models.Q(('next_at__isnull', True), ('paused_at__isnull', False)), _connector='OR'), name='schedule_is_paused_or_has_a_next_time'),
+                ],
             },
         ),
         migrations.AddField(
@@ -559,6 +634,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False), _connector='OR'), name='secret_is_somebodys'),
+                    models.UniqueConstraint(condition=models.Q(('owner__isnull', True)), fields=('project', 'name'), name='projects_secret_named_once'),
+                    models.UniqueConstraint(condition=models.Q(('project__isnull', True)), fields=('owner', 'name'), name='own_secret_named_once'),
+                    models.UniqueConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False)), fields=('owner', 'project', 'name'), name='own_secret_in_project_named_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -583,6 +664,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['began_at', 'id'],
+                'indexes': [
+                    models.Index(fields=['execution', 'price_per_hour', 'seconds'], name='usage_by_execution'),
+                    models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['execution'], name='usage_open'),
+                    models.Index(fields=['owner', 'ended_at'], name='usage_by_owner'),
+                    models.Index(fields=['project', 'ended_at'], name='usage_by_project'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('seconds__isnull', True)), models.Q(('ended_at__gte', models.F('began_at')), ('ended_at__isnull', False), ('seconds__isnull', False)), _connector='OR'), name='usage_ends_after_it_began'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -598,6 +688,15 @@ class Migration(migrations.Migration):
                 ('ran_at', models.DateTimeField(null=True)),
                 ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='wait_predictions', to='grid.execution')),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('expected__isnull', False), ('ran_at__isnull', False)), fields=['ran_at'], name='outcomes_of_waits'),
+                    models.Index(fields=['made_at'], name='predictions_by_age'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('execution', 'stage'), name='one_prediction_a_stage'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Workspace',
@@ -615,6 +714,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-launched_at', '-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='workspaces_by_owner'),
+                ],
             },
         ),
         migrations.AddField(
@@ -683,6 +785,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['entry', '-at'], name='occurrences_by_entry'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('log', 'entry', 'meaning'), name='each_finding_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -735,6 +843,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at'],
+                'indexes': [
+                    models.Index(fields=['at'], name='start_ups'),
+                    models.Index(fields=['node_pool', 'at'], name='start_ups_by_pool'),
+                    models.Index(fields=['tier', 'environment', 'at'], name='start_ups_of_a_choice'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -756,46 +869,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddConstraint(
-            model_name='hardwaretier',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_archived', False), ('is_default', True)), fields=('is_default',), name='one_default_tier'),
-        ),
-        migrations.AddConstraint(
-            model_name='lastadmission',
-            constraint=models.UniqueConstraint(fields=('user', 'tier'), name='one_last_admission_per_user_and_tier'),
-        ),
-        migrations.AddIndex(
-            model_name='launchcheck',
-            index=models.Index(condition=models.Q(('answered_at', None)), fields=['data_plane', 'asked_at'], name='launch_checks_unanswered'),
-        ),
-        migrations.AddIndex(
-            model_name='lifecycleentry',
-            index=models.Index(condition=models.Q(('source', 'state'), _negated=True), fields=['at'], name='lifecycle_by_age'),
-        ),
-        migrations.AddConstraint(
-            model_name='lifecycleentry',
-            constraint=models.UniqueConstraint(condition=models.Q(('source', 'state')), fields=('execution', 'to_state'), name='each_state_entered_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='lifecycleentry',
-            constraint=models.UniqueConstraint(condition=models.Q(('source', 'kubernetes')), fields=('execution', 'event_uid'), name='each_event_once'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(fields=['user', '-at', '-id'], name='notifications_of_user'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('read_at__isnull', True)), fields=['user'], name='unread_notifications'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(fields=['at'], name='notifications_by_age'),
-        ),
-        migrations.AddConstraint(
-            model_name='notificationchoice',
-            constraint=models.UniqueConstraint(fields=('user', 'event'), name='one_choice_an_event'),
-        ),
-        migrations.AddConstraint(
             model_name='membership',
             constraint=models.UniqueConstraint(fields=('project', 'user'), name='one_membership_per_person'),
         ),
@@ -804,144 +877,8 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(condition=models.Q(('role', 'owner')), fields=('project',), name='one_owner_per_project'),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['owner', 'contributor', 'viewer'])), name='known_role'),
-        ),
-        migrations.AddIndex(
-            model_name='job',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='jobs_by_owner'),
-        ),
-        migrations.AddConstraint(
-            model_name='dailyusage',
-            constraint=models.UniqueConstraint(fields=('day', 'owner', 'project', 'tier', 'node_pool', 'price_per_hour'), name='one_daily_usage_of_a_kind'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.UniqueConstraint(fields=('user', 'table', 'name'), name='saved_view_named_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('user', 'table'), name='one_default_view'),
-        ),
-        migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(condition=models.Q(('next_at__isnull', False)), fields=['next_at', 'id'], name='schedules_by_next_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='schedule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_at__isnull', False), ('paused_at__isnull', True)), models.Q(('next_at__isnull', True), ('paused_at__isnull', False)), _connector='OR'), name='schedule_is_paused_or_has_a_next_time'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('outcome', '')), fields=['next_attempt_at', 'id'], name='open_runs_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('outcome', '')), fields=['job', 'number'], name='open_runs_by_job'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(fields=['ended_at', 'id'], name='runs_by_end'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(fields=['job', 'sweep', 'number'], name='runs_by_sweep'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(fields=('job', 'number'), name='run_numbers_of_a_job'),
-        ),
-        migrations.AddConstraint(
             model_name='jobrun',
             constraint=models.UniqueConstraint(fields=('schedule', 'due_at'), name='run_once_a_due_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('request_key', ''), _negated=True), fields=('job', 'request_key'), name='run_once_a_form'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('outcome', '')), models.Q(models.Q(('outcome', ''), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='run_with_outcome_has_ended'),
-        ),
-        migrations.AddConstraint(
-            model_name='storedsecret',
-            constraint=models.CheckConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False), _connector='OR'), name='secret_is_somebodys'),
-        ),
-        migrations.AddConstraint(
-            model_name='storedsecret',
-            constraint=models.UniqueConstraint(condition=models.Q(('owner__isnull', True)), fields=('project', 'name'), name='projects_secret_named_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='storedsecret',
-            constraint=models.UniqueConstraint(condition=models.Q(('project__isnull', True)), fields=('owner', 'name'), name='own_secret_named_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='storedsecret',
-            constraint=models.UniqueConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False)), fields=('owner', 'project', 'name'), name='own_secret_in_project_named_once'),
-        ),
-        migrations.AddIndex(
-            model_name='usageinterval',
-            index=models.Index(fields=['execution', 'price_per_hour', 'seconds'], name='usage_by_execution'),
-        ),
-        migrations.AddIndex(
-            model_name='usageinterval',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['execution'], name='usage_open'),
-        ),
-        migrations.AddIndex(
-            model_name='usageinterval',
-            index=models.Index(fields=['owner', 'ended_at'], name='usage_by_owner'),
-        ),
-        migrations.AddIndex(
-            model_name='usageinterval',
-            index=models.Index(fields=['project', 'ended_at'], name='usage_by_project'),
-        ),
-        migrations.AddConstraint(
-            model_name='usageinterval',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('seconds__isnull', True)), models.Q(('ended_at__gte', models.F('began_at')), ('ended_at__isnull', False), ('seconds__isnull', False)), _connector='OR'), name='usage_ends_after_it_began'),
-        ),
-        migrations.AddIndex(
-            model_name='waitprediction',
-            index=models.Index(condition=models.Q(('expected__isnull', False), ('ran_at__isnull', False)), fields=['ran_at'], name='outcomes_of_waits'),
-        ),
-        migrations.AddIndex(
-            model_name='waitprediction',
-            index=models.Index(fields=['made_at'], name='predictions_by_age'),
-        ),
-        migrations.AddConstraint(
-            model_name='waitprediction',
-            constraint=models.UniqueConstraint(fields=('execution', 'stage'), name='one_prediction_a_stage'),
-        ),
-        migrations.AddIndex(
-            model_name='workspace',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='workspaces_by_owner'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['data_plane', 'requested_at', 'id'], name='unsettled_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['owner', 'state'], name='unsettled_by_owner'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['state', 'state_since'], name='unsettled_by_state'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['kind', 'state'], name='unsettled_by_kind'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['owner', '-requested_at'], name='launches_by_owner'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['ended_at', 'id'], name='history'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['owner', 'ended_at', 'id'], name='history_by_owner'),
         ),
         migrations.AddIndex(
             model_name='execution',
@@ -973,34 +910,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('settled_at__isnull', True), models.Q(('state__in', ['error', 'failed', 'stopped', 'succeeded']), models.Q(('slots_freed_at__isnull', True), ('slots_reserved_at__isnull', False), _negated=True)), _connector='OR'), name='settled_has_ended_without_slots'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(models.Q(('workers_maximum__gte', models.F('workers_minimum')), ('workers_minimum__gte', 1)), ('head_tier__isnull', False), ('kind', 'cluster')), models.Q(models.Q(('kind', 'cluster'), _negated=True), ('head_gpus', 0), ('head_memory_bytes', 0), ('head_millicores', 0), ('head_price_per_hour', 0), ('head_tier__isnull', True), ('workers_maximum', 0), ('workers_minimum', 0)), _connector='OR'), name='cluster_has_head_and_workers'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('head_price_per_hour__gte', 0), ('price_per_hour__gte', 0)), name='price_is_not_negative'),
-        ),
-        migrations.AddIndex(
-            model_name='logoccurrence',
-            index=models.Index(fields=['entry', '-at'], name='occurrences_by_entry'),
-        ),
-        migrations.AddConstraint(
-            model_name='logoccurrence',
-            constraint=models.UniqueConstraint(fields=('log', 'entry', 'meaning'), name='each_finding_once'),
-        ),
-        migrations.AddIndex(
-            model_name='startup',
-            index=models.Index(fields=['at'], name='start_ups'),
-        ),
-        migrations.AddIndex(
-            model_name='startup',
-            index=models.Index(fields=['node_pool', 'at'], name='start_ups_by_pool'),
-        ),
-        migrations.AddIndex(
-            model_name='startup',
-            index=models.Index(fields=['tier', 'environment', 'at'], name='start_ups_of_a_choice'),
         ),
     ]

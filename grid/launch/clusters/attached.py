@@ -27,10 +27,13 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
         Execution.objects.in_data_plane(data_plane)
         .unsettled()
         .filter(ends, kind=Kind.CLUSTER, state__in=ACTIVE_STATES, stop_requested_at__isnull=True)
-        .select_related("attached_to")
     )
+    if (
+        not found.exists()
+    ):  # as each second but few; Django takes longer to ask for whole rows than the database to find them
+        return []
     stopped = []
-    for cluster in found:
+    for cluster in found.select_related("attached_to"):
         parent = cluster.attached_to
         assert parent is not None, "the filter asked for it"
         request_stop(cluster, by=_BY[Kind(parent.kind)], now=now)

@@ -208,13 +208,14 @@ ACTION = st.one_of(
 )
 
 
+@pytest.mark.parametrize("examples", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("autoscale", [True, False])
 def test_in_any_order_of_growth_drains_and_evictions_pods_never_exceed_slots(
-    shop: Shop, configure: Configure, autoscale: bool
+    shop: Shop, configure: Configure, autoscale: bool, examples: int
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 60)
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(ACTION, min_size=5, max_size=20))
     def any_order(actions: list[tuple[str, int]]) -> None:
         @in_world

@@ -121,9 +121,9 @@ async def test_an_outage_of_the_cluster_is_waited_out_without_a_hot_loop(shop: S
     world.cluster.available = False
     async with running(world):
         execution = shop.launch()
-        await passes(600)
+        await passes(200)
         assert in_state(execution, "deploying")
-        assert world.cluster.count() < 300
+        assert world.cluster.count() < 150
         world.cluster.available = True
         await until(lambda: len(world.pods()) == 1, within=60)
 

@@ -8,6 +8,7 @@
 with "" as nobody. A test fails when its pages logged an error in the browser's console.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,8 +29,9 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.browser)
 
 

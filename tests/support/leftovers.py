@@ -57,7 +57,7 @@ def _ends() -> Counter[str]:
     found: Counter[str] = Counter()
     for descriptor in _names("fd"):
         with suppress(OSError):
-            found[str((_PROC / "fd" / descriptor).readlink())] += 1
+            found[os.readlink(f"/proc/self/fd/{descriptor}")] += 1  # noqa: PTH115  a Path takes four times as long
     kept = _connections_to(int(settings.DATABASES["default"]["PORT"] or 0))
     return Counter(
         {end: count for end, count in found.items() if end.startswith(("socket:", "pipe:")) and end not in kept}

@@ -74,7 +74,9 @@ def test_no_bytes_whatever_raise(line: bytes) -> None:
 
 
 @given(
-    st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists))
+    st.dictionaries(
+        st.text(max_size=5), st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=5)
+    )
 )
 def test_no_json_whatever_raises_or_gives_what_is_not_finite(members: dict[str, Any]) -> None:
     found = measured(json.dumps({"step": 1, **members}).encode())

@@ -33,6 +33,7 @@ emptying.use()
 # Each has a program of its own that its tests share: a browser with a server (two, for one would still be busy when all other tests have
 # ended), an embedded cluster.
 SHARING = ("tests/browser/test_([a-k]|la)", "tests/browser/", "tests/contract/")
+LONGEST = (*SHARING, "tests/access/test_table.py")
 
 
 class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
@@ -41,6 +42,14 @@ class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return next((shared for shared in SHARING if re.match(shared, file)), file)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        """The longest first, or they would go on alone when all others have ended; else it goes by the number of tests."""
+        for scope in LONGEST:
+            if scope in self.workqueue:
+                self.workqueue.move_to_end(scope, last=False)
+                break
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:

@@ -32,7 +32,7 @@ def main(options: argparse.Namespace) -> None:
 
 def running(count: int) -> "Sequence[Execution]":
     """Executions that run, each with a slot of its owner's."""
-    from grid.centralconfig import HOME_VOLUME_SIZE
+    from grid.launch.launchsettings import LaunchSettings
     from grid.launch.progress import CREATED
     from grid.launch.spec import serialize_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
@@ -50,7 +50,7 @@ def running(count: int) -> "Sequence[Execution]":
                 reason=CREATED, requested_at=now, state_since=now, started_at=now, slots_reserved_at=now,
                 node_name=f"node-{len(rows) % NODES}",
             )  # fmt: skip
-            serialize_spec(row, home_gibibytes=HOME_VOLUME_SIZE.default)
+            serialize_spec(row, central=LaunchSettings())
             rows.append(row)
     return Execution.objects.bulk_create(rows, batch_size=500)
 
@@ -105,7 +105,9 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
 
     Reconciler.reconcile = looked  # type: ignore[method-assign]
     cluster, feed = cluster_of(executions), feed_of(period=CONTROLLER_PERIOD_SECONDS)
-    controller = Controller(cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"), database=counted)
+    controller = Controller(
+        cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), database=counted
+    )
     assert feed is not None, "a file has a feed"
     controller.listen_to(feed)
     began, cpu = time.perf_counter(), time.process_time()

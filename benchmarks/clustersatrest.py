@@ -63,7 +63,7 @@ async def measure(first: str, options: argparse.Namespace, folder: Path) -> None
 
     world, target, feed = (
         World(now=datetime.now(UTC)),
-        LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"),
+        LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str),
         feed_of(period=CONTROLLER_PERIOD_SECONDS),
     )
     await to_running(world, Controller(world.cluster, target))

@@ -160,7 +160,7 @@ async def create(expected: int) -> float:
     from tests.support.cluster import FakeCluster
 
     noted = sync_to_async(lambda: Execution.objects.unsettled().filter(reason="created").count())
-    controller = Controller(FakeCluster(), LaunchTarget(LOCAL, "compute-grid", lambda id: "token"))
+    controller = Controller(FakeCluster(), LaunchTarget(LOCAL, "compute-grid", lambda id: "token", front_key=str))
     began = time.perf_counter()
     task = asyncio.create_task(controller.run())
     while await noted() < expected:  # noqa: ASYNC110 - a row cannot wake anybody

@@ -22,9 +22,9 @@ from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
 from grid.labels import SIMULATED
 from grid.launch import dryrun, snapshot
-from grid.launch.preview import Preview, beside_executor, place_in_queue, pod_plan
+from grid.launch.preview import Preview, place_in_queue, pod_plan, with_sidecars
 from grid.launch.request import draft
-from grid.launch.spec import FilesSpec, tier_spec
+from grid.launch.spec import ExecutionSpec, tier_spec
 from grid.launch.startuphistory import usual_node_start
 from grid.models import Execution, LaunchCheck, User
 from grid.runtime import Runtime, get_runtime
@@ -144,12 +144,12 @@ def question_of(
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,
-        choices=tuple(_choices(form, pods, running, preview.specs[0].files)),
+        choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )
 
 
 def _choices(
-    form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], files: FilesSpec | None
+    form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
 ) -> Iterable[TierChoice]:
     """Yield the other tiers of the form's main choice: of the workers for a cluster alone, else of the execution itself."""
     asked = form.request().tier
@@ -160,7 +160,7 @@ def _choices(
             continue
         plans = list(pods)
         plan = replace(pod_plan(tier_spec(tier)), count=pods[at].count)
-        plans[at] = beside_executor(plan, files) if files else plan
+        plans[at] = with_sidecars(plan, spec)
         most = tier.maximum_simultaneous
         is_full = most is not None and running.get(tier.pk, 0) >= most
         yield TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)

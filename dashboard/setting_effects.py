@@ -118,6 +118,8 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.MAXIMUM_EXECUTIONS_PER_USER: _slots,
     centralconfig.GLOBAL_QUEUE_LIMIT: _queue,
     centralconfig.HOME_VOLUME_SIZE: partial(_said, text=consequences.NEW_VOLUMES),
+    centralconfig.FRONT_ENABLED: partial(_said, text=consequences.NEW_FRONTS),
+    centralconfig.FRONT_MAXIMUM_BODY: partial(_said, text=consequences.NEW_FRONTS),
     centralconfig.UNNEEDED_THRESHOLD: partial(_said, text=consequences.SHOWN_ONLY),
     centralconfig.UNNEEDED_SECONDS: partial(_said, text=consequences.SHOWN_ONLY),
     centralconfig.SESSION_IDLE: partial(_sessions, since="seen_at"),

@@ -30,7 +30,7 @@ from grid.kube.resources import PODS  # noqa: E402
 from grid.labels import Keys  # noqa: E402
 from grid.launch import grants  # noqa: E402
 from grid.launch.addresses import workspace_origins  # noqa: E402
-from grid.launch.token import access_token  # noqa: E402
+from grid.launch.token import access_token, front_key  # noqa: E402
 from grid.models import WorkspaceGrant  # noqa: E402
 from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
@@ -83,6 +83,7 @@ proxy = WorkspaceProxy(
     origins=workspace_origins(),
     dashboard_origin=settings.DASHBOARD_ORIGIN,
     token=access_token,
+    front_key=front_key,
     problem=_problem,
 )
 

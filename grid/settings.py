@@ -210,6 +210,10 @@ REPOSITORIES_CLAIM = env.str("GRID_REPOSITORIES_CLAIM", default="repositories")
 EXECUTOR_IMAGE = env.str("GRID_EXECUTOR_IMAGE", default="compute-grid/executor:1")
 EXECUTOR_CORES = env.str("GRID_EXECUTOR_CORES", default="50m")
 EXECUTOR_MEMORY = env.str("GRID_EXECUTOR_MEMORY", default="64Mi")
+# The image of the nginx in front of workspaces and apps, and what it reserves in each such pod; without an image there is none.
+FRONT_IMAGE = env.str("GRID_FRONT_IMAGE", default="")
+FRONT_CORES = env.str("GRID_FRONT_CORES", default="10m")
+FRONT_MEMORY = env.str("GRID_FRONT_MEMORY", default="32Mi")
 # Destinations outside the cluster that executions may connect to, see grid.egress; empty means none.
 EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
 STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])

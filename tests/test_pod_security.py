@@ -10,7 +10,7 @@ import yaml
 from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
 from grid.launch.apply import ensure_namespace
 from grid.launch.clusters.manifests import first, workers
-from grid.launch.manifests import build
+from grid.launch.manifests import Attached, build
 from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.spec import FilesSpec
 from tests.launch.cluster_specs import cluster, spec
@@ -24,7 +24,7 @@ Pod = dict[str, Any]  # with metadata and spec, as a pod or a template of pods h
 def pods_of_runs() -> Iterator[tuple[str, Pod]]:
     for kind in ("workspace", "job", "app"):
         run = spec(id="xyz", kind=kind, cluster=None)
-        made = build(run, namespace="n", token="t", anchor_uid="u", head_address="10.0.0.9", cluster=spec())
+        made = build(run, namespace="n", token="t", anchor_uid="u", attached=Attached(spec(), "10.0.0.9"))
         yield from ((kind, m.body) for m in made if m.resource == PODS)
 
 

@@ -1,6 +1,7 @@
 """The ASGI application of the proxy: each execution's program on its own origin, for users who may open it."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -9,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 import aiohttp
 
 from dashboard.proxy.answers import clearing, explain, send_on, send_worker, show, tell
-from dashboard.proxy.gate import CannotTell, Gate
+from dashboard.proxy.gate import CannotTell, Gate, Target
 from dashboard.proxy.headers import (
     Headers,
     cookies,
@@ -26,6 +27,8 @@ from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.path_prefix import PathPrefix
 from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
+from grid.launch.front import CRASHED, STATE_HEADER, TOKEN_HEADER, TOKEN_SECONDS
+from grid.launch.front import token as front_token
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
 
@@ -49,15 +52,20 @@ class WorkspaceProxy:
         origins: Origins,
         dashboard_origin: str,
         token: Callable[[str], str],
+        front_key: Callable[[str], str],
         problem: Callable[[], Awaitable[str]],
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Create the proxy. `token` returns the token that an execution's pod expects; `problem` says why it is not ready, or ""."""
+        """Create the proxy. `token` returns the token that an execution's pod expects, `front_key` the key of its
+        front's; `problem` says why it is not ready, or ""."""
         self._gate = gate
         self._origins = origins
         self._own = OwnCookies(origins)
         self._dashboard = dashboard_origin
         self._token = token
+        self._front_key = front_key
         self._problem = problem
+        self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,7 +144,7 @@ class WorkspaceProxy:
                 path_prefix = PathPrefix(door.prefix, passage.strips_prefix, path_prefix.origin, path_prefix.netloc)
             route = Route(
                 session=self._upstream_session(),
-                netloc=target.netloc,
+                netloc=target.entrance,
                 path=path_prefix.asked(asked),
                 headers=headers,
                 token=self._token(door.execution_id),
@@ -145,11 +153,19 @@ class WorkspaceProxy:
                 ended=ended,
                 used=lambda: self._gate.used(passage),
                 path_prefix=path_prefix,
+                for_front=self._for_front(door.execution_id, target),
             )
             try:
                 await self._forward(scope, receive, send, route)
             except AccessEnded:
                 await self._refuse(scope, send, door)
+
+    def _for_front(self, execution_id: str, target: Target) -> Headers:
+        if not target.front_port:
+            return []
+        expires = int(self._clock()) + TOKEN_SECONDS
+        found = [(TOKEN_HEADER, front_token(execution_id, self._front_key(execution_id), expires))]
+        return [*found, (STATE_HEADER, CRASHED)] if target.has_crashed else found
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
         try:

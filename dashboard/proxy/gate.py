@@ -20,7 +20,9 @@ from typing import Protocol
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT
+from grid.launch.front import FRONT
 from grid.launch.grants import Key, Passage, Use
+from grid.launch.manifests import CONTAINER
 
 logger = logging.getLogger(__name__)
 
@@ -42,15 +44,27 @@ class CannotTell(GridError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address of one pod's web server."""
+    """The address of one pod's web server, the port of the front to send requests to instead (0 without one), and whether the program has
+    crashed and waits to be started again."""
 
     address: str
     port: int
+    front_port: int = 0
+    has_crashed: bool = False
 
     @property
     def netloc(self) -> str:
+        """The address that the program itself knows."""
+        return self._netloc(self.port)
+
+    @property
+    def entrance(self) -> str:
+        """The address to send requests to."""
+        return self._netloc(self.front_port or self.port)
+
+    def _netloc(self, port: int) -> str:
         host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.port}"
+        return f"{host}:{port}"
 
 
 class Gate(Protocol):
@@ -177,7 +191,11 @@ class GrantGate:
             pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod, passage.component)
         ]
         pods.sort(key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
-        return Target(pods[0].status.pod_ip, passage.port) if pods and passage.port else None
+        if not pods or not passage.port:
+            return None
+        pod = pods[0]
+        front_port = passage.front_port if _has_front(pod) else 0
+        return Target(pod.status.pod_ip, passage.port, front_port, _has_crashed(pod))
 
     async def run(self) -> None:
         """Check the grants in use again and again, and keep the sessions of active users from counting as idle; never return."""
@@ -280,6 +298,17 @@ class GrantGate:
         except Exception as error:
             self._active |= active
             logger.warning("use of executions not noted error=%s", error)
+
+
+def _has_front(pod: Pod) -> bool:
+    """Return whether an nginx runs beside the program; a cluster without native sidecars runs the pod without one."""
+    return any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
+
+
+def _has_crashed(pod: Pod) -> bool:
+    """Return whether the program has ended at least once and is not ready again."""
+    program = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
+    return program is not None and program.restart_count > 0 and not program.ready
 
 
 def _reachable(pod: Pod, component: str) -> bool:

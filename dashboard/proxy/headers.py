@@ -5,8 +5,10 @@ from collections.abc import Iterable
 
 from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
+from grid.launch.front import STATE_HEADER, TOKEN_HEADER
 
 Headers = list[tuple[str, str]]
+NO_HEADERS: Headers = []
 
 # Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 _HOP_BY_HOP = frozenset(
@@ -26,6 +28,8 @@ _WEBSOCKET = frozenset(
 )
 _OURS = frozenset(
     {
+        TOKEN_HEADER,
+        STATE_HEADER,
         "authorization",
         "forwarded",
         "x-forwarded-for",
@@ -90,10 +94,16 @@ def is_opened_by_a_person(headers: Headers) -> bool:
 
 
 def to_upstream(
-    headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix = NO_PREFIX
+    headers: Headers,
+    *,
+    token: str,
+    scheme: str,
+    client: str,
+    path_prefix: PathPrefix = NO_PREFIX,
+    for_front: Headers = NO_HEADERS,
 ) -> Headers:
-    """Return the request headers for the user's server: without our cookies, with the pod's token, and with the prefix where it is
-    stripped from the path."""
+    """Return the request headers for the user's server: without our cookies, with the pod's token, with the prefix where it is
+    stripped from the path, and with the headers for its front."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
     kept = [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]
@@ -110,6 +120,7 @@ def to_upstream(
     ]
     if path_prefix.strips:
         passed += [("x-forwarded-prefix", path_prefix.prefix), ("x-forwarded-context", path_prefix.prefix)]
+    passed += for_front
     return [(name, _as_sent(value)) for name, value in passed]
 
 

@@ -47,7 +47,12 @@ async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, ro
         scope["method"],
         URL(f"http://{route.netloc}{route.path}", encoded=True),
         headers=to_upstream(
-            route.headers, token=route.token, scheme=route.scheme, client=route.client, path_prefix=route.path_prefix
+            route.headers,
+            token=route.token,
+            scheme=route.scheme,
+            client=route.client,
+            path_prefix=route.path_prefix,
+            for_front=route.for_front,
         ),
         data=_request_body(sent) if has_body else None,
         allow_redirects=False,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -23,8 +23,8 @@ class AccessEnded(Exception):
 @dataclass(frozen=True, slots=True)
 class Route:
     """One request's route to the pod. `path` is raw (still encoded), with its query, as requested from the program; `token` is what the
-    pod's server expects. `ended` is set when the right to it ends: by a logout, a lost membership, the end of the execution. `used` is
-    called when the user is active."""
+    pod's server expects, `for_front` the headers that its front expects. `ended` is set when the right to it ends: by a logout, a lost
+    membership, the end of the execution. `used` is called when the user is active."""
 
     session: aiohttp.ClientSession
     netloc: str
@@ -36,3 +36,4 @@ class Route:
     ended: asyncio.Event
     used: Callable[[], None]
     path_prefix: PathPrefix = NO_PREFIX
+    for_front: Headers = field(default_factory=list)

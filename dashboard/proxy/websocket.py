@@ -61,6 +61,7 @@ async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
                 scheme=route.scheme,
                 client=route.client,
                 path_prefix=route.path_prefix,
+                for_front=route.for_front,
             ),
             ("sec-websocket-version", "13"),
         ],

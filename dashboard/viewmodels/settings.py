@@ -18,6 +18,7 @@ _TOPICS = {
     "userExecutionsQuota": "Slots and queue",
     "shutdown": "Idle shut-down and lifetime",
     "homes": "Home volumes",
+    "front": "The nginx in front of workspaces and apps",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
     "logins": "Logins",

@@ -8,6 +8,7 @@ _NODES = "com.cerebro.domino.computegrid.nodes"
 _SESSIONS = "com.cerebro.computegrid.sessions"
 _LOGINS = "com.cerebro.computegrid.logins"
 _HOMES = "com.cerebro.computegrid.homes"
+_FRONT = "com.cerebro.computegrid.front"
 _DAY = 24 * 60 * 60
 SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
@@ -77,6 +78,26 @@ HOME_VOLUME_SIZE = Setting(
     unit="GiB",
     meaning="The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
     "A change holds for volumes that are claimed after it.",
+)
+FRONT_ENABLED = Setting(
+    key=f"{_FRONT}.enabled",
+    title="nginx in front of workspaces and apps",
+    default=1,
+    minimum=0,
+    maximum=1,
+    unit="",
+    meaning="Whether new workspaces and apps have an nginx in their pod that answers only requests with a token of the proxy. It has no "
+    "effect unless the installation names an image of nginx (GRID_FRONT_IMAGE).",
+    kind="switch",
+)
+FRONT_MAXIMUM_BODY = Setting(
+    key=f"{_FRONT}.maximumBodyMebibytes",
+    title="Largest request to a workspace or app",
+    default=4096,
+    minimum=1,
+    maximum=1024 * 1024,
+    unit="MiB",
+    meaning="The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it.",
 )
 UNNEEDED_THRESHOLD = Setting(
     key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
@@ -161,6 +182,8 @@ GENERAL_SETTINGS = (
     MAXIMUM_EXECUTIONS_PER_USER,
     GLOBAL_QUEUE_LIMIT,
     HOME_VOLUME_SIZE,
+    FRONT_ENABLED,
+    FRONT_MAXIMUM_BODY,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
     SESSION_IDLE,

@@ -6,7 +6,6 @@ without the label belongs to somebody else, and is not touched.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -29,14 +28,6 @@ T = TypeVar("T")
 
 class NameTaken(GridError):
     """An object of somebody else has the name that ours must have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The cluster of a workspace or job, with its head's address."""
-
-    spec: ExecutionSpec
-    head_address: str
 
 
 class _Described(msgspec.Struct):
@@ -75,8 +66,9 @@ async def create_all(
     *,
     namespace: str,
     token: str,
+    front_key: str,
     storage: Storage,
-    attached: Attached | None = None,
+    attached: manifests.Attached | None = None,
     secrets: Mapping[str, str] = manifests.NO_SECRETS,
     has_sidecars: bool = True,
 ) -> None:
@@ -87,10 +79,10 @@ async def create_all(
         spec,
         namespace=namespace,
         token=token,
+        front_key=front_key,
         anchor_uid=uid,
         storage=storage,
-        head_address=attached.head_address if attached else "",
-        cluster=attached.spec if attached else None,
+        attached=attached,
         secrets=secrets,
     )
     for manifest in wanted[1:]:

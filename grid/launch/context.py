@@ -42,11 +42,13 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaunchTarget:
-    """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token."""
+    """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token and
+    `front_key` the key of its front."""
 
     data_plane: str
     namespace: str
     token: Callable[[str], str]
+    front_key: Callable[[str], str] = field(kw_only=True)
     storage: Storage = field(default_factory=Storage)
     network: Network = field(default_factory=Network)
 

@@ -17,6 +17,7 @@ from grid.kube.resources import PODS
 from grid.labels import PROGRAM_ENDED
 from grid.launch import ledger
 from grid.launch.context import Context
+from grid.launch.front import FRONT
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
 from grid.launch.spec import FilesSpec, parse_spec
@@ -37,8 +38,8 @@ class FileSaving:
         self._recorded: dict[str, FilesReport] = {}
 
     async def has_sidecars(self, pod: Manifest) -> bool:
-        """Return whether the cluster would run the pod's executor beside the program: an older API server drops the field that makes it a
-        sidecar, and the pod would wait for ever. A no is asked again, because servers are upgraded."""
+        """Return whether the cluster would run the pod's executor and front beside the program: an older API server drops the field that
+        makes a container a sidecar, and the pod would wait for ever. A no is asked again, because servers are upgraded."""
         if self._has_sidecars:
             return True
         try:
@@ -46,7 +47,9 @@ class FileSaving:
         except Conflict:  # it was created by an earlier try, after this check
             return True
         steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod
-        self._has_sidecars = all(one.get("restartPolicy") == "Always" for one in steps if one["name"] == EXECUTOR)
+        self._has_sidecars = all(
+            one.get("restartPolicy") == "Always" for one in steps if one["name"] in (EXECUTOR, FRONT)
+        )
         return self._has_sidecars
 
     async def is_saving(self, row: LedgerRecord) -> bool:

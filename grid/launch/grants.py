@@ -52,6 +52,7 @@ class Passage:
     has_ended: bool = False
     session_key: str = ""
     start_path: str = ""
+    front_port: int = 0  # of the nginx in front, if its pod has one
 
 
 def new_opener() -> str:
@@ -132,6 +133,7 @@ def _passage(grant: WorkspaceGrant) -> Passage:
         allows_service_workers=bool(environment.get("allows_service_workers")),
         session_key=grant.session_key,
         start_path=str(environment.get("start_path") or ""),
+        front_port=int((execution.spec.get("front") or {}).get("port") or 0),
     )
 
 

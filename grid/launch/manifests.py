@@ -26,7 +26,7 @@ from grid.labels import (
 )
 from grid.launch import jupyter
 from grid.launch.frameworks import framework
-from grid.launch.runpod import with_executor
+from grid.launch.runpod import front_data, with_sidecars
 from grid.launch.spec import ExecutionSpec, TierSpec
 from grid.launch.storage import (
     DEFAULT_STORAGE,
@@ -65,6 +65,14 @@ class Manifest:
         return str(self.body["metadata"]["name"])
 
 
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The cluster of a workspace or job, with its head's address."""
+
+    spec: ExecutionSpec
+    head_address: str
+
+
 def build(
     spec: ExecutionSpec,
     *,
@@ -72,21 +80,21 @@ def build(
     token: str,
     anchor_uid: str = "",
     storage: Storage = DEFAULT_STORAGE,
-    head_address: str = "",
-    cluster: ExecutionSpec | None = None,
+    attached: Attached | None = None,
     secrets: Mapping[str, str] = NO_SECRETS,
+    front_key: str = "",
 ) -> list[Manifest]:
     """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    `cluster` is the attached cluster and `head_address` its address: its clients find it in the variables. `secrets` are the values of the
-    stored secrets by name.
+    Clients of the `attached` cluster find it in the variables. `secrets` are the values of the
+    stored secrets by name, `front_key` is the key of its front's tokens.
     """
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
-        *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token),
+        *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token, front_key=front_key),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
-        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(cluster, head_address)),
+        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached)),
     ]
 
 
@@ -100,6 +108,7 @@ def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
             "tier": spec.tier.id,
             "environment": spec.environment.id,
             **jupyter.data(spec),
+            **front_data(spec),
         },
     }
     return Manifest(CONFIG_MAPS, body, owned=False)
@@ -141,9 +150,11 @@ def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name:
     return whole
 
 
-def secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str = "") -> list[Manifest]:
+def secret(
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str = "", front_key: str = ""
+) -> list[Manifest]:
     """Return the Secret that the containers' variables refer to; [] when they refer to none."""
-    data = secret_data(spec, token=token)
+    data = secret_data(spec, token=token, front_key=front_key)
     body = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -181,7 +192,7 @@ def pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)},
-        "spec": with_executor(
+        "spec": with_sidecars(
             spec,
             {
                 "containers": [_container(spec, more)],
@@ -284,10 +295,10 @@ def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str,
     return variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
 
 
-def _client_variables(cluster: ExecutionSpec | None, head_address: str) -> Mapping[str, str]:
-    if cluster is None or cluster.cluster is None:
+def _client_variables(attached: Attached | None) -> Mapping[str, str]:
+    if attached is None or attached.spec.cluster is None:
         return {}
-    return framework(cluster.cluster.framework).client_variables(cluster, head_address)
+    return framework(attached.spec.cluster.framework).client_variables(attached.spec, attached.head_address)
 
 
 def requests_and_limits(tier: TierSpec) -> dict[str, dict[str, str]]:

@@ -16,10 +16,10 @@ from grid.diagnosis.shortages import PodNeeds
 from grid.kube.objects import Toleration
 from grid.launch import manifests, snapshot
 from grid.launch.clusters import manifests as cluster_manifests
-from grid.launch.manifests import Manifest
+from grid.launch.manifests import Attached, Manifest
 from grid.launch.quota import admit
-from grid.launch.runpod import executor_requests
-from grid.launch.spec import ExecutionSpec, FilesSpec, TierSpec, parse_spec
+from grid.launch.runpod import executor_requests, front_requests
+from grid.launch.spec import ExecutionSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
 from grid.models import Execution
 
@@ -55,8 +55,7 @@ class Preview:
                     namespace=namespace,
                     token=token,
                     storage=storage,
-                    head_address=HEAD_ADDRESS if cluster else "",
-                    cluster=cluster,
+                    attached=Attached(cluster, HEAD_ADDRESS) if cluster else None,
                 )
         # A workspace and its cluster share the claim of the project's files.
         return list({(one.resource, one.name): one for one in made}.values())
@@ -64,8 +63,7 @@ class Preview:
     def pods(self) -> list[PodPlan]:
         """Return the pods that it starts with, as the scheduler sees them."""
         plans = [pod_plan(tier, count) for tier, count in self._tiers()]
-        files = self.specs[0].files
-        return [beside_executor(plans[0], files), *plans[1:]] if files else plans
+        return [with_sidecars(plans[0], self.specs[0]), *plans[1:]]
 
     def needs(self) -> list[PodNeeds]:
         """Return the pods that it starts with, as quotas and limit ranges see them."""
@@ -85,10 +83,15 @@ def pod_plan(tier: TierSpec, count: int = 1) -> PodPlan:
     return PodPlan(tier.name, tier.node_pool, requests_of(tier), tolerations_of(tier), count)
 
 
-def beside_executor(plan: PodPlan, files: FilesSpec) -> PodPlan:
-    """Return the plan with what the executor takes beside each program."""
-    more = executor_requests(files, with_disk="ephemeral-storage" in plan.requests)
-    total = Counter(plan.requests) + Counter(resource_amounts(more))
+def with_sidecars(plan: PodPlan, spec: ExecutionSpec) -> PodPlan:
+    """Return the plan with what the executor and the front take beside each program of the spec, whatever its tier."""
+    total = Counter(plan.requests)
+    if spec.files:
+        total += Counter(
+            resource_amounts(executor_requests(spec.files, with_disk="ephemeral-storage" in plan.requests))
+        )
+    if spec.front:
+        total += Counter(resource_amounts(front_requests(spec.front)))
     return replace(plan, requests=dict(total))
 
 

@@ -14,7 +14,6 @@ from typing import TypeVar
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, value_of, values_of
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobrows, lifecycle, snapshot
@@ -29,6 +28,7 @@ from grid.launch.clusters.request import (
 )
 from grid.launch.jobrows import RunAttempt
 from grid.launch.jobsettings import DEFAULTS, JobSettings, problems_of
+from grid.launch.launchsettings import LaunchSettings, launch_settings
 from grid.launch.offers import (
     LAUNCHABLE_KINDS,
     environments_for,
@@ -128,12 +128,12 @@ def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", poo
         problems = _problems(request, stored, pools)
         if problems:
             raise Rejected(problems)
-        home_gibibytes, queue_limit = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT)
-        unit = _unit(request, stored, execution_id or new_execution_id(), now, home_gibibytes)
+        central = launch_settings()
+        unit = _unit(request, stored, execution_id or new_execution_id(), now, central)
         first = unit[0]
         if closed := problems_of_budget(first.project_id, now):
             raise Rejected(closed)
-        full = snapshot.why_queue_is_full(unit, queue_limit)
+        full = snapshot.why_queue_is_full(unit, central.queue_limit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
         if request.kind == Kind.WORKSPACE:
@@ -147,7 +147,7 @@ def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", poo
 
 def draft(request: LaunchRequest, *, now: datetime, execution_id: str) -> list[Execution]:
     """Return the rows that `submit` would store for a valid request, without storing them: one, or a workspace or job and its cluster."""
-    return _unit(request, _Stored(request), execution_id, now, value_of(HOME_VOLUME_SIZE))
+    return _unit(request, _Stored(request), execution_id, now, launch_settings())
 
 
 def cluster_id_for(execution_id: str) -> str:
@@ -155,19 +155,21 @@ def cluster_id_for(execution_id: str) -> str:
     return hashlib.sha256(f"cluster of {execution_id}".encode()).hexdigest()[:_ID_LENGTH]
 
 
-def _unit(request: LaunchRequest, stored: "_Stored", id: str, now: datetime, home_gibibytes: int) -> list[Execution]:
+def _unit(
+    request: LaunchRequest, stored: "_Stored", id: str, now: datetime, central: LaunchSettings
+) -> list[Execution]:
     first = _execution(request, stored, id, now)
     if request.kind == Kind.CLUSTER:
-        _make_cluster(first, request, home_gibibytes, stored.secrets)
+        _make_cluster(first, request, central, stored.secrets)
         return [first]
     unit = [first]
     if request.cluster is not None:
         cluster = _execution(replace(request, kind=Kind.CLUSTER), stored, cluster_id_for(first.pk), now)
         cluster.attached_to = first
-        _make_cluster(cluster, request, home_gibibytes, stored.secrets)
+        _make_cluster(cluster, request, central, stored.secrets)
         unit.append(cluster)
     of_job = jobrows.spec_of(first.pk, request.job, request.attempt) if request.kind == Kind.JOB else None
-    serialize_spec(first, home_gibibytes=home_gibibytes, secrets=stored.secrets, job=of_job, environment=request.pinned)
+    serialize_spec(first, central=central, secrets=stored.secrets, job=of_job, environment=request.pinned)
     return unit
 
 
@@ -288,7 +290,7 @@ def _join_run(execution: Execution, request: LaunchRequest) -> None:
 
 
 def _make_cluster(
-    execution: Execution, request: LaunchRequest, home_gibibytes: int, secrets: Iterable[StoredSecret]
+    execution: Execution, request: LaunchRequest, central: LaunchSettings, secrets: Iterable[StoredSecret]
 ) -> None:
     cluster = request.cluster
     assert cluster is not None  # `validate` has checked it
@@ -298,7 +300,7 @@ def _make_cluster(
     execution.slots = cluster.slots
     execution.message = f"Waiting for {cluster.slots} free slots."
     spec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
-    serialize_spec(execution, home_gibibytes=home_gibibytes, secrets=secrets, cluster=spec)
+    serialize_spec(execution, central=central, secrets=secrets, cluster=spec)
 
 
 def wrong_title(title: str) -> Iterator[Problem]:

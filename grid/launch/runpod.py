@@ -1,25 +1,101 @@
-"""The executor in a run's pod: the container that fetches the project's files from Git and saves them (`grid.files.executor`).
+"""The containers beside a run's program: the executor, which fetches the project's files from Git and saves them (`grid.files.executor`),
+and nginx, the front of its web server (`grid.launch.front`).
 
-It is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the files, and when `run` has ended
-it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's.
+The front is a native sidecar too, so that the pod ends with its program. It alone sees its key.
+
+The executor is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the files, and when `run`
+has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's.
 """
 
 from typing import Any
 
 from grid.diagnosis.files import EXECUTOR
+from grid.launch.front import ADDRESS, FRONT, KEY_FILE, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
 from grid.launch.storage import HOME_PATH, PROJECT_PATH
+from grid.launch.variables import FRONT_KEY_KEY
 
 REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
 _VOLUME, _STATE = "repositories", "executor"
 _REPORT_PATH = "/dev/termination-log"
+_FRONT_FILES, _FRONT_FILES_PATH = "front", "/etc/grid/front"
+_FRONT_KEY, _FRONT_KEY_PATH = "front-key", "/etc/grid/front-key"
+_FRONT_RUN, _FRONT_RUN_PATH = "front-run", "/run/front"
+_CONFIGURATION = "nginx.conf"
+# nginx reads no variables, so the pod's address is written into a copy of its configuration; an IPv6 address is in brackets there.
+_START_FRONT = f"""\
+set -e
+umask 077
+case "$POD_IP" in *:*) address="[$POD_IP]";; *) address="$POD_IP";; esac
+sed "s/{ADDRESS}/$address/g" {_FRONT_FILES_PATH}/{_CONFIGURATION} > {_FRONT_RUN_PATH}/{_CONFIGURATION}
+cat {_FRONT_KEY_PATH}/{KEY_FILE} > {_FRONT_RUN_PATH}/{KEY_FILE}
+exec nginx -p {_FRONT_RUN_PATH} -c {_FRONT_RUN_PATH}/{_CONFIGURATION} -e stderr
+"""
+_FRONT_LIMITS = {"cpu": "1", "memory": "128Mi"}
 # Git uses much only for a moment, when it packs. Without a limit of each kind, a quota of limits would refuse the pod.
 _LIMITS = {"cpu": "1", "memory": "1Gi"}
 
 
-def with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
-    """Return the pod's spec with the executor; unchanged where the project's files are not in Git."""
+def with_sidecars(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
+    """Return the pod's spec with the front and the executor, where there are any; the front first, so that it is there from the start."""
+    return _with_front(spec, _with_executor(spec, pod_spec, security=security), security=security)
+
+
+def front_data(spec: ExecutionSpec) -> dict[str, str]:
+    """Return the files of the front for the execution's ConfigMap, by their keys."""
+    return {_CONFIGURATION: configuration(spec.front, upstream=spec.port)} if spec.front else {}
+
+
+def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
+    front = spec.front
+    if front is None:
+        return pod_spec
+    items = [{"key": _CONFIGURATION, "path": _CONFIGURATION}]
+    volumes = [
+        {"name": _FRONT_FILES, "configMap": {"name": spec.object_name, "items": items}},
+        {
+            "name": _FRONT_KEY,
+            # Readable for the volume's group, in which nginx's user is, and for nobody else.
+            "secret": {
+                "secretName": spec.object_name,
+                "items": [{"key": FRONT_KEY_KEY, "path": KEY_FILE}],
+                "defaultMode": 0o440,
+            },
+        },
+        {"name": _FRONT_RUN, "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
+    ]
+    return {
+        **pod_spec,
+        "initContainers": [_front(front, security), *pod_spec.get("initContainers", [])],
+        "volumes": [*pod_spec["volumes"], *volumes],
+    }
+
+
+def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": FRONT,
+        "image": front.image,
+        "command": ["/bin/sh", "-c", _START_FRONT],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "ports": [{"name": "front", "containerPort": front.port, "protocol": "TCP"}],
+        "restartPolicy": "Always",
+        "resources": {"requests": front_requests(front), "limits": _FRONT_LIMITS},
+        "volumeMounts": [
+            {"name": _FRONT_FILES, "mountPath": _FRONT_FILES_PATH, "readOnly": True},
+            {"name": _FRONT_KEY, "mountPath": _FRONT_KEY_PATH, "readOnly": True},
+            {"name": _FRONT_RUN, "mountPath": _FRONT_RUN_PATH},
+        ],
+        "securityContext": {**security, "readOnlyRootFilesystem": True},
+    }
+
+
+def front_requests(front: FrontSpec) -> dict[str, str]:
+    """Return what the front takes of a node, beside the program."""
+    return {"cpu": front.cores, "memory": front.memory}
+
+
+def _with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
     files = spec.files
     if files is None:
         return pod_spec

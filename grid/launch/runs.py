@@ -6,22 +6,27 @@ a minute). When the cluster was stopped by then, the pod is created without it. 
 it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.launch import apply, ledger, manifests, progress, restarts
-from grid.launch.apply import Attached
 from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
 from grid.launch.filesaving import FileSaving
 from grid.launch.ledger import LedgerRecord
+from grid.launch.manifests import Attached
 from grid.launch.progress import Finding, ObservedPod
 from grid.launch.spec import parse_spec
 from grid.launch.stopping import because
 from grid.models import Kind, State
+
+logger = logging.getLogger(__name__)
 
 
 class AwaitsCluster(NotYet):
@@ -44,17 +49,22 @@ class Runs:
         spec, context = parse_spec(row), self._context
         attached = await self._attached(row)
         token, storage = context.target.token(row.id), context.target.storage
-        pod = manifests.pod(spec, namespace=context.namespace)
-        has_sidecars = spec.files is None or await self._files.has_sidecars(pod)
+        has_sidecars = not (spec.files or spec.front) or await self._files.has_sidecars(
+            manifests.pod(spec, namespace=context.namespace)
+        )
+        if spec.front and not has_sidecars:
+            logger.warning("no nginx in front, the cluster has no native sidecars execution=%s", spec.id)
+            spec = msgspec.structs.replace(spec, front=None)
         await apply.create_all(
             context.api,
             spec,
             namespace=context.namespace,
             token=token,
+            front_key=context.target.front_key(row.id),
             storage=storage,
             attached=attached,
             secrets=await context.secrets_of(spec),
-            has_sidecars=has_sidecars,
+            has_sidecars=has_sidecars or spec.files is None,
         )
         return {"message": "Its objects are created; looking for a node."}
 

@@ -16,6 +16,8 @@ from django.conf import settings
 
 from grid.files.repositories import COMMIT, MAIN, repository_name
 from grid.launch.addresses import workspace_origins
+from grid.launch.front import FrontSpec
+from grid.launch.launchsettings import LaunchSettings
 from grid.models import Environment, Execution, HardwareTier, Project, RunFiles, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
@@ -161,6 +163,9 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
     files: FilesSpec | None = None  # None where the project's files are a volume, and for clusters
+    front: FrontSpec | None = (
+        None  # None without a port, where fronts are off, and in executions launched before there were any
+    )
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
     secrets: tuple[SecretSpec, ...] = ()
@@ -197,14 +202,14 @@ class Stored(Protocol):
 def serialize_spec(
     execution: Execution,
     *,
-    home_gibibytes: int,
+    central: LaunchSettings,
     secrets: Iterable[StoredSecret] = (),
     cluster: ClusterSpec | None = None,
     job: JobSpec | None = None,
     environment: EnvironmentSpec | None = None,
 ) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
-    that say of it what SQL sums and lists show. `home_gibibytes` is the size of a home volume that is made now; `environment` is what an
+    that say of it what SQL sums and lists show. `central` is the central configuration now; `environment` is what an
     earlier launch has frozen of it, to be used again."""
     spec = ExecutionSpec(
         id=execution.pk,
@@ -217,7 +222,8 @@ def serialize_spec(
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         files=None if cluster else _files(execution, job.files_at if job else ""),
-        home=None if cluster else _home(execution, home_gibibytes),
+        front=central.front_of(execution),
+        home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or _environment(execution.environment),
         secrets=tuple(_secret(one) for one in secrets),

@@ -1,6 +1,6 @@
-"""The access token of an execution's web server, which the pod is given and the proxy adds to each request.
+"""The access token of an execution's web server, which the pod is given and the proxy adds to each request, and the key of its front.
 
-Derived from the installation's secret key, so no process has to store or share it, and a retry makes the same Secret.
+Both are derived from the installation's secret key, so no process has to store or share them, and a retry makes the same Secret.
 """
 
 import hashlib
@@ -11,5 +11,13 @@ from django.conf import settings
 
 def access_token(execution_id: str) -> str:
     """Return 64 hexadecimal digits; one execution's token tells nothing about another's."""
-    key = settings.SECRET_KEY.encode()
-    return hmac.new(key, f"compute-grid execution {execution_id}".encode(), hashlib.sha256).hexdigest()
+    return _derived(f"compute-grid execution {execution_id}")
+
+
+def front_key(execution_id: str) -> str:
+    """Return the key of the tokens that the execution's front checks: 64 hexadecimal digits, which its program does not know."""
+    return _derived(f"compute-grid front {execution_id}")
+
+
+def _derived(purpose: str) -> str:
+    return hmac.new(settings.SECRET_KEY.encode(), purpose.encode(), hashlib.sha256).hexdigest()

@@ -11,19 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from grid.launch import jupyter
+from grid.launch.front import key_file
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import HOME_PATH, places, stored_secrets_name
 
 _TOKEN_KEY = "token"
+FRONT_KEY_KEY = "front.key"
 # No key of ours has this prefix; with it every variable's name is a valid key.
 _KEY_PREFIX = "variable."
 _JOB_KEY_PREFIX = "job."
 _REFERENCE = re.compile(r"\$\([^)]+\)")
 
 
-def secret_data(spec: ExecutionSpec, *, token: str = "") -> dict[str, str]:
+def secret_data(spec: ExecutionSpec, *, token: str = "", front_key: str = "") -> dict[str, str]:
     """Return the Secret's data in base64; {} when there is nothing to keep."""
     values = {_TOKEN_KEY: token} if token else {}
+    if spec.front:
+        values[FRONT_KEY_KEY] = key_file(spec.id, front_key)
     values |= {f"{_KEY_PREFIX}{name}": value for name, value in spec.environment.variables.items() if _is_kept(value)}
     values |= {f"{_JOB_KEY_PREFIX}{name}": value for name, value in _of_job(spec).items()}
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}

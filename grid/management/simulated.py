@@ -12,9 +12,9 @@ from datetime import datetime
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
-from grid.centralconfig import HOME_VOLUME_SIZE, value_of
 from grid.kube.objects import Pod, is_ready
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
+from grid.launch.launchsettings import launch_settings
 from grid.launch.progress import CREATED
 from grid.launch.spec import ClusterSpec, serialize_spec, tier_spec
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User
@@ -44,7 +44,7 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
     }
     projects = Project.objects.in_bulk()
     tiers, environments = HardwareTier.objects.in_bulk(), Environment.objects.in_bulk()
-    home_gibibytes = value_of(HOME_VOLUME_SIZE)
+    central = launch_settings()
     rows = []
     for id, pods in new.items():
         pod = pods[0]
@@ -67,7 +67,7 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
             row.started_at = row.requested_at
         if row.kind == Kind.CLUSTER:
             row.head_tier = row.tier
-        serialize_spec(row, home_gibibytes=home_gibibytes, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
+        serialize_spec(row, central=central, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
         rows.append(row)
     Execution.objects.bulk_create(rows, batch_size=_BATCH)
     return len(rows)

@@ -139,6 +139,13 @@ BUILT_IN = (
         ("python3", str(Path(__file__).parents[1] / "files" / "executor.py")),
         (Need("git", "Project files in Git need the program git: install it and pull again"),),
     ),
+    Image(
+        "compute-grid/nginx:1",
+        (),
+        "nginx, in front of the web servers of workspaces and apps",
+        ("nginx",),
+        (Need("nginx", "The front of workspaces and apps is nginx: install it (Debian: nginx-light) and pull again"),),
+    ),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
     Image("compute-grid/test-sleep:1", (), "For tests: sleeps an hour", ("sleep", "3600")),

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from grid.sandbox import programs
 
+# Where distributions put servers, such as nginx; it is not in everybody's PATH, but it is in containers'.
+SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 _NUMBER = re.compile(r"\bv?(\d+)")  # as in “openjdk 17.0.15” and “v20.20.2”
 _ANSWER_SECONDS = 30.0
 _LONGEST_ANSWER = 10 * 1024
@@ -33,10 +35,11 @@ class Need:
 
 
 async def find(needs: Sequence[Need], path: str) -> dict[str, str]:
-    """Return the programs' paths on `path`, a list of directories as in PATH. Raise `Unmet` for the first missing or old one."""
+    """Return the programs' paths on `path`, a list of directories as in PATH, or else on the system's. Raise `Unmet` for the first
+    missing or old one."""
     found = {}
     for need in needs:
-        place = await asyncio.to_thread(shutil.which, need.program, path=path)
+        place = await asyncio.to_thread(shutil.which, need.program, path=f"{path}:{SYSTEM_PATH}")
         if place is None:
             raise Unmet(need.advice)
         if need.version and (version := await _version(place)) < need.version:

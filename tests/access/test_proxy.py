@@ -73,7 +73,7 @@ async def proxy() -> AsyncIterator[WorkspaceProxy]:
     await site.start()
     gate = OneProgram(Target("127.0.0.1", runner.addresses[0][1]))
     built = WorkspaceProxy(
-        gate=gate, origins=ORIGINS, dashboard_origin="http://grid.test", token=lambda id: id, problem=no_problem
+        gate=gate, origins=ORIGINS, dashboard_origin="http://grid.test", token=str, front_key=str, problem=no_problem
     )
     yield built
     await built.close()

@@ -116,6 +116,7 @@ def served(executions: Executions, *, below: str = "localhost") -> Iterator[Serv
         origins=Origins(f"http://{below}:{port}", by_path=executions.by_path),
         dashboard_origin="http://grid.test",
         token=lambda id: "",
+        front_key=str,
         problem=no_problem,
     )
     server = uvicorn.Server(uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio"))

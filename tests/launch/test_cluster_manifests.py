@@ -21,7 +21,7 @@ from grid.kube.resources import (
 from grid.labels import KEYS
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Program
-from grid.launch.manifests import build
+from grid.launch.manifests import Attached, build
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec
 from grid.launch.storage import Storage
 from tests.launch.cluster_objects import firsts, metadata, one, seconds
@@ -351,7 +351,7 @@ def test_the_workspace_of_a_cluster_finds_it_in_its_variables(name: str) -> None
         cluster=None,
         environment=environment,
     )
-    made = build(workspace, namespace="grid", token="t", anchor_uid="u", head_address="10.0.0.9", cluster=of)
+    made = build(workspace, namespace="grid", token="t", anchor_uid="u", attached=Attached(of, "10.0.0.9"))
     env = one(made, PODS)["spec"]["containers"][0]["env"]
     assert {e["name"]: e["value"] for e in env if e["name"] in theirs} == theirs
     assert len({e["name"] for e in env}) == len(env)

@@ -42,7 +42,7 @@ class Database:
 async def running(
     world: World, database: Database | None = None, *, away: Downtime | None = None
 ) -> AsyncIterator[Controller]:
-    target = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
+    target = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}", front_key=str)
     chosen: Any = database or Database()
     controller = Controller(
         world.cluster, target, database=chosen, clock=lambda: world.now, monotonic=loop_time, away=away

@@ -23,7 +23,7 @@ def test_it_admits_and_creates_with_the_database_in_another_thread(transactional
         return Execution.objects.values_list("state", "reason").get(pk=execution.pk)[1]
 
     async def until_created() -> None:
-        controller = Controller(world.cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"))
+        controller = Controller(world.cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str))
         task = asyncio.create_task(controller.run())
         try:
             async with asyncio.timeout(20):

@@ -123,7 +123,7 @@ class World:
             return await fault.around(call)
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
-        target = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
+        target = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}", front_key=str)
         return Controller(
             api,
             target,

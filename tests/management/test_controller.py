@@ -27,7 +27,7 @@ async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypat
 
     monkeypatch.setattr(controller, "_serve_data_plane", ask)
     monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
-    serving = asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str)]))
+    serving = asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str, front_key=str)]))
     assert await asyncio.to_thread(begun.wait, 30)
     assert len(database_threads()) == 1
     serving.cancel()
@@ -50,7 +50,9 @@ async def test_a_controller_serves_its_metrics_and_works_on_where_the_port_is_ta
     serving = []
     for _ in range(2):  # the second finds the port taken
         leads.clear()
-        serving.append(asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str)])))
+        serving.append(
+            asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str, front_key=str)]))
+        )
         await asyncio.wait_for(leads.wait(), 30)
         async with (
             aiohttp.ClientSession() as session,

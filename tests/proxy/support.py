@@ -75,6 +75,7 @@ async def visiting(
         origins=origins,
         dashboard_origin="https://grid.test",
         token=lambda execution_id: f"token-of-{execution_id}",
+        front_key=lambda execution_id: f"key-of-{execution_id}",
         problem=problem_now,
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:

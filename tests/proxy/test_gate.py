@@ -274,3 +274,27 @@ def test_of_a_cluster_the_head_answers_and_of_two_heads_the_one_that_stays() -> 
     assert target(worker, passage=passage) is None
     assert target(worker, leaving, passage=passage) == Target("10.0.0.2", 8265)
     assert target(worker, leaving, running("new", "10.0.0.3", labels=head), passage=passage) == Target("10.0.0.3", 8265)
+
+
+def test_a_pod_with_a_front_is_entered_there_and_one_without_directly() -> None:
+    passage = replace(PASSAGE, front_port=19080)
+    sidecar = {"initContainers": [{"name": "nginx", "restartPolicy": "Always"}]}
+    fronted = target(running("mine", "10.0.0.7", spec=sidecar), passage=passage)
+    assert fronted is not None
+    assert (fronted.entrance, fronted.netloc) == ("10.0.0.7:19080", "10.0.0.7:8888")
+    # A cluster without native sidecars runs it without one, and a step of the start-up listens no more.
+    step = {"initContainers": [{"name": "nginx"}]}
+    for made in (running("mine", "10.0.0.7"), running("mine", "10.0.0.7", spec=step)):
+        direct = target(made, passage=passage)
+        assert direct is not None
+        assert direct.entrance == "10.0.0.7:8888"
+
+
+@pytest.mark.parametrize(("restarts", "ready", "has_crashed"), [(0, False, False), (2, True, False), (2, False, True)])
+def test_a_program_that_has_ended_and_is_not_ready_again_has_crashed(
+    restarts: int, ready: bool, has_crashed: bool
+) -> None:
+    program = {"name": "run", "restartCount": restarts, "ready": ready}
+    found = target(running("mine", "10.0.0.7", statuses=[program]))
+    assert found is not None
+    assert found.has_crashed == has_crashed

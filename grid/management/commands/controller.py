@@ -31,7 +31,7 @@ from grid.launch.leader import LEASE, Election
 from grid.launch.policykeeper import Network
 from grid.launch.registration import Registration, ask_servers
 from grid.launch.storage import Storage
-from grid.launch.token import access_token
+from grid.launch.token import access_token, front_key
 from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
 from grid.runtime import usage_source_of
@@ -151,7 +151,7 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
 
 
 def _target(data_plane: str) -> LaunchTarget:
-    return LaunchTarget(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network())
+    return LaunchTarget(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network(), front_key=front_key)
 
 
 def _network() -> Network:

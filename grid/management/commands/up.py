@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -28,6 +29,7 @@ from grid.management.demo import create_demo_data, new_accounts
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord
+from grid.sandbox.needs import SYSTEM_PATH
 from grid.sandbox.population import wrong_size
 
 _HOST = "127.0.0.1"
@@ -80,6 +82,11 @@ class Command(BaseCommand):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
             try:
                 population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
+                if not _front_image():
+                    self._say(
+                        "nginx is not installed (Debian: nginx-light), so workspaces and apps have none in front: "
+                        "the proxy alone guards them."
+                    )
                 self._say("Starting the embedded cluster, the web server, the proxy and the controller …")
                 old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
                 cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
@@ -175,6 +182,12 @@ def _check_free(port: int) -> None:
         ) from error
 
 
+def _front_image() -> str:
+    """Return the image of the nginx in front of workspaces and apps; "" where this machine has no nginx or the environment wants none."""
+    has_nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}") is not None
+    return os.environ.get("GRID_FRONT_IMAGE", "compute-grid/nginx:1") if has_nginx else ""
+
+
 def _programs(var: Path, port: int, of_cluster: Sequence[str], *, is_populated: bool) -> list[SupervisedProgram]:
     secret = _secret_key(var)
     common = {
@@ -185,6 +198,7 @@ def _programs(var: Path, port: int, of_cluster: Sequence[str], *, is_populated: 
         "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
         "KUBECONFIG": str(var / "kubeconfig"),
         "GRID_REPOSITORIES": str(var / "cluster" / "machine" / "repositories"),
+        "GRID_FRONT_IMAGE": _front_image(),
         "GRID_DEMAND_PORT": str(port + 3),
         "GRID_DEMAND_SERVICE": f"localhost.kube-system:{port + 3}",
         "GRID_DEMAND_ADDRESS": _HOST,

@@ -1,0 +1,178 @@
+"""The front of a workspace or app: the configuration of the nginx beside its program, and the token that nginx checks (pure).
+
+nginx answers only requests with a token of ours that has not expired: `secure_link`, which is compiled into Debian's nginx and into the
+stock image, compares an MD5 of the execution's id, the time and a key. The key is 256 random-looking bits that the program does not know
+and that no page shows; it is on both sides of what is hashed, so that neither an extension nor a collision of MD5 gives a valid token.
+"""
+
+import base64
+import hashlib
+from html import escape
+
+import msgspec
+
+from grid.labels import PREFIX
+
+FRONT = "nginx"  # the container's name
+TOKEN_HEADER, STATE_HEADER = "x-grid-token", "x-grid-run"
+CRASHED = "crashed"  # what STATE_HEADER says of a program that has ended and is started again
+STATUS_PATH = "/__grid__/front"
+KEY_FILE = "key.conf"
+# As long as the clocks of the proxy and of a node may differ, and no longer than a stolen token should be of use.
+TOKEN_SECONDS = 120
+ADDRESS = "POD_ADDRESS"  # where the pod's address is filled in, which is known when its container starts
+_PORTS = (19080, 19081)
+_HEAD = f"{PREFIX} front"
+
+_CONFIGURATION = """\
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 8192;
+pid nginx.pid;
+# Less serious messages have the requests' URLs in them.
+error_log stderr crit;
+events {{
+    worker_connections 4096;
+}}
+http {{
+    default_type text/plain;
+    server_tokens off;
+    # When people were active, and how much; no URL, which may hold their secrets.
+    log_format activity '$time_iso8601 $request_method $status $bytes_sent';
+    access_log /dev/stdout activity buffer=4k flush=5s;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    large_client_header_buffers 8 64k;
+    ignore_invalid_headers off;
+    map $http_upgrade $to_program {{
+        default upgrade;
+        '' close;
+    }}
+    map $http_x_grid_run $page {{
+        default {starting};
+        {crashed_state} {crashed};
+    }}
+    server {{
+        listen {address}:{listen};
+        secure_link $http_x_grid_token;
+        include {key_file};
+        if ($secure_link != 1) {{
+            return 403 'Open this from the dashboard.';
+        }}
+        location = {status_path} {{
+            access_log off;
+            stub_status;
+        }}
+        location / {{
+            client_max_body_size {body_mebibytes}m;
+            client_body_timeout 1d;
+            send_timeout 1d;
+            error_page 413 @too_large;
+            error_page 502 504 @not_there;
+            proxy_pass http://{address}:{upstream};
+            proxy_http_version 1.1;
+            proxy_set_header Host $http_host;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection $to_program;
+            proxy_set_header X-Grid-Token '';
+            proxy_set_header X-Grid-Run '';
+            proxy_buffering off;
+            proxy_request_buffering off;
+            proxy_connect_timeout 5s;
+            proxy_read_timeout 1d;
+            proxy_send_timeout 1d;
+            proxy_next_upstream off;
+            proxy_redirect off;
+            proxy_pass_header Date;
+            proxy_pass_header Server;
+            # The program's answers are for the browser; nginx obeys none of them.
+            proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;
+        }}
+        location @too_large {{
+            return 413 'The upload is larger than {body_mebibytes} MiB, which is the limit here. An admin can raise it.';
+        }}
+        location @not_there {{
+            default_type 'text/html; charset=utf-8';
+            add_header Cache-Control no-store always;
+            add_header Retry-After 3 always;
+            return 502 $page;
+        }}
+    }}
+}}
+"""
+
+
+class FrontSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The nginx in front of a program's web server: its image and requests, the port it listens on, the largest body of a request, and
+    the execution's page on the dashboard, to which its own pages link."""
+
+    image: str
+    port: int
+    cores: str
+    memory: str
+    body_mebibytes: int
+    page: str = ""
+
+
+def front_port(program: int) -> int:
+    """Return the port for the front of a program that listens on the port `program`."""
+    return next(port for port in _PORTS if port != program)
+
+
+def configuration(front: FrontSpec, *, upstream: int) -> str:
+    """Return nginx.conf for a program that listens on the port `upstream` of the pod. Its relative paths are below the folder that nginx
+    is started in; the key is in a file of its own beside it."""
+    starting = (
+        "Starting",
+        "The program is starting and does not answer yet. This page reloads by itself every 3 seconds.",
+    )
+    crashed = (
+        "The program has crashed",
+        "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended.",
+    )
+    return _CONFIGURATION.format(
+        starting=_quoted(_page(*starting, front.page)),
+        crashed=_quoted(_page(*crashed, front.page)),
+        crashed_state=CRASHED,
+        address=ADDRESS,
+        listen=front.port,
+        upstream=upstream,
+        key_file=KEY_FILE,
+        status_path=STATUS_PATH,
+        body_mebibytes=front.body_mebibytes,
+    )
+
+
+def key_file(execution_id: str, key: str) -> str:
+    """Return the file with the key, which is kept in a Secret: what nginx hashes and compares with the token."""
+    return f'secure_link_md5 "{_hashed(execution_id, "$secure_link_expires", key)}";\n'
+
+
+def token(execution_id: str, key: str, expires: int) -> str:
+    """Return the header's value that opens this execution's front until `expires`, in seconds of the Unix epoch."""
+    digest = hashlib.md5(_hashed(execution_id, str(expires), key).encode(), usedforsecurity=False).digest()
+    return f"{base64.urlsafe_b64encode(digest).decode().rstrip('=')},{expires}"
+
+
+def _hashed(execution_id: str, expires: str, key: str) -> str:
+    return f"{key} {_HEAD} {execution_id} {expires} {key}"
+
+
+def _page(title: str, sentence: str, page: str) -> str:
+    link = f'<p><a href="{escape(page)}" target="_top">Its page on the dashboard</a></p>' if page else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="3">'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title></head>"
+        '<body style="font-family:system-ui,sans-serif;max-width:40em;margin:10vh auto;padding:0 1em">'
+        f"<h1>{escape(title)}</h1><p>{escape(sentence)}</p>{link}</body></html>"
+    )
+
+
+def _quoted(text: str) -> str:
+    """Return the HTML as one word of nginx's language, which has no escape for a dollar."""
+    escaped = text.replace("\\", "&#92;").replace("'", "&#39;").replace("$", "&#36;")
+    return f"'{escaped}'"

@@ -1,0 +1,42 @@
+"""What a launch takes from the central configuration, read once and frozen into its spec."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from grid.centralconfig import FRONT_ENABLED, FRONT_MAXIMUM_BODY, GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, values_of
+from grid.launch.front import FrontSpec, front_port
+from grid.models import Execution
+from grid.models.environment import Kind
+
+_WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP})
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """The size of home volumes that are made now, the queue's limit, and whether new workspaces and apps have a front."""
+
+    home_gibibytes: int = HOME_VOLUME_SIZE.default
+    queue_limit: int = GLOBAL_QUEUE_LIMIT.default
+    has_front: bool = bool(FRONT_ENABLED.default)
+    body_mebibytes: int = FRONT_MAXIMUM_BODY.default
+
+    def front_of(self, execution: Execution) -> FrontSpec | None:
+        """Return the front of an execution's web server; None without a web server or an image, and where fronts are off."""
+        port = execution.environment.port
+        if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in _WITH_FRONT):
+            return None
+        return FrontSpec(
+            image=settings.FRONT_IMAGE,
+            port=front_port(port),
+            cores=settings.FRONT_CORES,
+            memory=settings.FRONT_MEMORY,
+            body_mebibytes=self.body_mebibytes,
+            page=f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/",
+        )
+
+
+def launch_settings() -> LaunchSettings:
+    """Return the values now in force, with one query."""
+    home, queue, front, body = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT, FRONT_ENABLED, FRONT_MAXIMUM_BODY)
+    return LaunchSettings(home, queue, bool(front), body)

@@ -1,0 +1,199 @@
+"""A real nginx in front of a program: whom it answers, what it lets through, and what it says in the program's place."""
+
+import asyncio
+import io
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from dashboard.proxy.gate import Target
+from grid.launch.front import ADDRESS, STATUS_PATH, TOKEN_HEADER, FrontSpec, configuration, key_file, token
+from grid.sandbox.needs import SYSTEM_PATH
+from tests.proxy.support import COOKIE, OpenToOneSecret, UserServer, visiting
+from tests.support.ports import free_ports
+
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}")
+KEY = "key-of-abc"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: nginx-light)"),
+]
+
+
+@dataclass
+class Front:
+    """nginx as its container runs it; `log` is what it writes."""
+
+    port: int
+    program: Target
+    folder: Path
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def target(self) -> Target:
+        return Target("127.0.0.1", self.program.port, self.port)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    async def start(self) -> None:
+        spec = FrontSpec(
+            image="", port=self.port, cores="", memory="", body_mebibytes=1, page="http://grid.test/executions/abc/"
+        )
+        text = configuration(spec, upstream=self.program.port).replace(ADDRESS, "127.0.0.1")
+        conf = self.folder / "nginx.conf"
+        conf.write_text(text)
+        (self.folder / "key.conf").write_text(key_file("abc", KEY))
+        assert NGINX is not None
+        command = [NGINX, "-p", str(self.folder), "-c", str(conf), "-e", "stderr"]
+        with (self.folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: ASYNC220  it outlives the call
+        while True:  # the test's own timeout ends it
+            assert self.process.poll() is None, self.log
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.01)
+            else:
+                writer.close()
+                return
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(30)
+
+
+@pytest.fixture
+async def front(pod: tuple[UserServer, Target], tmp_path: Path) -> AsyncIterator[Front]:
+    running = Front(free_ports(1), pod[1], tmp_path)
+    try:
+        await running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+async def through(front: Front) -> AsyncIterator[aiohttp.ClientSession]:
+    """A browser of the proxy, which goes through the front."""
+    async with visiting(OpenToOneSecret(address=front.target)) as session:
+        yield session
+
+
+def valid(seconds: int = 60) -> dict[str, str]:
+    return {TOKEN_HEADER: token("abc", KEY, int(time.time()) + seconds)}
+
+
+async def test_only_a_valid_token_opens_it_and_a_refusal_says_nothing_of_the_program(front: Front) -> None:
+    later = int(time.time()) + 60
+    hash_now, _, _ = token("abc", KEY, later).partition(",")
+    refused = {
+        "missing": {},
+        "empty": {TOKEN_HEADER: ""},
+        "expired": valid(-1),
+        "forged": {TOKEN_HEADER: token("abc", "other key", later)},
+        "for another pod": {TOKEN_HEADER: token("abd", KEY, later)},
+        "with a later end": {TOKEN_HEADER: f"{hash_now},{later + 3600}"},
+        "without an end": {TOKEN_HEADER: hash_now},
+        "no number": {TOKEN_HEADER: f"{hash_now},x"},
+    }
+    async with aiohttp.ClientSession(front.url) as session:
+        for which, headers in refused.items():
+            for path in ("/", "/ws", STATUS_PATH, "/nothing"):
+                for method in ("GET", "POST", "DELETE"):
+                    async with session.request(method, path, headers=headers) as answer:
+                        found = answer.status, await answer.text(), answer.headers["Server"]
+                        assert found == (403, "Open this from the dashboard.", "nginx"), (which, method, path)
+        async with session.get("/", headers=valid()) as answer:
+            assert answer.status == 200
+    assert KEY not in front.log
+
+
+async def test_requests_arrive_as_they_were_sent_and_without_the_token(through: aiohttp.ClientSession) -> None:
+    target = "/a%2Fb//c/~?x=%20y&x=1;2"
+    headers = {**COOKIE, TOKEN_HEADER: "mine", "X-Grid-Run": "crashed", "X_odd": "kept"}
+    async with through.put(target, data=b"abc", headers=headers) as answer:
+        said = await answer.json()
+    assert (said["method"], said["target"], said["length"]) == ("PUT", target, 3)
+    assert said["headers"]["host"] == "abc.workspaces.test:8001"
+    assert said["headers"]["authorization"] == "token token-of-abc"
+    assert said["headers"]["x_odd"] == "kept"
+    assert not {name for name in said["headers"] if name.startswith("x-grid")}
+
+
+async def test_websockets_go_through(through: aiohttp.ClientSession) -> None:
+    headers = {**COOKIE, "Origin": "http://abc.workspaces.test:8001"}
+    async with through.ws_connect("/ws", headers=headers, protocols=["v1.kernel"]) as ws:
+        assert ws.protocol == "v1.kernel"
+        await ws.send_str("hello")
+        assert await ws.receive_str() == "token token-of-abc hello"
+        await ws.send_bytes(b"ab" * 500_000)
+        assert await ws.receive_bytes() == b"ba" * 500_000
+        await ws.send_str("close 4001")
+        await ws.receive()
+        assert ws.close_code == 4001
+
+
+async def test_an_answer_is_streamed(through: aiohttp.ClientSession, pod: tuple[UserServer, Target]) -> None:
+    async with through.get("/stream", headers=COOKIE) as answer:
+        assert await answer.content.readany() == b"first"
+        pod[0].release.set()
+        assert await answer.content.read() == b"second"
+
+
+async def test_a_body_over_the_limit_is_refused_with_a_sentence(through: aiohttp.ClientSession) -> None:
+    async with through.post("/", data=b"x" * 2**20, headers=COOKIE) as answer:
+        assert (answer.status, (await answer.json())["length"]) == (200, 2**20)
+    async with through.post("/", data=io.BytesIO(b"x" * (2**20 + 1)), headers=COOKIE) as answer:
+        assert (answer.status, await answer.text()) == (
+            413,
+            "The upload is larger than 1 MiB, which is the limit here. An admin can raise it.",
+        )
+
+
+@pytest.mark.parametrize(("has_crashed", "title"), [(False, "Starting"), (True, "The program has crashed")])
+async def test_while_the_program_does_not_listen_a_page_says_so(tmp_path: Path, has_crashed: bool, title: str) -> None:
+    port = free_ports(2)
+    front = Front(port, Target("127.0.0.1", port + 1), tmp_path)
+    try:
+        await front.start()
+        address = Target("127.0.0.1", front.program.port, front.port, has_crashed)
+        async with (
+            visiting(OpenToOneSecret(address=address)) as session,
+            session.get("/x?secret=1", headers=COOKIE) as answer,
+        ):
+            text = await answer.text()
+    finally:
+        front.stop()
+    assert answer.status == 502
+    assert answer.content_type == "text/html"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert f"<h1>{title}</h1>" in text
+    assert 'href="http://grid.test/executions/abc/"' in text
+    assert "secret" not in front.log
+
+
+async def test_it_counts_requests_and_notes_when_they_came_without_their_addresses(front: Front) -> None:
+    async with aiohttp.ClientSession(front.url) as session:
+        for _ in range(3):
+            async with session.get("/x?secret=1", headers=valid()) as answer:
+                assert answer.status == 200
+        async with session.get(STATUS_PATH, headers=valid()) as answer:
+            counted = (await answer.text()).splitlines()[2].split()
+    assert int(counted[2]) == 4
+    front.stop()  # which writes what is buffered
+    assert front.log.count(" GET 200 ") == 3
+    assert "secret" not in front.log

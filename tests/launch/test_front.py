@@ -5,9 +5,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.test import override_settings
 
 from grid.centralconfig import FRONT_ENABLED, FRONT_MAXIMUM_BODY
+from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
 from grid.launch.front import FrontSpec, configuration, front_port, token
 from grid.launch.preview import Preview
@@ -16,6 +18,7 @@ from grid.launch.spec import parse_spec
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_files_in_git import FILES
 from tests.launch.test_manifests import objects, spec
+from tests.launch.world import World, fresh, in_world
 from tests.support.golden import assert_golden
 
 FRONT = FrontSpec(
@@ -101,3 +104,26 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
     without = requests()
     with with_fronts:
         assert requests() == {**without, "cpu": without["cpu"] + 10, "memory": without["memory"] + 32 * 2**20}
+
+
+@in_world
+async def test_a_cluster_without_native_sidecars_runs_the_program_without_a_front(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with with_fronts:
+        world, execution = World(), shop.launch()
+    create = world.cluster.create
+
+    async def forgetful(resource: Any, body: RawObject, **more: Any) -> RawObject:
+        """As an API server before 1.29: what it does not know it drops."""
+        if resource == PODS and "initContainers" in body["spec"]:
+            steps = [{**one} for one in body["spec"]["initContainers"]]
+            for one in steps:
+                one.pop("restartPolicy", None)
+            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
+        return await create(resource, body, **more)
+
+    monkeypatch.setattr(world.cluster, "create", forgetful)
+    await world.step(world.controller())
+    assert fresh(execution).state == "deploying"
+    assert "initContainers" not in world.pod_of(execution)["spec"]

@@ -41,6 +41,7 @@ from dashboard.views import (
     queue,
     queue_several,
     ran_with,
+    remotes,
     run_metrics,
     saved_views,
     schedules,
@@ -181,6 +182,10 @@ urlpatterns: list[URLPattern] = [
     path("projects/<name:id>/files/history/", files.project_history, name="project-history"),
     path("projects/<name:id>/files/download/", files.project_file, name="project-file"),
     path("projects/<name:id>/files/push-again/", files.project_push_again, name="project-push-again"),
+    path("projects/<name:id>/remote/", remotes.project_remote, name="project-remote"),
+    path("projects/<name:id>/remote/test/", remotes.project_remote_test, name="project-remote-test"),
+    path("projects/<name:id>/remote/confirm/", remotes.project_remote_confirm, name="project-remote-confirm"),
+    path("projects/<name:id>/remote/remove/", remotes.project_remote_remove, name="project-remote-remove"),
     path("projects/<name:id>/secrets/", secrets.project_secrets, name="project-secrets"),
     path(
         "projects/<name:id>/secrets/<int:secret>/delete/", secrets.project_secret_delete, name="project-secret-delete"

@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from grid.edge.addresses import matcher
 from grid.egress import read_blocks, read_egress
 from grid.encryption import is_encrypted_with
-from grid.models import StoredSecret, WebhookTarget
+from grid.models import RemoteRepository, StoredSecret, WebhookTarget
 
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
@@ -183,6 +183,9 @@ def _oldest(alias: str) -> Iterator[tuple[str, str]]:
     if WebhookTarget._meta.db_table in present:
         for target in WebhookTarget.objects.using(alias).order_by("pk")[:1]:
             yield f"of the {target}", target.secret
+    if RemoteRepository._meta.db_table in present:
+        for remote in RemoteRepository.objects.using(alias).order_by("changed_at")[:1]:
+            yield f"of the remote repository {remote}", remote.ciphertext
 
 
 def _is_readable(ciphertext: str) -> bool:
@@ -223,6 +226,10 @@ def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
 def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse what cannot be meant of the mail server and of webhooks; nothing would be sent, and nobody would know."""
     found: list[CheckMessage] = [
+        Error(mistake, hint="docs/installation.md says what this setting may be.", id="grid.E040")
+        for mistake in read_blocks("GRID_GIT_PRIVATE", settings.GIT_PRIVATE)[1]
+    ]
+    found += [
         Error(mistake, hint="docs/notifications.md says what this setting may be.", id="grid.E040")
         for mistake in read_blocks("GRID_WEBHOOK_PRIVATE", settings.WEBHOOK_PRIVATE)[1]
     ]

@@ -7,11 +7,13 @@ from django.conf import settings
 
 from grid.errors import GridError
 from grid.files.repositories import Repositories
+from grid.launch.remotes import is_usable
 from grid.models import Project
 
 FILES_HELP = (
     "A shared volume: every execution writes to the same files at once, without a history. Git: each workspace and job gets a copy and "
-    "saves its changes as a commit when it ends. A change holds for later launches and moves no files: what is there stays there."
+    "saves its changes as a commit when it ends, in a repository of this installation or on a Git server of your own. A change holds "
+    "for later launches and moves no files: what is there stays there."
 )
 
 
@@ -34,7 +36,10 @@ class ProjectFilesMixin:
         """Return the choice; the present one where none was sent."""
         chosen: str = self.cleaned_data["files"] or self.instance.files
         id = self.cleaned_data.get("id") or self.instance.pk
-        if chosen == Project.Files.GIT and id and self.instance.files != chosen:
+        if chosen == Project.Files.REMOTE and self.instance.files != chosen:
+            self._check_remote()
+        # Beside a remote repository, it is where changes that could not be pushed are kept.
+        if chosen != Project.Files.VOLUME and id and self.instance.files != chosen:
             try:
                 Repositories(settings.REPOSITORIES).of(id).create()
             except (OSError, GridError) as error:
@@ -42,3 +47,11 @@ class ProjectFilesMixin:
                     f"The project's repository could not be created: {error}. Ask an operator to look at the repositories' volume."
                 ) from error
         return chosen
+
+    def _check_remote(self) -> None:
+        if self.instance._state.adding or not is_usable(self.instance):
+            raise forms.ValidationError(
+                "Save the project with a shared volume, and set up its remote repository then."
+                if self.instance._state.adding
+                else "Set up the remote repository first, on its own page: its URL and secret and, for SSH, the server's key."
+            )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
@@ -232,6 +233,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         **_doctor(form, pools),
         "in_use": in_use_sentence(_active(instance)) if instance and catalogue.is_frozen_at_launch else "",
         "history": _history(catalogue, id, form),
+        "has_repositories": bool(settings.REPOSITORIES),
         "archive_name": f"{catalogue.singular}-archive",
         "revert_name": f"{catalogue.singular}-revert",
     }

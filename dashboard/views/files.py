@@ -1,7 +1,7 @@
 """The files of a project that keeps them in Git: folders, files, commits, and what could not be pushed.
 
 What people's programs wrote is shown as text, or as an image in a picture's place, and given away as a download: nothing of it is ever a
-page of the dashboard's origin.
+page of the dashboard's origin. Of a remote repository there is no copy here: the page says where it is.
 """
 
 import asyncio
@@ -23,7 +23,9 @@ from dashboard.access import may_contribute, may_see_project
 from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from grid.errors import GridError
 from grid.files.git import AnswerTooLong, GitBusy, GitFailed
+from grid.files.remotes import RemoteFailed
 from grid.files.repositories import Branch, Repositories, Repository, TreeEntry, is_path
+from grid.launch import remotes
 from grid.models import Project, RunFiles
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
     """Show a folder or a file at a branch or commit."""
     project, repository = _files(request, id)
     context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
+    if project.files == Project.Files.REMOTE:
+        return _elsewhere(request, context, repository)
     try:
         branches = repository.branches() if repository.exists else []
         context["unpushed"] = repository.unpushed() if repository.exists else ()
@@ -65,6 +69,8 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
 def project_history(request: HttpRequest, id: str) -> HttpResponse:
     """List the commits that changed a folder or file."""
     project, repository = _files(request, id)
+    if project.files == Project.Files.REMOTE:
+        return redirect("project-files", id)
     context: dict[str, Any] = {"project": project, "now": timezone.now()}
     skip = request.GET.get("skip", "")
     before = int(skip) if skip.isascii() and skip.isdigit() and len(skip) < 9 else 0
@@ -106,10 +112,16 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
     project, repository = _files(request, id)
     name = request.POST.get("name", "")
     try:
-        repository.push_again(name)
+        if project.files == Project.Files.REMOTE:
+            remotes.push_again(project, repository, name)
+        else:
+            repository.push_again(name)
     except (GridError, OSError) as error:
         logger.warning("not pushed again project=%s name=%s reason=%s", id, name[:60], error)
-        messages.error(request, f"The changes of {name[:60]} could not be pushed now; they stay kept. Try again later.")
+        why = f"{error} " if isinstance(error, RemoteFailed) else ""
+        messages.error(
+            request, f"The changes of {name[:60]} could not be pushed now; they stay kept. {why}Try again later."
+        )
         return redirect("project-files", id)
     found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
     found.update(branch=name, kept="", problem="")
@@ -134,7 +146,9 @@ def _close(read: Iterator[bytes]) -> None:
 
 
 def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
-    _, repository = _files(request, id)
+    project, repository = _files(request, id)
+    if project.files == Project.Files.REMOTE:
+        raise Http404
     try:
         place = _place(request, repository, repository.branches())
         entry = repository.entry(place.commit, place.path) if place.path else None
@@ -152,9 +166,19 @@ def _files(request: HttpRequest, id: str) -> tuple[Project, Repository]:
         raise Http404
     if not may_contribute(request.user, _roles(project)):
         raise PermissionDenied("Only the owner and contributors of the project see its files.")
-    if project.files != Project.Files.GIT or not settings.REPOSITORIES:
+    if not project.is_in_git or not settings.REPOSITORIES:
         raise Http404
     return project, Repositories(settings.REPOSITORIES).of(project.pk)
+
+
+def _elsewhere(request: HttpRequest, context: dict[str, Any], repository: Repository) -> HttpResponse:
+    """Say where the remote repository is, and what could not be pushed there."""
+    context["remote"] = remotes.of_project(context["project"])
+    try:
+        context["unpushed"] = repository.unpushed()
+    except (GridError, OSError) as error:
+        return _unreadable(request, context, error)
+    return render(request, "dashboard/files.html", context)
 
 
 def _place(request: HttpRequest, repository: Repository, branches: Sequence[Branch]) -> Place:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -40,6 +41,7 @@ _LABELS = {
     "viewers": "Viewers",
     "secret": "Secret",
     "files": "Files",
+    "remote": "Remote repository",
 }
 
 
@@ -113,8 +115,9 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
         "may_manage": may_manage,
         "may_contribute": may_contribute(request.user, _roles(project)),
-        "may_browse": project.files == Project.Files.GIT and may_contribute(request.user, _roles(project)),
+        "may_browse": project.is_in_git and may_contribute(request.user, _roles(project)),
         "members": _in_order(members),
+        "may_set_remote": may_manage and bool(settings.REPOSITORIES),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
         "grace": duration(grace()),

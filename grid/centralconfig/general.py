@@ -69,6 +69,16 @@ GLOBAL_QUEUE_LIMIT = Setting(
     unit="executions",
     meaning="How many executions of all users may queue; a launch beyond it is refused.",
 )
+REPOSITORY_SIZE = Setting(
+    key="com.cerebro.computegrid.files.repositorySizeGibibytes",
+    title="Size of a project's repository",
+    default=50,
+    minimum=0,
+    maximum=1024 * 1024,
+    unit="GiB",
+    meaning="How large the Git repository of a project may become on the volume of all repositories; 0 sets no bound. An execution whose "
+    "changes do not fit keeps them in HOME and says so. Holds for executions launched after a change, and not for remote repositories.",
+)
 HOME_VOLUME_SIZE = Setting(
     key=f"{_HOMES}.volumeSizeGibibytes",
     title="Size of a home volume",
@@ -184,6 +194,7 @@ GENERAL_SETTINGS = (
     HOME_VOLUME_SIZE,
     FRONT_ENABLED,
     FRONT_MAXIMUM_BODY,
+    REPOSITORY_SIZE,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
     SESSION_IDLE,

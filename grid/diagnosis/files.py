@@ -3,6 +3,7 @@
 import msgspec
 
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.files.remotetroubles import explain
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 EXECUTOR = "executor"  # the container's name
@@ -22,6 +23,16 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: str = ""
     problem: str = ""
     left_out: int = 0
+    remote: bool = False  # the repository is a remote one
+
+    @property
+    def worded(self) -> "FilesReport":
+        """The report with the problem in words, where git's own are known."""
+        sentence = explain(self.problem) if self.remote and self.problem else ""
+        if not sentence:
+            return self
+        what = self.problem.partition(":")[0]
+        return msgspec.structs.replace(self, problem=f"{what}: {sentence.rstrip('.')}")
 
     @property
     def is_final(self) -> bool:
@@ -83,6 +94,9 @@ def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosi
         return None
     if report is not None and report.is_final:
         return Diagnosis(FILES_MISSING, report.problem, "problem", "you", "Choose another branch or commit.")
+    if report is not None and report.problem and report.remote:
+        step = "It is tried again by itself. The project's owner can test the connection at the project's remote repository."
+        return Diagnosis("files_unusable", report.worded.problem, "problem", "you", step, link="project")
     if report is not None and report.problem:
         step = "Ask an operator to look at the repositories' volume."
         step = f"{step} Then launch it again." if is_over else f"It is tried again by itself. {step}"

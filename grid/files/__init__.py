@@ -3,4 +3,7 @@
 executor       the program beside an execution that fetches its files and saves what changed; it stands alone
 git            runs git on a repository
 repositories   what the dashboard reads of them
+remoteurls     which URLs of remote repositories are followed, and their parts
+remotes        runs git and ssh on a remote repository: tests of the connection, the server's key, pushing again
+remotetroubles what git and ssh say of one, in words
 """

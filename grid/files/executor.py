@@ -14,15 +14,21 @@ Nothing is overwritten, and nothing is lost as long as any volume can be written
 repository's volume, or else in HOME; of what cannot even be committed a copy is kept, in HOME or else in the repository's volume. Its last
 words, as JSON, are the container's termination message.
 
+The branches are those of the repository's volume, or with `remote` those of a server of the project's own: then a folder of the pod has
+the secret and, for SSH, the server's key. Git gets the secret through a file and a program that prints it, never as an argument, in a
+variable or in the URL; no other scheme, no redirect and no unknown key is followed.
+
 Its own Git directory is out of the program's reach, so no configuration, hook or filter of the program's is ever obeyed. A `.git` that the
 program made is saved as plain files under another name, and gets its own back at the next start of the same person: its configuration and
-hooks are run by whatever looks at it, so nobody gets another's.
+hooks are run by whatever looks at it, so nobody gets another's. What a remote repository says of its authors anybody may have written, so
+what comes from there keeps the other name.
 """
 
 import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -36,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 KEPT = ".kept"  # the ending of a saved .git
+_UNUSABLE = "The project's repository cannot be used:"
 GONE, UNUSABLE = 3, 4  # exit codes: what was asked for is not there; the repository cannot be used now
 _TRIES = 5
 _LOOK_SECONDS = 0.5
@@ -70,7 +77,28 @@ allow = never
 allow = always
 [commit]
 gpgSign = false
+[http]
+followRedirects = false
+lowSpeedLimit = 1000
+lowSpeedTime = 60
+[fetch]
+recurseSubmodules = false
+[push]
+recurseSubmodules = no
 """
+# Git asks it for the user name and for the password, each in a call of its own.
+ASKPASS = """\
+#!/bin/sh
+case "$1" in Username*) exec cat {secret}/username ;; *) exec cat {secret}/token ;; esac
+"""
+SSH_COMMAND = (
+    "ssh -F /dev/null -i {key} -o IdentitiesOnly=yes -o IdentityAgent=none -o BatchMode=yes -o UserKnownHostsFile={known} "
+    "-o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o UpdateHostKeys=no -o ForwardAgent=no "
+    "-o ClearAllForwardings=yes -o ConnectTimeout=30 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+)
+_REMOTE = re.compile(r"(https|ssh)://[A-Za-z0-9]")
+_CREDENTIALS = re.compile(r"//[^/\s@]*@")  # in a URL; none of ours has any, but a server may have said one
+_REJECTED = "[remote rejected]"  # git's mark of a branch that the server does not accept
 
 
 class GitError(Exception):
@@ -79,6 +107,10 @@ class GitError(Exception):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+class TooLarge(Exception):
+    """The repository may not grow so far."""
 
 
 class Missing(Exception):
@@ -104,6 +136,14 @@ class Task:
     told: Path | None = None
     only_prepare: bool = False
     patience: float = 0.0
+    largest: int = 0  # GiB that the repository may have; 0 for no bound
+    remote: str = ""
+    secret: Path = Path("/nonexistent")
+
+    @property
+    def source(self) -> str:
+        """Where the branches are."""
+        return self.remote or str(self.repository)
 
     @property
     def git(self) -> Path:
@@ -120,15 +160,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _prepare_patiently(task, stop)
     except Missing as error:
-        return _tell(task, GONE, problem=str(error))
+        return _tell(task, GONE, problem=str(error), **_where(task))
     except (GitError, OSError, subprocess.TimeoutExpired) as error:
-        return _tell(task, UNUSABLE, problem=f"The project's repository cannot be used: {_short(error)}")
+        return _tell(task, UNUSABLE, problem=f"{_UNUSABLE} {_short(error, task)}", **_where(task))
     if task.only_prepare:
         return 0
     if not stop.wait():
         save(task)  # the program is still writing, so it is saved once more when it has ended
         stop.wait_for_signal()
-    return _tell(task, 0, **save(task))
+    return _tell(task, 0, **save(task), **_where(task))
+
+
+def _where(task: Task) -> dict[str, bool]:
+    return {"remote": True} if task.remote else {}
 
 
 # --- Before the program -------------------------------------------------------------------------------------------
@@ -156,7 +200,7 @@ def prepare(task: Task) -> None:
     for name in ("index.lock", "HEAD.lock"):  # of an earlier process that was killed
         (task.git / name).unlink(missing_ok=True)
     for place in _saved_directories(task.work):
-        if _is_own(task, place):
+        if not task.remote and _is_own(task, place):
             _restore(place)
     if began is not None:
         _write(task.ready, {"began": began, "base": began})
@@ -168,7 +212,9 @@ def _check_out(task: Task) -> str:
     _empty(task.work)
     shutil.rmtree(task.git, ignore_errors=True)
     (task.state / "gitconfig").write_text(_CONFIGURATION)
-    if not (task.repository / "HEAD").is_file():
+    if task.remote:
+        _take_secret(task)
+    elif not (task.repository / "HEAD").is_file():
         bare = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--shared=group")
         _git(task, *bare, directory=task.repository)
         for name in ("receive.denyDeletes", "receive.denyNonFastForwards"):
@@ -176,8 +222,8 @@ def _check_out(task: Task) -> str:
     _git(task, "init", "--quiet", "--template=", str(task.work))
     (task.git / "info").mkdir(exist_ok=True)
     (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
-    # Objects of the repository are read where they are, and not copied.
-    (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
+    if not task.remote:  # objects of the repository are read where they are, and not copied
+        (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
     began = _beginning(task)
     if began:
         _git(task, "checkout", "--quiet", "--force", "--detach", began)
@@ -198,8 +244,22 @@ def _beginning(task: Task) -> str:
     raise Missing(f"The project's repository has no {what}.")
 
 
-def _fetch(task: Task) -> None:
-    _git(task, "fetch", "--quiet", "--no-tags", str(task.repository), "+refs/heads/*:refs/remotes/origin/*")
+def _take_secret(task: Task) -> None:
+    """Prepare what git and ssh need of it. Raise GitError for a URL that must not be followed."""
+    if not _REMOTE.match(task.remote):
+        raise GitError("Only https:// and ssh:// are followed.", 1)
+    key, askpass = task.state / "key", task.state / "askpass"
+    if (task.secret / "key").is_file():  # ssh uses no key of its own user that others may read, as volumes have it
+        key.unlink(missing_ok=True)
+        key.touch(0o600)
+        key.write_bytes((task.secret / "key").read_bytes())
+    askpass.write_text(ASKPASS.format(secret=shlex.quote(str(task.secret))))
+    askpass.chmod(0o700)
+
+
+def _fetch(task: Task, until: float | None = None) -> None:
+    names = "+refs/heads/*:refs/remotes/origin/*"
+    _git(task, "fetch", "--quiet", "--no-tags", "--prune", "--", task.source, names, until=until)
 
 
 def _is_own(task: Task, place: Path) -> bool:
@@ -238,7 +298,7 @@ def save(task: Task) -> dict[str, Any]:
             report |= {"left_out": left_out, "kept": _keep_copy(task)}
         return report if commit == known["base"] else _push_or_keep(task, report)
     except Exception as error:  # whatever it is: the working copy is all there is, and it is deleted with the pod
-        problem = f"Its changes could not be saved: {_short(error)}"
+        problem = f"Its changes could not be saved: {_short(error, task)}"
         return {"began": began, "ended": "", "kept": _keep_copy(task), "problem": problem}
 
 
@@ -247,9 +307,13 @@ def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + task.seconds
     for number in range(_TRIES):
         try:
-            branch, ended = _push(task, commit, task.branch or task.name)
+            _check_size(task)
+            branch, ended = _push(task, commit, task.branch or task.name, deadline)
+        except TooLarge as error:
+            kept = _keep(task, commit, began, at_home_first=True) or _keep_copy(task)
+            return {**report, "branch": "", "kept": kept, "problem": str(error)}
         except (GitError, OSError, subprocess.TimeoutExpired) as error:
-            problem = _short(error)
+            problem = _short(error, task)
         else:
             with suppress(OSError):  # without it the next save merges what is on the branch already
                 _write(task.ready, {"began": began, "base": commit})
@@ -286,22 +350,36 @@ def _commit(task: Task, base: str) -> tuple[str, int]:
     return commit, left_out
 
 
-def _push(task: Task, commit: str, target: str) -> tuple[str, str]:
+def _check_size(task: Task) -> None:
+    """Raise TooLarge when the repository would have more than it may. What is new lies in the Git directory of this execution."""
+    if not task.largest:
+        return
+    size = sum(_size(folder) for folder in (task.repository, task.git / "objects")) / 2**30
+    if size > task.largest:
+        raise TooLarge(
+            f"It was not pushed: the project's repository would have {size:.1f} GiB, and may have {task.largest} GiB. "
+            "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there"
+        )
+
+
+def _size(folder: Path) -> int:
+    found = 0
+    for place in _all_below(folder):
+        with suppress(OSError):  # gone meanwhile
+            found += place.lstat().st_size
+    return found
+
+
+def _push(task: Task, commit: str, target: str, until: float) -> tuple[str, str]:
     """Push the commit to its branch, merged with what others have pushed meanwhile, or to a branch of its own where both changed the
-    same. Return the branch and the commit. Raise GitError."""
+    same, or where a server refuses the branch. Return the branch and the commit. Raise GitError."""
     for _ in range(_TRIES):
         try:
-            _git(
-                task,
-                "push",
-                "--quiet",
-                "--atomic",
-                str(task.repository),
-                f"{commit}:refs/heads/{target}",
-                f"{commit}:{_ref(task)}",
-            )
-        except GitError:
-            _fetch(task)
+            _push_to(task, commit, target, until)
+        except GitError as error:
+            if task.remote and _REJECTED in str(error) and target != task.name:
+                break  # a protected branch, for example
+            _fetch(task, until)
             theirs = _git(task, "for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{target}")
             if not theirs or _is_ancestor(task, theirs, commit):
                 raise  # nobody has pushed meanwhile, so something else is wrong
@@ -311,9 +389,15 @@ def _push(task: Task, commit: str, target: str) -> tuple[str, str]:
         if not merged:
             break
         commit = merged
-    own = task.name
-    _git(task, "push", "--quiet", str(task.repository), f"{commit}:refs/heads/{own}", f"{commit}:{_ref(task)}")
-    return own, commit
+    _push_to(task, commit, task.name, until)
+    return task.name, commit
+
+
+def _push_to(task: Task, commit: str, branch: str, until: float) -> None:
+    # Servers differ in what they accept: from a remote one, nothing but a branch is asked.
+    more = () if task.remote else (f"{commit}:{_ref(task)}",)
+    atomic = () if task.remote else ("--atomic",)
+    _git(task, "push", "--quiet", *atomic, "--", task.source, f"{commit}:refs/heads/{branch}", *more, until=until)
 
 
 def _merge(task: Task, theirs: str, ours: str) -> str:
@@ -339,12 +423,14 @@ def _is_ancestor(task: Task, old: str, new: str) -> bool:
     return True
 
 
-def _keep(task: Task, commit: str, began: str) -> str:
+def _keep(task: Task, commit: str, began: str, *, at_home_first: bool = False) -> str:
     """Keep the commit as a bundle; return where: `repository`, `home`, or "" when nothing can be written."""
-    for place, folder, since in (
-        ("repository", task.repository / "unpushed", (f"^{began}",) if began else ()),
+    places = (
+        # What a server has may not be there when it is pushed again, so for that the bundle is whole, too.
+        ("repository", task.repository / "unpushed", (f"^{began}",) if began and not task.remote else ()),
         ("home", task.home / "unpushed-files", ()),  # whole: perhaps the repository is what is broken
-    ):
+    )
+    for place, folder, since in reversed(places) if at_home_first else places:
         try:
             _git(task, "update-ref", "refs/heads/kept", commit)
             _make_folder(folder, is_shared=place == "repository")
@@ -396,23 +482,34 @@ def _add_what_can_be_added(task: Task) -> int:
 # --- Git and files ------------------------------------------------------------------------------------------------
 
 
-def _git(task: Task, *arguments: str, directory: Path | None = None) -> str:
-    """Return what git prints. Raise GitError with its last words."""
-    done = subprocess.run(
+def _git(task: Task, *arguments: str, directory: Path | None = None, until: float | None = None) -> str:
+    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at the latest at the moment `until`."""
+    process = subprocess.Popen(
         ["git", *arguments],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=_environment(task, directory),
         cwd=task.work if directory is None else directory.parent,
         start_new_session=True,  # a signal to this program does not end it half-way
-        timeout=_COMMAND_SECONDS,
-        check=False,
     )
-    if done.returncode != 0:
-        raise GitError(
-            done.stderr.decode(errors="replace").strip() or f"git {arguments[0]}: {done.returncode}", done.returncode
-        )
-    return done.stdout.decode(errors="surrogateescape").strip("\n")
+    left = _COMMAND_SECONDS if until is None else min(_COMMAND_SECONDS, max(1.0, until - time.monotonic()))
+    try:
+        said, complained = process.communicate(timeout=left)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        raise subprocess.TimeoutExpired(f"git {arguments[0]}", left) from None
+    if process.returncode != 0:
+        words = complained.decode(errors="replace").strip()
+        raise GitError(words or f"git {arguments[0]}: {process.returncode}", process.returncode)
+    return said.decode(errors="surrogateescape").strip("\n")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git and what it has started, which may outlive it and hold a connection that hangs."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def _environment(task: Task, directory: Path | None) -> dict[str, str]:
@@ -429,8 +526,21 @@ def _environment(task: Task, directory: Path | None) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LITERAL_PATHSPECS": "1",
+        **(_remote_environment(task) if task.remote else {}),
         **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
     }
+
+
+def _remote_environment(task: Task) -> dict[str, str]:
+    paths = {"key": shlex.quote(str(task.state / "key")), "known": shlex.quote(str(task.secret / "known_hosts"))}
+    found = {
+        "GIT_ALLOW_PROTOCOL": task.remote.partition(":")[0],
+        "GIT_ASKPASS": str(task.state / "askpass"),
+        "GIT_SSH_COMMAND": SSH_COMMAND.format(**paths),
+        "GIT_SSH_VARIANT": "ssh",
+    }
+    authorities = os.environ.get("GIT_SSL_CAINFO", "")  # an image may name those of its installation
+    return {**found, "GIT_SSL_CAINFO": authorities} if authorities else found
 
 
 def _who(task: Task) -> tuple[str, str]:
@@ -503,9 +613,14 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     unfinished.replace(path)
 
 
-def _short(error: Exception) -> str:
+def _short(error: Exception, task: Task) -> str:
+    """Return git's last line; of a server's answer all of them, without the secret: there the last one says the least."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1][:500].encode(errors="replace").decode()
+    text = _CREDENTIALS.sub("//", " ".join(lines)) if task.remote else lines[-1]
+    with suppress(OSError):
+        token = (task.secret / "token").read_text(errors="replace").strip()
+        text = text.replace(token, "***") if token else text
+    return text[:500].encode(errors="replace").decode()
 
 
 def _tell(task: Task, code: int, **report: Any) -> int:
@@ -570,8 +685,10 @@ def _task(arguments: Sequence[str] | None) -> Task:
     for name in ("repository", "work", "state", "report", "home"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--name", required=True)
-    for name in ("branch", "commit"):
+    for name in ("branch", "commit", "remote"):
         parser.add_argument(f"--{name}", default="")
+    parser.add_argument("--secret", type=Path, default=Path("/nonexistent"))
+    parser.add_argument("--largest", type=int, default=0)
     for name in ("grace", "seconds"):
         parser.add_argument(f"--{name}", type=float, required=True)
     parser.add_argument("--told", type=Path)

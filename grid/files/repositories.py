@@ -147,11 +147,21 @@ class Repository:
 
     def push_again(self, name: str) -> None:
         """Take what an execution could not push into a branch that is named after it. Raise GitFailed; then it stays kept."""
+        bundle = self.kept_bundle(name)
+        refs = f"refs/heads/kept:refs/heads/{name}"
+        git.run(self.path, "fetch", "--quiet", "--no-tags", str(bundle), refs, seconds=_BUNDLE_SECONDS)
+        self.forget_bundle(name)
+
+    def kept_bundle(self, name: str) -> Path:
+        """Return the bundle of an execution's changes that could not be pushed. Raise GitFailed when there is none."""
         bundle = self._bundle(name)
         if name not in self.unpushed() or bundle.is_symlink():
             raise GitFailed("nothing is kept of this execution")
-        refs = f"refs/heads/kept:refs/heads/{name}"
-        git.run(self.path, "fetch", "--quiet", "--no-tags", str(bundle), refs, seconds=_BUNDLE_SECONDS)
+        return bundle
+
+    def forget_bundle(self, name: str) -> None:
+        """Remove a bundle that has been pushed."""
+        bundle = self._bundle(name)
         try:
             bundle.unlink(missing_ok=True)
         except OSError as error:  # the folder is not ours; the bundle is not shown any more

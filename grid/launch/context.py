@@ -14,11 +14,11 @@ from typing import ParamSpec, Protocol, TypeVar
 from grid.errors import ClusterUnavailable, GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
-from grid.launch import apply, pooltemplates, storedsecrets
+from grid.launch import apply, pooltemplates, remotes, storedsecrets
 from grid.launch.around import NodesAround
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.cpuwindow import CpuWindow
-from grid.launch.manifests import CONTAINER
+from grid.launch.manifests import CONTAINER, REMOTE
 from grid.launch.policykeeper import Network
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import Storage
@@ -92,8 +92,12 @@ class Context:
         return self.target.namespace
 
     async def secrets_of(self, spec: ExecutionSpec) -> Mapping[str, str]:
-        """Return the values of the execution's stored secrets by name. Raise SecretMissing."""
-        return await self.database(storedsecrets.values_for, spec) if spec.secrets else {}
+        """Return what the execution's Secrets hold, as `manifests.build` takes it. Raise SecretMissing."""
+        found = dict(await self.database(storedsecrets.values_for, spec)) if spec.secrets else {}
+        if spec.files and spec.files.remote:
+            files = await self.database(remotes.files_for, spec)
+            found |= {f"{REMOTE}{name}": text for name, text in files.items()}
+        return found
 
     def knows_pods(self, execution_id: str) -> bool:
         """Return True when the cache is synced, shows pods of this execution, and was not found wrong about them."""

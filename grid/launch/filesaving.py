@@ -61,7 +61,8 @@ class FileSaving:
         for pod in pods:
             report = _CUT_SHORT if was_cut_short(pod) else report_of(pod)
             if report is not None and not is_saving(pod) and self._recorded.get(row.id) != report:
-                await self._record(row, report)
+                await self._record(row, report.worded)
+                self._recorded[row.id] = report
         if row.state != State.FINISHING:
             return False
         patience = timedelta(seconds=files.save_seconds + GRACE_SECONDS) + _MARGIN
@@ -98,7 +99,6 @@ class FileSaving:
         )
         await self._context.database(record, row.id, report)
         await self._context.database(ledger.note_events, row.id, [event])
-        self._recorded[row.id] = report
 
 
 def files_of(row: LedgerRecord) -> FilesSpec | None:

@@ -34,6 +34,7 @@ from grid.launch.storage import (
     Storage,
     claims,
     mounts,
+    remote_secret_name,
     stored_secrets_name,
     volumes,
     working_directory,
@@ -48,6 +49,7 @@ GRACE_SECONDS = 30
 # Any unprivileged number works in any image, whatever user the image names; the volume's group makes files writable.
 USER_ID = 1000
 NO_SECRETS: Mapping[str, str] = {}
+REMOTE = "remote/"  # no stored secret's name begins with it
 _SHELL = ("/bin/sh", "-c")
 _CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
@@ -86,14 +88,15 @@ def build(
 ) -> list[Manifest]:
     """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    Clients of the `attached` cluster find it in the variables. `secrets` are the values of the
-    stored secrets by name, `front_key` is the key of its front's tokens.
+    Clients of the `attached` cluster find it in the variables. `secrets` are the values of the stored secrets by name, and of the files
+    that the project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
     """
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token, front_key=front_key),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
+        *remote_secret(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached)),
     ]
 
@@ -171,15 +174,27 @@ def stored_secrets(
     """Return the Secret with the stored secrets of the spec; [] when it has none. What is not among the values is left empty."""
     if not spec.secrets:
         return []
-    data = {one.name: base64.b64encode(values.get(one.name, "").encode()).decode() for one in spec.secrets}
+    data = {one.name: values.get(one.name, "") for one in spec.secrets}
+    return [_secret(spec, stored_secrets_name(spec), data, namespace=namespace, anchor_uid=anchor_uid)]
+
+
+def remote_secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, values: Mapping[str, str]) -> list[Manifest]:
+    """Return the Secret with what the project's remote repository asks for; [] when its files are elsewhere."""
+    if spec.files is None or not spec.files.remote:
+        return []
+    files = {name.removeprefix(REMOTE): text for name, text in values.items() if name.startswith(REMOTE)}
+    return [_secret(spec, remote_secret_name(spec), files, namespace=namespace, anchor_uid=anchor_uid)]
+
+
+def _secret(spec: ExecutionSpec, name: str, data: Mapping[str, str], *, namespace: str, anchor_uid: str) -> Manifest:
     body = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(spec, namespace, anchor_uid, name=stored_secrets_name(spec)),
+        "metadata": metadata(spec, namespace, anchor_uid, name=name),
         "type": "Opaque",
-        "data": data,
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
     }
-    return [Manifest(SECRETS, body)]
+    return Manifest(SECRETS, body)
 
 
 def pod(

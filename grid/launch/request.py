@@ -16,7 +16,7 @@ from django.db.models import Model, QuerySet
 
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
-from grid.launch import jobrows, lifecycle, snapshot
+from grid.launch import jobrows, lifecycle, remotes, snapshot
 from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.changes import resize, restart_head, slots_to_keep
 from grid.launch.clusters.request import (
@@ -323,8 +323,12 @@ def _wrong_project(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]
 
 def _wrong_files(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     project = stored.project
-    if request.job.files_at and project is not None and project.files != Project.Files.GIT:
+    if project is None:
+        return
+    if request.job.files_at and not project.is_in_git:
         yield Problem("files_at", "The files of this project are not in Git; leave this empty.", "files")
+    if project.files == Project.Files.REMOTE and request.kind != Kind.CLUSTER and not remotes.is_usable(project):
+        yield Problem("project", remotes.NOT_USABLE, "remote")
 
 
 def _wrong_environment(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:

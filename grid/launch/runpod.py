@@ -4,7 +4,8 @@ and nginx, the front of its web server (`grid.launch.front`).
 The front is a native sidecar too, so that the pod ends with its program. It alone sees its key.
 
 The executor is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the files, and when `run`
-has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's.
+has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's; and it
+alone the secret of a remote repository.
 """
 
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 from grid.diagnosis.files import EXECUTOR
 from grid.launch.front import ADDRESS, FRONT, KEY_FILE, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
-from grid.launch.storage import HOME_PATH, PROJECT_PATH
+from grid.launch.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.launch.variables import FRONT_KEY_KEY
 
 REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
-_VOLUME, _STATE = "repositories", "executor"
+REMOTE_PATH = "/mnt/remote"
+_VOLUME, _STATE, _REMOTE = "repositories", "executor", "remote"
 _REPORT_PATH = "/dev/termination-log"
 _FRONT_FILES, _FRONT_FILES_PATH = "front", "/etc/grid/front"
 _FRONT_KEY, _FRONT_KEY_PATH = "front-key", "/etc/grid/front-key"
@@ -99,10 +101,13 @@ def _with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: d
     files = spec.files
     if files is None:
         return pod_spec
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {"name": _VOLUME, "persistentVolumeClaim": {"claimName": files.claim}},
         {"name": _STATE, "emptyDir": {}},
     ]
+    if files.remote:
+        secret = {"secretName": remote_secret_name(spec), "defaultMode": 0o440}
+        volumes.append({"name": _REMOTE, "secret": secret})
     grace = int(pod_spec["terminationGracePeriodSeconds"])
     return {
         "initContainers": [_executor(spec, files, grace, security)],
@@ -132,13 +137,17 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "commit": files.commit,
         "grace": str(grace),
         "seconds": str(files.save_seconds // 2),
+        **({"largest": str(files.largest_gibibytes)} if files.largest_gibibytes else {}),
+        **({"remote": files.remote, "secret": REMOTE_PATH} if files.remote else {}),
     }
-    mounts = [
+    mounts: list[dict[str, Any]] = [
         {"name": _VOLUME, "mountPath": REPOSITORY_PATH, "subPath": files.repository},
         {"name": _STATE, "mountPath": STATE_PATH},
         {"name": "project", "mountPath": PROJECT_PATH},
         {"name": "home", "mountPath": HOME_PATH},
     ]
+    if files.remote:
+        mounts.append({"name": _REMOTE, "mountPath": REMOTE_PATH, "readOnly": True})
     return {
         "name": EXECUTOR,
         "image": files.image,

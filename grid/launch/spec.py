@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 from django.conf import settings
 
+from grid.centralconfig import REPOSITORY_SIZE, value_of
 from grid.files.repositories import COMMIT, MAIN, repository_name
 from grid.launch.addresses import workspace_origins
 from grid.launch.front import FrontSpec
 from grid.launch.launchsettings import LaunchSettings
-from grid.models import Environment, Execution, HardwareTier, Project, RunFiles, StoredSecret
+from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
 
@@ -80,6 +81,8 @@ class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     branch: str = MAIN
     commit: str = ""
+    largest_gibibytes: int = 0  # to which the repository may grow; 0 for no bound, and for remote ones
+    remote: str = ""  # the URL of a remote repository; what is kept goes to the volume all the same
     save_seconds: int = 900  # at most, for saving, within the pod's grace period; a pod that has saved is gone at once
 
 
@@ -339,14 +342,18 @@ def _files(execution: Execution, asked: str) -> FilesSpec | None:
     """Return where its files in Git begin: as asked, or for a workspace that is resumed where it left them, which after a conflict is a
     branch of its own."""
     project = execution.project
-    if project.files != Project.Files.GIT:
+    if not project.is_in_git:
         return None
     is_commit = bool(COMMIT.fullmatch(asked))
+    remote = RemoteRepository.objects.filter(project=project).first() if project.files == Project.Files.REMOTE else None
     return FilesSpec(
-        branch="" if is_commit else asked or _branch_left(execution) or MAIN,
+        branch="" if is_commit else asked or _branch_left(execution) or (remote.branch if remote else MAIN),
         commit=asked if is_commit else "",
         claim=settings.REPOSITORIES_CLAIM,
         repository=repository_name(project.pk),
+        largest_gibibytes=0 if project.files == Project.Files.REMOTE else value_of(REPOSITORY_SIZE),
+        # Nothing is launched without a remote repository (grid.launch.request); if it were, no other one would be used.
+        remote=(remote.url if remote else "none") if project.files == Project.Files.REMOTE else "",
         image=settings.EXECUTOR_IMAGE,
         cores=settings.EXECUTOR_CORES,
         memory=settings.EXECUTOR_MEMORY,

@@ -104,6 +104,11 @@ def stored_secrets_name(spec: ExecutionSpec) -> str:
     return f"{spec.object_name}-secrets"
 
 
+def remote_secret_name(spec: ExecutionSpec) -> str:
+    """Return the name of the Kubernetes Secret with what the project's remote repository asks for; only the executor mounts it."""
+    return f"{spec.object_name}-remote"
+
+
 def _secret_files(spec: ExecutionSpec) -> list[str]:
     return [one.name for one in spec.secrets if one.is_file]
 

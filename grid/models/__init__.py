@@ -27,6 +27,7 @@ from grid.models.notification import (
 from grid.models.peakuse import PeakUse
 from grid.models.pool import PoolSample, PoolTemplate
 from grid.models.project import Membership, Project
+from grid.models.remote import RemoteRepository
 from grid.models.runfiles import RunFiles
 from grid.models.sample import ClusterSample
 from grid.models.savedview import SavedView
@@ -78,6 +79,7 @@ __all__ = [
     "ProjectBudget",
     "QueueNotice",
     "QueueOrder",
+    "RemoteRepository",
     "RunFiles",
     "RunMetric",
     "RunSettings",

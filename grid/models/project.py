@@ -32,7 +32,8 @@ class Project(models.Model):
 
     class Files(models.TextChoices):
         VOLUME = "volume", "A shared volume"
-        GIT = "git", "Git"
+        GIT = "git", "Git, in a repository of this installation"
+        REMOTE = "remote", "Git, in a remote repository"
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -62,6 +63,10 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_in_git(self) -> bool:
+        return self.files != self.Files.VOLUME
 
     @property
     def volume_name(self) -> str:

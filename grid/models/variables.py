@@ -12,7 +12,9 @@ _OBEYED_PREFIXES = (
     *("LD_", "DYLD_", "BASH", "LESS", "XDG_"),
     *("PYTHON", "PYSPARK_", "IPYTHON", "JUPYTER", "PIP_", "UV_", "CONDA", "MAMBA", "MPL", "MATPLOTLIB"),
     *("DASK_", "RAY_", "SPARK_", "HADOOP_"),
-    *("PERL", "RUBY", "NPM_CONFIG_", "JULIA_", "LUA_", "GIT_CONFIG"),
+    *("PERL", "RUBY", "NPM_CONFIG_", "JULIA_", "LUA_"),
+    # Git and SSH read dozens, and get new ones: programs, configuration, and whom they trust.
+    *("GIT_", "SSH_"),
 )
 _OBEYED_NAMES = frozenset(
     {
@@ -20,7 +22,7 @@ _OBEYED_NAMES = frozenset(
         *("PATH", "ENV", "ZDOTDIR", "FPATH", "CDPATH", "IFS", "SHELL", "SHELLOPTS", "INPUTRC", "HISTFILE"),
         *("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "VIRTUAL_ENV"),
         *("EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "VIMINIT", "GVIMINIT", "EXINIT", "EMACSLOADPATH"),
-        *("SSH_ASKPASS", "SUDO_ASKPASS", "GNUPGHOME"),
+        *("SUDO_ASKPASS", "GNUPGHOME"),
         # What the C library does not obey in a privileged program either: https://man7.org/linux/man-pages/man8/ld.so.8.html
         *("GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH", "MALLOC_TRACE"),
         *("NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TERMCAP", "TERMINFO", "TERMINFO_DIRS", "TZDIR"),
@@ -32,13 +34,11 @@ _OBEYED_NAMES = frozenset(
         *("R_ENVIRON_USER", "R_DEFAULT_PACKAGES", "GTK_MODULES", "GTK_PATH", "QT_PLUGIN_PATH"),
         *("CUDA_INJECTION64_PATH", "OCL_ICD_VENDORS"),
         # Tools that start others as they are configured.
-        *("GIT_ASKPASS", "GIT_COMMON_DIR", "GIT_DIR", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF"),
-        *("GIT_PAGER", "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_TEMPLATE_DIR"),
         *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "KUBECONFIG", "CURL_HOME"),
         # Whose servers are believed, when something is installed.
         *("OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "SSL_CERT_DIR", "SSL_CERT_FILE"),
         *("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
-        *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
+        *("AWS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
     }
 )
 

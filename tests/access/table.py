@@ -262,6 +262,11 @@ GET  project-files           churn               login    200      200      200 
 GET  project-history         churn               login    200      200      200      403      404      404      403      403      403
 GET  project-file            churn               login    404      404      404      403      404      404      403      403      403
 POST project-push-again      churn               login    302      302      302      403      404      404      403      403      403
+GET  project-remote          churn               login    403      200      403      403      404      404      403      403      200
+POST project-remote          churn               login    403      422      403      403      404      404      403      403      422
+POST project-remote-test     churn               login    403      404      403      403      404      404      403      403      404
+POST project-remote-confirm  churn               login    403      302      403      403      404      404      403      403      302
+POST project-remote-remove   churn               login    403      302      403      403      404      404      403      403      302
 GET  secrets                                     login    200      200      200      200      200      200      200      200      200
 POST secrets                                     login    302      302      302      302      302      302      302      302      302
 GET  secret-delete           owners-secret       login    200      404      404      404      404      404      404      404      404

@@ -45,9 +45,11 @@ class Run:
     def start_unready(self, *prefix: str) -> subprocess.Popen[bytes]:
         places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
         arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
+        arguments += [f"--{name}={getattr(self.task, name)}" for name in ("remote", "secret")]
         arguments += [f"--told={self.task.told}"] if self.task.told else []
         arguments += ["--only-prepare", f"--patience={self.task.patience}"] if self.task.only_prepare else []
         environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
+        environment |= {name: os.environ[name] for name in ("GIT_SSL_CAINFO",) if name in os.environ}
         return subprocess.Popen([*prefix, sys.executable, executor.__file__, *arguments], env=environment)
 
     def end(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:

@@ -153,3 +153,19 @@ def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs) -> None:
     run.save()
     assert (run.work / ".git.kept").is_symlink()
     assert (run.work / ".git.kept.kept").read_text() == "gitdir: elsewhere\n"
+
+
+def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in_home(
+    runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = runs(largest=1).prepare()
+    (first.work / "a").write_text("1")
+    assert first.save()["branch"] == "main"
+    monkeypatch.setattr(executor, "_size", lambda folder: 2**30 * 3 // 4)
+    run = runs(largest=1).prepare()
+    (run.work / "a").write_text("2")
+    said = run.save()
+    assert (said["branch"], said["kept"]) == ("", "home")
+    assert "would have 1.5 GiB, and may have 1 GiB. Ask an admin" in said["problem"]
+    assert (run.task.home / "unpushed-files" / f"{run.task.name}.bundle").is_file()
+    assert list(repository.unpushed()) == []

@@ -76,7 +76,7 @@ def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> Non
     assert parse_spec(shop.launch_cluster()).files is None
     files = parse_spec(shop.launch()).files
     assert files is not None
-    assert (files.repository, files.branch) == ("churn.git", "main")
+    assert (files.repository, files.branch, files.largest_gibibytes) == ("churn.git", "main", 50)
 
 
 @pytest.mark.parametrize(("asked", "branch", "commit"), [("", "main", ""), ("tidy", "tidy", ""), (COMMIT, "", COMMIT)])

@@ -128,7 +128,8 @@ def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project
         *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "ZDOTDIR"),
         *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "IPYTHONDIR", "JUPYTER_PATH", "MPLBACKEND"),
         *("PERL5OPT", "PERL5LIB", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "R_PROFILE_USER"),
-        *("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
+        *("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "GIT_SSL_CAPATH", "git_trace", "SSH_AUTH_SOCK"),
+        *("npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
     ],
 )
 def test_what_decides_which_code_runs_is_no_variable_of_a_project(alice: User, project: Project, name: str) -> None:
@@ -139,7 +140,7 @@ def test_what_decides_which_code_runs_is_no_variable_of_a_project(alice: User, p
     assert stored(alice, name, owner=None, project=project, is_file=True).is_file, "nothing obeys a file of that name"
 
 
-@pytest.mark.parametrize("name", ["DB_PASSWORD", "GIT_TOKEN", "R_API_KEY", "AWS_SECRET_ACCESS_KEY"])
+@pytest.mark.parametrize("name", ["DB_PASSWORD", "GITHUB_TOKEN", "R_API_KEY", "AWS_SECRET_ACCESS_KEY"])
 def test_an_ordinary_name_is_a_variable_of_a_project(alice: User, project: Project, name: str) -> None:
     assert stored(alice, name, owner=None, project=project).name == name
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from grid.launch.notifications.channels import encrypt_targets_again
+from grid.launch.remotes import encrypt_remotes_again
 from grid.launch.storedsecrets import encrypt_all_again
 from grid.wording import plural
 
@@ -13,7 +14,8 @@ class Command(BaseCommand):
     help = "Encrypt all stored secrets with the first of GRID_ENCRYPTION_KEYS."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done, unreadable = (sum(counts) for counts in zip(encrypt_all_again(), encrypt_targets_again(), strict=True))
+        counted = (encrypt_all_again(), encrypt_targets_again(), encrypt_remotes_again())
+        done, unreadable = (sum(counts) for counts in zip(*counted, strict=True))
         self.stdout.write(f"{plural(done, 'secret')} encrypted with the first key.")
         if unreadable:
             raise CommandError(

@@ -1,0 +1,259 @@
+"""Remote repositories as the dashboard's process reaches them: to test a connection, to read a server's key, and to push again what an
+execution could not.
+
+A person has typed the URL and chosen the server, so: the addresses are asked for first, only those are reached that may be, and git and
+ssh are held to the address that was looked at (a name that leads elsewhere a moment later changes nothing). No redirect is followed, no
+configuration, hook or helper of anybody's is obeyed, every call has limits of time and of what is read, and few run at once. Secrets are
+in files of a private folder that lives as long as the call.
+"""
+
+import base64
+import hashlib
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from grid.errors import GridError
+from grid.files.executor import ASKPASS, SSH_COMMAND
+from grid.files.remotetroubles import explain, scrubbed
+from grid.files.remoteurls import RemoteUrl
+
+SECONDS = 25.0
+_PUSH_SECONDS = 240.0
+_LONGEST_ANSWER = 4 * 2**20
+_AT_ONCE = threading.BoundedSemaphore(4)
+_PATIENCE = 5.0
+_BRANCH_LINE = re.compile(r"[0-9a-f]{40,64}\trefs/heads/(.+)")
+# The best first; what OpenSSH still believes.
+_KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
+_CONFIGURATION = """\
+[core]
+hooksPath = /dev/null
+fsmonitor = false
+[http]
+followRedirects = false
+lowSpeedLimit = 1000
+lowSpeedTime = 20
+[push]
+recurseSubmodules = no
+[gc]
+auto = 0
+"""
+
+MayReach = Callable[[str], bool]
+
+
+class RemoteFailed(GridError):
+    """The remote repository did not do as asked; the message is a sentence for the project's owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCredentials:
+    """What the server asks for: a user name and a token, or a key and the server's own."""
+
+    username: str = ""
+    token: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    known_hosts: str = ""
+
+    def files(self) -> Mapping[str, str]:
+        """Return the contents of the folder that the executor gets, too, by name."""
+        found = {"username": self.username, "token": self.token, "key": self.key, "known_hosts": self.known_hosts}
+        return {name: text for name, text in found.items() if text}
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """The key by which an SSH server is known."""
+
+    type: str
+    text: str  # base64
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(base64.b64decode(self.text)).digest()
+        return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+    @classmethod
+    def parse(cls, text: str) -> "HostKey":
+        """Read `ssh-ed25519 AAAA...`. Raise ValueError."""
+        type, _, encoded = text.partition(" ")
+        name = type.encode()
+        raw = base64.b64decode(encoded, validate=True)
+        if type not in _KEY_TYPES or len(encoded) > 4000 or not raw.startswith(len(name).to_bytes(4, "big") + name):
+            raise ValueError("This is no key of an SSH server.")
+        return cls(type, encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A project's remote repository. `may_reach` says which addresses may be; `authorities` is a file of further certificates."""
+
+    url: RemoteUrl
+    credentials: RemoteCredentials
+    may_reach: MayReach
+    authorities: str = ""
+
+    def branches(self) -> list[str]:
+        """Return the names of its branches, which shows that it can be reached and read. Raise RemoteFailed."""
+        with self._folder() as (folder, address):
+            listing = self._git(folder, address, "ls-remote", "--heads", "--", self.url.text)
+        return [found[1] for found in map(_BRANCH_LINE.fullmatch, listing.splitlines()) if found]
+
+    def push_bundle(self, bundle: Path, branch: str, *, objects: Path | None = None) -> None:
+        """Push the commit of an executor's bundle to a branch; `objects` are of the repository that it may build on. Raise RemoteFailed."""
+        with self._folder() as (folder, address):
+            if objects is not None and objects.is_dir():
+                (folder / "git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+            names = f"refs/heads/kept:refs/heads/{branch}"
+            local = ("fetch", "--quiet", "--no-tags", "--", str(bundle), names)
+            self._git(folder, address, *local, seconds=_PUSH_SECONDS, protocol="file")
+            push = ("push", "--quiet", "--", self.url.text, f"refs/heads/{branch}:refs/heads/{branch}")
+            self._git(folder, address, *push, seconds=_PUSH_SECONDS)
+
+    def host_key(self) -> HostKey:
+        """Return the key that the SSH server shows, which nobody has confirmed. Raise RemoteFailed."""
+        with self._folder() as (folder, address):
+            asked = ("-T", "10", "-t", "ed25519,ecdsa,rsa", "-p", str(self.url.port))
+            said = _run(["ssh-keyscan", *asked, "--", address], {"PATH": _path()}, folder, SECONDS)[1]
+        found = []
+        for line in said.splitlines():
+            with suppress(ValueError):
+                found.append(HostKey.parse(line.partition(" ")[2].strip()))
+        if not found:
+            raise RemoteFailed(f"No SSH server answers at {self.url.host}, port {self.url.port}.")
+        return min(found, key=lambda one: _KEY_TYPES.index(one.type))
+
+    # --- Git ---
+
+    @contextmanager
+    def _folder(self) -> Iterator[tuple[Path, str]]:
+        """Yield a private folder with the secret and an empty repository, and the address to connect to."""
+        if not _AT_ONCE.acquire(timeout=_PATIENCE):
+            raise RemoteFailed("Several connections are being tested now. Try again in a minute.")
+        try:
+            address = _address(self.url, self.may_reach)
+            with tempfile.TemporaryDirectory(prefix="compute-grid-") as name:
+                folder = Path(name)
+                for file, text in self.credentials.files().items():
+                    (folder / file).touch(0o600)
+                    (folder / file).write_text(text)
+                (folder / "askpass").write_text(ASKPASS.format(secret=shlex.quote(name)))
+                (folder / "askpass").chmod(0o700)
+                (folder / "gitconfig").write_text(_CONFIGURATION + _held_to(self.url, address))
+                self._git(folder, address, "init", "--quiet", "--bare", "--template=", f"{folder / 'git'}")
+                (folder / "git" / "objects" / "info").mkdir(parents=True, exist_ok=True)
+                yield folder, address
+        except OSError as error:
+            raise RemoteFailed(
+                f"The connection could not be prepared: {error.strerror or type(error).__name__}."
+            ) from error
+        finally:
+            _AT_ONCE.release()
+
+    def _git(self, folder: Path, address: str, *arguments: str, seconds: float = SECONDS, protocol: str = "") -> str:
+        environment = self._environment(folder, address) | {"GIT_ALLOW_PROTOCOL": protocol or self.url.scheme}
+        code, said = _run(["git", *arguments], environment, folder, seconds)
+        if code == 0:
+            return said
+        hidden = (self.credentials.token, self.credentials.key.strip())
+        raise RemoteFailed(explain(said) or f"Git reports: {scrubbed(said, hidden) or 'nothing'}.")
+
+    def _environment(self, folder: Path, address: str) -> dict[str, str]:
+        paths = {"key": shlex.quote(str(folder / "key")), "known": shlex.quote(str(folder / "known_hosts"))}
+        held = f"-o HostName={shlex.quote(address)} -o HostKeyAlias={shlex.quote(self.url.known_host)}"
+        return {
+            "PATH": _path(),
+            "HOME": str(folder),
+            "LC_ALL": "C.UTF-8",
+            "GIT_DIR": str(folder / "git"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_ASKPASS": str(folder / "askpass"),
+            "GIT_SSH_COMMAND": f"{SSH_COMMAND.format(**paths)} {held}",
+            "GIT_SSH_VARIANT": "ssh",
+            **({"GIT_SSL_CAINFO": self.authorities} if self.authorities else {}),
+        }
+
+
+def _address(url: RemoteUrl, may_reach: MayReach) -> str:
+    """Return the address to connect to. Raise RemoteFailed when the name leads to none that may be reached."""
+    try:
+        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise RemoteFailed(explain("Could not resolve host")) from error
+    addresses = [str(one[4][0]) for one in found]
+    allowed = [one for one in addresses if may_reach(one)]
+    if not allowed:
+        raise RemoteFailed(f"{url.host} leads to a private or excepted address: ask an admin to allow it.")
+    return allowed[0]
+
+
+def _held_to(url: RemoteUrl, address: str) -> str:
+    """Return the configuration with which curl connects to that address, and asks no name server itself."""
+    with suppress(ValueError):
+        ip_address(url.host)
+        return ""
+    shown = f"[{address}]" if ":" in address else address
+    return f"[http]\ncurloptResolve = {url.host}:{url.port}:{shown}\n"
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float) -> tuple[int, str]:
+    """Return the exit code and what it has printed, of both outputs. Raise RemoteFailed when it takes too long or says too much."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise RemoteFailed(f"The program {command[0]} is not installed where the dashboard runs.") from error
+    assert process.stdout is not None
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        said = process.stdout.read(_LONGEST_ANSWER + 1)
+    finally:
+        timer.cancel()
+        if is_late.is_set() or process.stdout.read(1):
+            _kill(process)
+        process.stdout.close()
+        code = process.wait()
+    if is_late.is_set():
+        raise RemoteFailed(explain("timed out"))
+    if len(said) > _LONGEST_ANSWER:
+        raise RemoteFailed("The server answers with more than anybody would read.")
+    return code, said.decode(errors="replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill it and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _path() -> str:
+    return os.environ.get("PATH", os.defpath)

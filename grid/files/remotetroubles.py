@@ -1,0 +1,75 @@
+"""What git and ssh say of a remote repository that does not do as asked, in words for a project's owner (pure).
+
+Their own texts may name credentials, and a server's may say anything: they are read here, and shown nowhere but without what could be a
+credential.
+"""
+
+import re
+from collections.abc import Iterable
+
+_CREDENTIALS = re.compile(r"//[^/\s@]*@")
+_LONGEST = 500
+# The first that matches, in git's own words (LC_ALL=C) and those of curl with OpenSSL or GnuTLS, and of OpenSSH.
+_KNOWN = tuple(
+    (re.compile(pattern, re.IGNORECASE), sentence)
+    for pattern, sentence in (
+        (
+            r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key",
+            "The server's key is not the confirmed one. Ask who runs the server whether it has a new key before you confirm that.",
+        ),
+        (
+            r"No \S+ host key is known|Host key verification failed",
+            "The server's key is not known yet. Confirm its fingerprint on the page of the remote repository.",
+        ),
+        (
+            r"Could not resolve host|Name or service not known|Temporary failure in name resolution|No address associated",
+            "There is no such host. Look at its name in the URL.",
+        ),
+        (
+            r"certificate|SSL|TLS",
+            "The server's certificate is not trusted or the connection is not secured. Ask an admin whether its authority is known here.",
+        ),
+        (
+            r"Could not read from remote repository.*Permission denied \(|Permission denied \(|invalid format|error in libcrypto",
+            "Access was refused: the server does not accept the key. Add its public half there, or store another key.",
+        ),
+        (
+            r"Authentication failed|could not read (Username|Password)|HTTP Basic: Access denied|returned error: 40[13]|403",
+            "Access was refused: look at the user name, and whether the token is valid and may read and write the repository.",
+        ),
+        (
+            r"repository .*not found|returned error: 404|does not appear to be a git repository|not exist|no such repository",
+            "There is no such repository, or the secret may not see it. Look at the path in the URL.",
+        ),
+        (
+            r"returned error: 3\d\d|redirect",
+            "The server redirects, which is not followed. Enter the URL that it leads to.",
+        ),
+        (
+            r"remote rejected|declined|protected branch|denied to|not allowed to push",
+            "The server does not accept the push: the secret may only read, or the branch is protected.",
+        ),
+        (
+            r"timed out|Timeout|too slow|Operation too slow",
+            "The server did not answer in time. Try again, or ask an admin whether it can be reached from here.",
+        ),
+        (
+            r"Connection refused|Failed to connect|Couldn't connect|Network is unreachable|No route to host|Connection (closed|reset)",
+            "The server cannot be reached. Look at the host and port, or ask an admin whether it can be reached from here.",
+        ),
+    )
+)
+
+
+def explain(text: str) -> str:
+    """Return a sentence with what to do; "" for a text that is not known."""
+    return next((sentence for pattern, sentence in _KNOWN if pattern.search(text)), "")
+
+
+def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the text in one line without what could be a credential, cut short."""
+    line = _CREDENTIALS.sub("//", " ".join(text.split()))
+    for secret in secrets:
+        if secret:
+            line = line.replace(secret, "***")
+    return "".join(one if one.isprintable() else "?" for one in line)[:_LONGEST]

@@ -1,0 +1,115 @@
+"""The URL of a remote repository: which ones are followed, and their parts (pure).
+
+People type them and programs get them, so a URL is taken apart here, and put together again from parts that cannot be an option, a
+credential, a local path or a command of git's or ssh's.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Literal
+
+LONGEST = 500
+_SCHEMES = {"https": 443, "ssh": 22}
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_PATH = re.compile(r"[A-Za-z0-9._~+,=@:/%-]+")
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<place>[^/]*)(?P<path>/.*)?", re.IGNORECASE)
+_SHORT = re.compile(r"(?P<user>[^@/:]+)@(?P<host>[^:/@\[\]]+):(?P<path>[^:].*)")  # as in git@host:group/name.git
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteUrl:
+    """A URL that git may follow."""
+
+    scheme: Literal["https", "ssh"]
+    host: str
+    port: int
+    path: str
+    user: str = ""  # only of SSH
+
+    @property
+    def text(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _SCHEMES[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{user}{host}{port}{self.path}"
+
+    @property
+    def is_ssh(self) -> bool:
+        return self.scheme == "ssh"
+
+    @property
+    def known_host(self) -> str:
+        """The name of its host in a file of known hosts."""
+        return self.host if self.port == _SCHEMES["ssh"] else f"[{self.host}]:{self.port}"
+
+
+def parse(text: str) -> RemoteUrl:
+    """Return the URL. Raise ValueError with a sentence for the person who has typed it."""
+    text = text.strip()
+    if not text:
+        raise ValueError("Enter the URL of the repository.")
+    if len(text) > LONGEST:
+        raise ValueError(f"A URL has at most {LONGEST} characters.")
+    if text.startswith("-") or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("A URL begins with no dash, and has no blanks and no special characters.")
+    short = None if "://" in text else _SHORT.fullmatch(text)
+    if short is not None:
+        path = short["path"]
+        return _checked("ssh", short["user"], short["host"], 22, path if path.startswith("/") else f"/{path}")
+    found = _URL.fullmatch(text)
+    scheme = found["scheme"].lower() if found else ""
+    if found is None or scheme not in _SCHEMES:
+        raise ValueError("Use https://host/path, ssh://git@host/path or git@host:path.")
+    user, _, place = found["place"].rpartition("@")
+    if scheme == "https" and user:
+        raise ValueError(
+            "Leave the user name and token out of the URL: whoever reads it would have them. They have fields."
+        )
+    if scheme == "ssh" and ":" in user:
+        raise ValueError("Leave the password out of the URL. SSH uses the key.")
+    host, port = _host_and_port(place, _SCHEMES[scheme])
+    return _checked(scheme, user, host, port, found["path"] or "")
+
+
+def _host_and_port(place: str, default: int) -> tuple[str, int]:
+    if place.startswith("["):
+        host, closed, rest = place[1:].partition("]")
+        if not closed:
+            raise ValueError("An IPv6 address stands in brackets.")
+    else:
+        host, colon, rest = place.partition(":")
+        rest = colon + rest
+    if not rest:
+        return host, default
+    digits = rest[1:]
+    if not (rest.startswith(":") and digits.isdecimal() and len(digits) <= 5 and 0 < int(digits) < 2**16):
+        raise ValueError("The port is a number from 1 to 65535.")
+    return host, int(digits)
+
+
+def _checked(scheme: str, user: str, host: str, port: int, path: str) -> RemoteUrl:
+    if not _is_host(host):
+        raise ValueError("The URL names no valid host.")
+    if user and not _USER.fullmatch(user):
+        raise ValueError("The user of the URL has characters that are not allowed.")
+    if scheme == "ssh" and not user:
+        raise ValueError("Name the user in the URL, which is git at most servers: ssh://git@host/path.")
+    parts = path.split("/")[1:]
+    if not path.strip("/") or not _PATH.fullmatch(path):
+        raise ValueError("The URL names no repository, or its path has characters that are not allowed.")
+    if any(part in (".", "..") or part.startswith("-") for part in parts):
+        raise ValueError("No part of the path begins with a dash, or is . or ..")
+    return RemoteUrl("ssh" if scheme == "ssh" else "https", host.lower(), port, path, user)
+
+
+def _is_host(text: str) -> bool:
+    if ":" not in text:
+        return len(text) <= 253 and bool(_HOST.fullmatch(text))
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text

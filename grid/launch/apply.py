@@ -5,7 +5,7 @@ without the label belongs to somebody else, and is not touched.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -19,7 +19,6 @@ from grid.launch import manifests
 from grid.launch.manifests import Manifest
 from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.spec import ExecutionSpec
-from grid.launch.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -63,29 +62,15 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
 async def create_all(
     api: KubeApi,
     spec: ExecutionSpec,
+    build: Callable[[str], Sequence[Manifest]],
     *,
     namespace: str,
-    token: str,
-    front_key: str,
-    storage: Storage,
-    attached: manifests.Attached | None = None,
-    secrets: Mapping[str, str] = manifests.NO_SECRETS,
     has_sidecars: bool = True,
 ) -> None:
-    """Create the missing objects of a run, in order; without native sidecars its executor is an ordinary container. Raise NameTaken, or
-    the API server's error."""
+    """Create the missing objects of a run, in order, of which `build` makes the manifests for the anchor's uid; without native sidecars
+    its executor is an ordinary container. Raise NameTaken, or the API server's error."""
     uid = await create_anchor(api, spec, namespace=namespace)
-    wanted = manifests.build(
-        spec,
-        namespace=namespace,
-        token=token,
-        front_key=front_key,
-        anchor_uid=uid,
-        storage=storage,
-        attached=attached,
-        secrets=secrets,
-    )
-    for manifest in wanted[1:]:
+    for manifest in build(uid)[1:]:
         is_changed = manifest.resource == PODS and not has_sidecars
         await get_or_create(api, without_sidecar(manifest) if is_changed else manifest, spec.id)
 

@@ -4,8 +4,8 @@ and nginx, the front of its web server (`grid.launch.front`).
 The front is a native sidecar too, so that the pod ends with its program. It alone sees its key.
 
 The executor is a native sidecar, an init container that goes on: `run` starts when its startup probe has found the files, and when `run`
-has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's; and it
-alone the secret of a remote repository.
+has ended it gets SIGTERM and the rest of the grace period. It alone sees the repository, and of the volume nothing but this project's; and
+it alone the secret of a remote repository.
 """
 
 from typing import Any

@@ -7,7 +7,7 @@ it, and a job is not created at all: its script would do all the work in its own
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
 from grid.launch.filesaving import FileSaving
 from grid.launch.ledger import LedgerRecord
-from grid.launch.manifests import Attached
+from grid.launch.manifests import Attached, Manifest
 from grid.launch.progress import Finding, ObservedPod
 from grid.launch.spec import parse_spec
 from grid.launch.stopping import because
@@ -55,15 +55,25 @@ class Runs:
         if spec.front and not has_sidecars:
             logger.warning("no nginx in front, the cluster has no native sidecars execution=%s", spec.id)
             spec = msgspec.structs.replace(spec, front=None)
+        secrets = await context.secrets_of(spec)
+
+        def build(anchor_uid: str) -> Sequence[Manifest]:
+            return manifests.build(
+                spec,
+                namespace=context.namespace,
+                token=token,
+                anchor_uid=anchor_uid,
+                storage=storage,
+                attached=attached,
+                secrets=secrets,
+                front_key=context.target.front_key(row.id),
+            )
+
         await apply.create_all(
             context.api,
             spec,
+            build,
             namespace=context.namespace,
-            token=token,
-            front_key=context.target.front_key(row.id),
-            storage=storage,
-            attached=attached,
-            secrets=await context.secrets_of(spec),
             has_sidecars=has_sidecars or spec.files is None,
         )
         return {"message": "Its objects are created; looking for a node."}

@@ -5,6 +5,7 @@ cookies do not know ports.
 """
 
 import os
+import re
 import warnings
 
 from django.core.asgi import get_asgi_application
@@ -47,7 +48,11 @@ dashboard = RequestLimits(
     ),
     cookies=(settings.SESSION_COOKIE_NAME,),
     # These forms are small; a session cookie, which anybody can send, is no reason to accept more.
-    bodies=Bodies(paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")}),
+    bodies=Bodies(
+        paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")},
+        uploads=re.compile(r"/projects/[^/]+/files/upload/"),
+        upload=settings.FILE_UPLOAD_MAX_MEMORY_SIZE,
+    ),
 )
 
 

@@ -72,6 +72,8 @@ SESSION_COOKIE_AGE = 30 * 24 * 60 * 60
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing is written to disk
+# Of an upload into a project's files, its form included; the edge refuses what is longer, and all other forms are far smaller.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 21 * 2**20
 # No script runs but the tags of our templates, which carry the answer's nonce: a name from the cluster that slipped into a page
 # unescaped stays text. A form may lead to the workspaces: Open is one, and browsers check where it redirects to.
 CONTENT_SECURITY_POLICY = {

@@ -19,6 +19,7 @@ _TOPICS = {
     "shutdown": "Idle shut-down and lifetime",
     "homes": "Home volumes",
     "front": "The nginx in front of workspaces and apps",
+    "files": "Project files in Git",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
     "logins": "Logins",

@@ -21,12 +21,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import may_contribute, may_see_project
 from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
+from dashboard.viewmodels.notebooks import NOTEBOOK_BYTES, NotANotebook, is_notebook, notebook
 from grid.errors import GridError
 from grid.files.git import AnswerTooLong, GitBusy, GitFailed
 from grid.files.remotes import RemoteFailed
 from grid.files.repositories import Branch, Repositories, Repository, TreeEntry, is_path
 from grid.launch import remotes
 from grid.models import Project, RunFiles
+from grid.quantity import format_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ _TOO_LONG = "There is too much in this place to list it here. Look at it in a wo
 @require_safe
 def project_files(request: HttpRequest, id: str) -> HttpResponse:
     """Show a folder or a file at a branch or commit."""
-    project, repository = _files(request, id)
+    project, repository = project_repository(request, id)
     context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
     if project.files == Project.Files.REMOTE:
         return _elsewhere(request, context, repository)
@@ -59,7 +61,7 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
         elif entry.is_module:
             raise Http404
         else:
-            context["file"] = file(place.name, entry, repository.head_of(entry, SHOWN_BYTES))
+            context |= _shown(place.name, entry, repository, as_text=request.GET.get("as") == "text")
     except (GridError, OSError) as error:
         return _unreadable(request, context, error)
     return render(request, "dashboard/files.html", context)
@@ -68,7 +70,7 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
 @require_safe
 def project_history(request: HttpRequest, id: str) -> HttpResponse:
     """List the commits that changed a folder or file."""
-    project, repository = _files(request, id)
+    project, repository = project_repository(request, id)
     if project.files == Project.Files.REMOTE:
         return redirect("project-files", id)
     context: dict[str, Any] = {"project": project, "now": timezone.now()}
@@ -109,7 +111,7 @@ async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
 @require_POST
 def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
     """Take what an execution could not push into a branch that is named after it."""
-    project, repository = _files(request, id)
+    project, repository = project_repository(request, id)
     name = request.POST.get("name", "")
     try:
         if project.files == Project.Files.REMOTE:
@@ -146,7 +148,7 @@ def _close(read: Iterator[bytes]) -> None:
 
 
 def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
-    project, repository = _files(request, id)
+    project, repository = project_repository(request, id)
     if project.files == Project.Files.REMOTE:
         raise Http404
     try:
@@ -159,7 +161,7 @@ def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
     return place.name, entry, repository
 
 
-def _files(request: HttpRequest, id: str) -> tuple[Project, Repository]:
+def project_repository(request: HttpRequest, id: str) -> tuple[Project, Repository]:
     """Return the project and its repository. Raise Http404 for who may not know of it, or where its files are not in Git."""
     project = Project.objects.filter(pk=id).first()
     if project is None or not may_see_project(request.user, _roles(project)):
@@ -179,6 +181,20 @@ def _elsewhere(request: HttpRequest, context: dict[str, Any], repository: Reposi
     except (GridError, OSError) as error:
         return _unreadable(request, context, error)
     return render(request, "dashboard/files.html", context)
+
+
+def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool) -> dict[str, Any]:
+    """Return what the page shows of a file: a notebook as one, unless its text is asked for, or it cannot be read as one."""
+    context: dict[str, Any] = {}
+    if is_notebook(name) and not entry.is_link and not as_text:
+        if entry.size > NOTEBOOK_BYTES:
+            context["notebook_problem"] = f"Notebooks over {format_bytes(NOTEBOOK_BYTES)} are shown as text."
+        else:
+            try:
+                context["notebook"] = notebook(repository.head_of(entry, NOTEBOOK_BYTES))
+            except NotANotebook as error:
+                context["notebook_problem"] = str(error)
+    return {**context, "file": file(name, entry, repository.head_of(entry, SHOWN_BYTES))}
 
 
 def _place(request: HttpRequest, repository: Repository, branches: Sequence[Branch]) -> Place:

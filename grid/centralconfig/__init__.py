@@ -24,6 +24,7 @@ from grid.centralconfig.general import (
     SESSION_IDLE,
     UNNEEDED_SECONDS,
     UNNEEDED_THRESHOLD,
+    UPLOAD_SIZE,
 )
 from grid.centralconfig.retention import (
     AUDIT_RETENTION,
@@ -108,6 +109,7 @@ __all__ = [
     "STOP_WARNING",
     "UNNEEDED_SECONDS",
     "UNNEEDED_THRESHOLD",
+    "UPLOAD_SIZE",
     "WORKSPACE_IDLE",
     "WORKSPACE_LIFETIME",
     "ChangedMeanwhile",

@@ -9,6 +9,7 @@ _SESSIONS = "com.cerebro.computegrid.sessions"
 _LOGINS = "com.cerebro.computegrid.logins"
 _HOMES = "com.cerebro.computegrid.homes"
 _FRONT = "com.cerebro.computegrid.front"
+_FILES = "com.cerebro.computegrid.files"
 _DAY = 24 * 60 * 60
 SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
@@ -109,6 +110,15 @@ FRONT_MAXIMUM_BODY = Setting(
     unit="MiB",
     meaning="The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it.",
 )
+UPLOAD_SIZE = Setting(
+    key=f"{_FILES}.uploadMebibytes",
+    title="Size of an upload",
+    default=10,
+    minimum=1,
+    maximum=20,
+    unit="MiB",
+    meaning="All files together that a person may upload at one time into a project's files in Git. Git keeps each version for good.",
+)
 UNNEEDED_THRESHOLD = Setting(
     key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
     title="Scale-down threshold",
@@ -195,6 +205,7 @@ GENERAL_SETTINGS = (
     FRONT_ENABLED,
     FRONT_MAXIMUM_BODY,
     REPOSITORY_SIZE,
+    UPLOAD_SIZE,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
     SESSION_IDLE,

@@ -5,6 +5,7 @@ task. Here it costs at most its limit, for a limited time, and the application s
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -16,14 +17,23 @@ KIB, MIB = 2**10, 2**20
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """The largest bodies in bytes: without a session, on particular paths, and otherwise; and the seconds in which a body must arrive."""
+    """The largest bodies in bytes: without a session, on particular paths, otherwise, and of uploads of files, which are the paths that
+    match `uploads`; and the seconds in which a body, and an upload, must arrive."""
 
     anonymous: int = 16 * KIB
     paths: Mapping[str, int] = field(default_factory=dict)
     others: int = MIB
     seconds: float = 30.0
+    uploads: re.Pattern[str] | None = None
+    upload: int = MIB
+    upload_seconds: float = 120.0
+
+    def is_upload(self, path: str, *, is_anonymous: bool) -> bool:
+        return not is_anonymous and self.uploads is not None and self.uploads.fullmatch(path) is not None
 
     def most(self, path: str, *, is_anonymous: bool) -> int:
+        if self.is_upload(path, is_anonymous=is_anonymous):
+            return self.upload
         usual = self.anonymous if is_anonymous else self.others
         return min(usual, self.paths.get(path, usual))
 

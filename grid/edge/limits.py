@@ -25,6 +25,8 @@ class Shares:
     websockets_of_session: int = 100
     websockets_of_address: int = 1000
     bodies_of_address: int = 16  # those still arriving, each in memory
+    uploads: int = 4  # of all people, until they are answered: each is in memory three times
+    uploads_of_address: int = 2
 
 
 class RequestLimits:
@@ -55,6 +57,14 @@ class RequestLimits:
             with self._shares_of(scope["type"], session, address):
                 if self._bodies is not None and scope["type"] == "http" and has_body(scope):
                     most = self._bodies.most(scope["path"], is_anonymous=not session)
+                    if self._bodies.is_upload(scope["path"], is_anonymous=not session):
+                        with self._within(
+                            (("upload", "address", address), self._shares.uploads_of_address),
+                            (("upload", "process", ""), self._shares.uploads),
+                        ):
+                            receive = await read_body(scope, receive, most=most, seconds=self._bodies.upload_seconds)
+                            await self._application(scope, receive, send)
+                        return
                     with self._within((("body", "address", address), self._shares.bodies_of_address)):
                         receive = await read_body(scope, receive, most=most, seconds=self._bodies.seconds)
                 await self._application(scope, receive, send)
@@ -90,10 +100,15 @@ class RequestLimits:
 
 
 def _too_many(kind: str, holder: str, most: int) -> Refusal:
-    what = {"http": "requests are being answered", "websocket": "websockets are open", "body": "forms are arriving"}[
-        kind
+    what = {
+        "http": "requests are being answered",
+        "websocket": "websockets are open",
+        "body": "forms are arriving",
+        "upload": "uploads are arriving",
+    }[kind]
+    owner = {"session": "in your session", "address": "from your address", "process": "from all people together"}[
+        holder
     ]
-    owner = {"session": "in your session", "address": "from your address"}[holder]
     return Refusal(
         HTTPStatus.TOO_MANY_REQUESTS,
         f"too-many-{kind}-of-{holder}",

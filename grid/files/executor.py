@@ -268,7 +268,7 @@ def _is_own(task: Task, place: Path) -> bool:
         return True
     path = str(place.relative_to(task.work))
     authors = _git(task, "log", "--full-history", "-m", "--format=%ae", "HEAD", "--", path)
-    return set(authors.splitlines()) <= {_who(task)[1]}
+    return set(authors.splitlines()) <= {identity(task.author)[1]}
 
 
 def _restore(place: Path) -> None:
@@ -513,7 +513,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(task: Task, directory: Path | None) -> dict[str, str]:
-    who = dict(zip(("NAME", "EMAIL"), _who(task), strict=True))
+    who = dict(zip(("NAME", "EMAIL"), identity(task.author), strict=True))
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(task.state),
@@ -543,9 +543,9 @@ def _remote_environment(task: Task) -> dict[str, str]:
     return {**found, "GIT_SSL_CAINFO": authorities} if authorities else found
 
 
-def _who(task: Task) -> tuple[str, str]:
+def identity(author: str) -> tuple[str, str]:
     """Return the author's name and address for git. It leaves characters out, which must not make one person's address another's."""
-    author = task.author or "compute-grid"
+    author = author or "compute-grid"
     is_plain = re.fullmatch(r"[\w@+][\w.@+-]*", author)
     local = author if is_plain else f"-{author.encode(errors='surrogateescape').hex()}"
     return author if author.strip(_LEFT_OUT_BY_GIT) else "compute-grid", f"{local}@compute-grid.invalid"

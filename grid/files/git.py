@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,9 +46,17 @@ class GitMissing(GridError):
     """The program git is not installed."""
 
 
-def run(repository: Path, *arguments: str, limit: int = LONGEST_ANSWER, seconds: float = SECONDS) -> bytes:
-    """Return what git prints. Raise GitFailed, or GitMissing."""
-    answer = b"".join(_in_turn(_answers, _read(repository, arguments, limit=limit + 1, seconds=seconds)))
+def run(
+    repository: Path,
+    *arguments: str,
+    limit: int = LONGEST_ANSWER,
+    seconds: float = SECONDS,
+    given: bytes | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return what git prints; it reads `given`, and has these variables besides its own. Raise GitFailed, or GitMissing."""
+    read = _read(repository, arguments, limit=limit + 1, seconds=seconds, given=given, variables=variables)
+    answer = b"".join(_in_turn(_answers, read))
     if len(answer) > limit:
         raise AnswerTooLong(f"git {arguments[0]} answered with more than {limit} bytes")
     return answer
@@ -73,15 +81,27 @@ def _in_turn(turns: threading.BoundedSemaphore, read: Iterator[bytes]) -> Iterat
         turns.release()
 
 
-def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, seconds: float) -> Iterator[bytes]:
+def _read(
+    repository: Path,
+    arguments: tuple[str, ...],
+    *,
+    limit: int | None,
+    seconds: float,
+    given: bytes | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[bytes]:
     try:
         process = subprocess.Popen(
             ["git", *_ALWAYS, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # No object that is missing is fetched from where the repository's configuration says.
-            env={**_environment(repository), "GIT_ALLOW_PROTOCOL": "file" if arguments[0] == "fetch" else "none"},
+            env={
+                **_environment(repository),
+                # No object that is missing is fetched from where the repository's configuration says.
+                "GIT_ALLOW_PROTOCOL": "file" if arguments[0] == "fetch" else "none",
+                **(variables or {}),
+            },
             cwd="/",
             start_new_session=True,
         )
@@ -92,6 +112,7 @@ def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, se
     timer.start()
     left = limit
     try:
+        _give(process, given)
         while left is None or left > 0:
             chunk = process.stdout.read(_CHUNK if left is None else min(_CHUNK, left))
             if not chunk:
@@ -107,6 +128,17 @@ def _read(repository: Path, arguments: tuple[str, ...], *, limit: int | None, se
         _kill(process)
         process.stdout.close()
         process.wait()
+
+
+def _give(process: subprocess.Popen[bytes], given: bytes | None) -> None:
+    """Write what it reads, all before it answers: it is for calls that answer with a line or less."""
+    if given is None:
+        return
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it ended without reading all; its exit code says why
+        process.stdin.write(given)
+    with suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,5 +1,7 @@
 """What the browser tests of project files put on the stage: a project whose files are in Git, as two executions have left them."""
 
+import base64
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +25,22 @@ README = (
     + "A line that is longer than a phone is wide, as people write them. " * 4
 )
 
+_OUTPUTS = (
+    {"output_type": "stream", "name": "stdout", "text": ["\x1b[32mfitted\x1b[0m in 3 s\n", "wide " * 60]},
+    {
+        "output_type": "execute_result",
+        "data": {"text/html": "<script>alert(1)</script>", "text/plain": "   left\n0     1"},
+    },
+    {"output_type": "display_data", "data": {"image/png": base64.b64encode(PIXEL).decode()}},
+    {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": ["\x1b[31mValueError\x1b[0m: no rows"]},
+)
+_NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": "# Who leaves\n\nBy **month**.\n"},
+        {"cell_type": "code", "source": "fit(data)", "execution_count": 3, "outputs": _OUTPUTS},
+    ]
+}
+
 
 def _commits(folder: Path) -> tuple[str, str]:
     for name in ("work", "state", "home"):
@@ -45,6 +63,7 @@ def _commits(folder: Path) -> tuple[str, str]:
     (task.work / "README.md").write_text(README)
     (task.work / "plot.png").write_bytes(PIXEL)
     (task.work / "model.bin").write_bytes(bytes(5000))
+    (task.work / "plots.ipynb").write_text(json.dumps(_NOTEBOOK))
     (task.work / ("a-very-long-name-of-a-result-" * 5)).touch()
     first = executor.save(task)["ended"]
     (task.work / "data" / "customers.csv").write_text("name,left\nbob,0\n")

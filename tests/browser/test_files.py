@@ -26,6 +26,8 @@ def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, w
     for name, query in (
         ("text", "?path=README.md"),
         ("image", "?path=plot.png"),
+        ("notebook", "?path=plots.ipynb"),
+        ("upload", "upload/?path=data"),
         ("history", "history/?at=job-second"),
     ):
         page.goto(f"{FILES}{query}")
@@ -62,3 +64,26 @@ def test_an_image_is_drawn(visit: Visit, filed: StageProcess) -> None:
     image = page.get_by_role("img", name="plot.png")
     expect(image).to_be_visible()
     assert image.evaluate("one => one.complete && one.naturalWidth") == 1
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_member_uploads_files_and_replaces_one(
+    visit: Visit, filed: StageProcess, forgiven: list[str], javascript: bool, tmp_path: Path
+) -> None:
+    forgiven.append("422")
+    for name in ("customers.csv", "more.csv"):
+        (tmp_path / name).write_text("name,left\ncarol,1\n")
+    chosen = [tmp_path / "customers.csv", tmp_path / "more.csv"]
+    page = visit("bob", f"{FILES}?path=data", javascript=javascript)
+    page.get_by_role("link", name="Upload").click()
+    page.get_by_label("Files", exact=True).set_input_files(chosen)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("data/customers.csv exists already.")).to_be_visible()
+    if javascript:
+        look_at(page, "files-upload-refused")
+    page.get_by_label("Files", exact=True).set_input_files(chosen)
+    page.get_by_label("Replace files that exist").check()
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("Saved: customers.csv and more.csv")).to_be_visible()
+    page.get_by_role("link", name="customers.csv").click()
+    expect(page.locator("pre")).to_contain_text("carol,1")

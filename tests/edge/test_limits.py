@@ -1,6 +1,7 @@
 """What one session and one address may hold at the same time, and what their requests may bring."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from tests.edge.serving import refusals
 Caplog = pytest.LogCaptureFixture
 KIB = 2**10
 USUAL = Shares()
+UPLOADS = re.compile("/files/upload/")
 
 
 @dataclass
@@ -95,6 +97,10 @@ async def status_of(application: RequestLimits, request: Asked) -> int:
         ("somebody", "/launch/", 17 * KIB, 200),
         ("somebody", "/login/", 17 * KIB, 413),
         ("somebody", "/launch/", 1025 * KIB, 413),
+        ("somebody", "/files/upload/", 1025 * KIB, 200),
+        ("somebody", "/files/upload/", 2049 * KIB, 413),
+        ("somebody", "/files/upload/more/", 1025 * KIB, 413),
+        ("", "/files/upload/", 17 * KIB, 413),
     ],
 )
 @pytest.mark.parametrize("is_declared", [True, False])
@@ -102,7 +108,7 @@ async def test_bodies_are_limited_by_path_and_session(
     cookie: str, path: str, size: int, status: int, is_declared: bool, caplog: Caplog
 ) -> None:
     inner = at_once()
-    application = limited(inner, bodies=Bodies(paths={"/login/": 16 * KIB}))
+    application = limited(inner, bodies=Bodies(paths={"/login/": 16 * KIB}, uploads=UPLOADS, upload=2048 * KIB))
     request = asked(b"a" * (size // 2), b"a" * (size - size // 2), path=path, cookie=cookie)
     if is_declared:
         request.scope["headers"][-1] = (b"content-length", str(size).encode())
@@ -194,3 +200,17 @@ async def test_bodies_on_their_way_have_a_share_of_the_address() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert await status_of(application, asked(b"a")) == 200
+
+
+@pytest.mark.parametrize("shares", [Shares(uploads=1), Shares(uploads_of_address=1)])
+async def test_uploads_have_a_share_until_they_are_answered(shares: Shares) -> None:
+    application = limited(at_once(), shares=shares, bodies=Bodies(uploads=UPLOADS))
+    half = asked(b"a", b"b", path="/files/upload/", cookie="somebody")
+    half.messages.pop()
+    task = asyncio.create_task(status_of(application, half))
+    await asyncio.sleep(0)
+    assert await status_of(application, asked(b"a", path="/files/upload/", cookie="other")) == 429
+    assert await status_of(application, asked(b"a", cookie="other")) == 200
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await status_of(application, asked(b"a", path="/files/upload/", cookie="other")) == 200

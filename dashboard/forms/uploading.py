@@ -1,0 +1,80 @@
+"""The form with which files are put into a project's repository."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from grid.files.uploading import problem_of_folder, problem_of_name
+from grid.quantity import format_bytes
+from grid.wording import plural
+
+MOST_FILES = 50
+
+
+class SeveralFilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class SeveralFilesField(forms.FileField):
+    """Several files; `clean` returns a list of them."""
+
+    widget = SeveralFilesInput
+
+    def to_python(self, data: Any) -> Any:
+        return data or None
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        files = [one for one in (data if isinstance(data, Sequence) else [data]) if isinstance(one, UploadedFile)]
+        if not files:
+            raise forms.ValidationError("Choose at least one file.")
+        return files
+
+
+class UploadForm(forms.Form):
+    """A folder, the files, and whether to replace those that exist. `most` is how many bytes they may have together."""
+
+    folder = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=1000,
+        help_text="Below the project's files, such as data/raw. It is made if it does not exist. Empty: the top.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+    files = SeveralFilesField(label="Files")
+    replace = forms.BooleanField(label="Replace files that exist", required=False)
+
+    def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._most = most
+        limit = format_bytes(most)
+        self.fields["files"].help_text = f"Up to {MOST_FILES} files, together at most {limit}. Git keeps each version."
+        self.fields["files"].widget = SeveralFilesInput(attrs={"multiple": True})
+
+    def clean_folder(self) -> str:
+        folder: str = self.cleaned_data["folder"].removesuffix("/")
+        if problem := problem_of_folder(folder):
+            raise forms.ValidationError(problem)
+        return folder
+
+    def clean_files(self) -> dict[str, bytes]:
+        """Return the files' contents by name."""
+        files: list[UploadedFile] = self.cleaned_data["files"]
+        if len(files) > MOST_FILES:
+            raise forms.ValidationError(f"These are {plural(len(files), 'file')}; at most {MOST_FILES} go at one time.")
+        total = sum(one.size or 0 for one in files)
+        if total > self._most:
+            raise forms.ValidationError(
+                f"These files have {format_bytes(total)} together; at most {format_bytes(self._most)} are taken. "
+                "Upload fewer at one time, or keep large data elsewhere."
+            )
+        contents: dict[str, bytes] = {}
+        for one in files:
+            name = str(one.name)
+            if problem := problem_of_name(name):
+                raise forms.ValidationError(problem)
+            if name in contents:
+                raise forms.ValidationError(f"Two of these files are called “{name}”.")
+            contents[name] = one.read()
+        return contents

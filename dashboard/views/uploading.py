@@ -1,0 +1,74 @@
+"""Puts files into a project that keeps them in Git: a form, and a commit on the main branch under the person's name."""
+
+import logging
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from dashboard.forms.uploading import UploadForm
+from dashboard.views.files import project_repository
+from grid import centralconfig
+from grid.centralconfig import UPLOAD_SIZE
+from grid.errors import GridError
+from grid.files.git import GitBusy
+from grid.files.repositories import Repository
+from grid.files.uploading import AlreadyThere, UploadRefused, upload
+from grid.models import Project
+from grid.wording import listed, plural
+
+logger = logging.getLogger(__name__)
+
+_MIB = 2**20
+_BUSY = "Many people are reading files now. Try again in a moment."
+_FAILED = (
+    "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
+)
+_ARCHIVED = "This project is archived, so its files stay as they are."
+_AGAIN = "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_upload(request: HttpRequest, id: str) -> HttpResponse:
+    """Show the form; take what it sends."""
+    project, repository = project_repository(request, id)
+    most = centralconfig.value_of(UPLOAD_SIZE) * _MIB
+    if request.method != "POST":
+        form = UploadForm(initial={"folder": request.GET.get("path", "")[:1000]}, most=most)
+        return _page(request, project, form)
+    form = UploadForm(request.POST, request.FILES, most=most)
+    if project.is_archived:
+        form.add_error(None, _ARCHIVED)
+    if form.is_valid() and _save(request, project, repository, form):
+        folder = form.cleaned_data["folder"]
+        return redirect(reverse("project-files", args=[id], query={"path": folder} if folder else None))
+    return _page(request, project, form)
+
+
+def _save(request: HttpRequest, project: Project, repository: Repository, form: UploadForm) -> bool:
+    """Commit the files; return False with the reason in the form."""
+    data, who = form.cleaned_data, request.user.get_username()
+    files: dict[str, bytes] = data["files"]
+    try:
+        repository.create()
+        commit = upload(repository, data["folder"], files, author=who, replace=data["replace"])
+    except AlreadyThere as error:
+        form.add_error("files", f"{error} {_AGAIN}")
+    except UploadRefused as error:
+        form.add_error("files", str(error))
+    except (GridError, OSError) as error:
+        logger.warning("not uploaded project=%s by=%s reason=%s", project.pk, who, error)
+        form.add_error(None, _BUSY if isinstance(error, GitBusy) else _FAILED)
+    else:
+        logger.info("uploaded project=%s by=%s files=%d commit=%s", project.pk, who, len(files), commit)
+        names = listed(files) if len(files) < 4 else plural(len(files), "file")
+        messages.success(request, f"Saved: {names}. New launches have the change; what runs now does not.")
+        return True
+    return False
+
+
+def _page(request: HttpRequest, project: Project, form: UploadForm) -> HttpResponse:
+    context = {"project": project, "form": form}
+    return render(request, "dashboard/files_upload.html", context, status=422 if form.is_bound else 200)

@@ -1,0 +1,190 @@
+"""Puts files into a project's repository for a person at the dashboard: the rules for their names (pure), and the commit.
+
+The working copy of a pod is a folder on a disk, where a name can mean more than a name; so what is refused here could be checked out
+everywhere.
+"""
+
+import tempfile
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grid.errors import GridError
+from grid.files import git
+from grid.files.executor import identity
+from grid.files.git import GitFailed
+from grid.files.repositories import COMMIT, MAIN, Repository
+from grid.wording import listed, plural
+
+LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
+LONGEST_PATH = 1000
+_NOTHING = "0" * 40  # what git calls a branch that is not there
+_TRIES = 5
+_TITLE_NAMES = 3
+# Characters that turn or hide text, and those that end a line: of no use in a name, but to deceive.
+_HIDDEN = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+class UploadRefused(GridError):
+    """A file cannot be put where it was to go; the message is a sentence for the person."""
+
+
+class AlreadyThere(UploadRefused):
+    """Files of these paths exist, and nobody has said that they are to be replaced."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        shown = listed([*paths[:_TITLE_NAMES], *([f"{len(paths) - _TITLE_NAMES} more"] if len(paths) > 3 else [])])
+        super().__init__(f"{shown} {'exists' if len(paths) == 1 else 'exist'} already.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a path of the present commit is: git's mode, and the object."""
+
+    mode: str
+    id: str
+
+
+def problem_of_name(name: str) -> str:
+    """Return why a file or folder cannot have this name, as a sentence; "" when it can."""
+    shown = name[:60].encode(errors="replace").decode() + ("…" if len(name) > 60 else "")
+    if not name.strip():
+        return "A name cannot be empty."
+    if any(unicodedata.category(one) in ("Cc", "Cs") or one in _HIDDEN for one in name):
+        return "A name cannot have control characters or invisible ones."
+    if "/" in name or "\\" in name:
+        return f"“{shown}” cannot have a slash in it."
+    if name in (".", ".."):
+        return f"“{shown}” is no name of a file."
+    if _is_gits(name):
+        return f"“{shown}” is a name that Git keeps for itself."
+    if len(name.encode()) > LONGEST_NAME:
+        return f"“{shown}” is too long: a name has at most {LONGEST_NAME} bytes."
+    return ""
+
+
+def problem_of_folder(path: str) -> str:
+    """Return why files cannot be put into this folder, below the root, as a sentence; "" when they can, and for the root itself."""
+    if not path:
+        return ""
+    if path.startswith("/") or len(path) > LONGEST_PATH:
+        return f"Name a folder below the project's files, such as data/raw, with at most {LONGEST_PATH} characters."
+    return next((problem for part in path.split("/") if (problem := problem_of_name(part))), "")
+
+
+def _is_gits(name: str) -> bool:
+    """Return whether some file system takes it for .git, or the executor for a .git that it has to give its name back."""
+    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").casefold().rstrip(". ")
+    return seen in (".git", "git~1") or seen.startswith((".git.kept", ".git:", ".git::"))
+
+
+def upload(
+    repository: Repository, folder: str, files: Mapping[str, bytes], *, author: str, replace: bool = False
+) -> str:
+    """Commit the files to the folder of the main branch in one commit; return the commit, the present one when nothing differs.
+
+    What others push meanwhile is kept: then it is tried again on top of that. Raise UploadRefused, AlreadyThere, GitFailed, OSError.
+    """
+    _check_names(folder, files)
+    paths = {f"{folder}/{name}" if folder else name: content for name, content in files.items()}
+    blobs: dict[str, str] = {}
+    for _ in range(_TRIES):
+        before = repository.resolve(MAIN)
+        if before is None and (others := repository.branches()):
+            raise UploadRefused(f"The project's files have no branch {MAIN}, only {others[0].name}.")
+        known = {path: _known(repository, before, path) for path in paths}
+        if before is not None:
+            _check_folders(repository, before, folder)
+        _check_places(known, replace=replace)
+        blobs = blobs or {path: _stored(repository, content) for path, content in paths.items()}
+        if all(found is not None and found.id == blobs[path] for path, found in known.items()):
+            return before or ""
+        commit = _commit(repository, before, {path: (_mode(known[path]), blobs[path]) for path in paths}, author)
+        try:
+            git.run(repository.path, "update-ref", f"refs/heads/{MAIN}", commit, before or _NOTHING)
+        except GitFailed:
+            if repository.resolve(MAIN) == before:
+                raise  # nobody has pushed meanwhile, so something else is wrong
+            continue
+        return commit
+    raise GitFailed("others push all the time")
+
+
+def _stored(repository: Repository, content: bytes) -> str:
+    """Store a file's bytes as they are; return the name of the object."""
+    return _id(git.run(repository.path, "hash-object", "-w", "--stdin", "--no-filters", given=content))
+
+
+def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
+    problems = [problem for problem in (problem_of_folder(folder), *map(problem_of_name, files)) if problem]
+    if problems or not files:
+        raise UploadRefused(problems[0] if problems else "Choose at least one file.")
+    longest = max(len(name) for name in files) + len(folder) + 1
+    if longest > LONGEST_PATH:
+        raise UploadRefused(f"The path would have {longest} characters; at most {LONGEST_PATH} are possible.")
+
+
+def _check_folders(repository: Repository, commit: str, folder: str) -> None:
+    parts = folder.split("/") if folder else []
+    for number in range(len(parts)):
+        path = "/".join(parts[: number + 1])
+        entry = repository.entry(commit, path)
+        if entry is None:
+            return
+        if entry.is_link:
+            raise UploadRefused(f"{path} is a link. Files are not put where a link leads.")
+        if not entry.is_folder:
+            raise UploadRefused(f"{path} is not a folder.")
+
+
+def _check_places(known: Mapping[str, _Known | None], *, replace: bool) -> None:
+    for path, found in known.items():
+        if found is None:
+            continue
+        if found.mode == "120000":
+            raise UploadRefused(f"{path} is a link. It is not replaced by a file, nor is anything put where it leads.")
+        if not found.mode.startswith("100"):
+            raise UploadRefused(f"{path} is a folder.")
+    there = [path for path, found in known.items() if found is not None]
+    if there and not replace:
+        raise AlreadyThere(there)
+
+
+def _known(repository: Repository, commit: str | None, path: str) -> _Known | None:
+    line = git.run(repository.path, "ls-tree", "-z", commit, "--", path).decode(errors="replace") if commit else ""
+    mode, _, rest = line.partition(" ")
+    return _Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
+
+
+def _mode(found: _Known | None) -> str:
+    return found.mode if found is not None else "100644"
+
+
+def _commit(repository: Repository, before: str | None, files: Mapping[str, tuple[str, str]], author: str) -> str:
+    """Return a commit of the present files with these; no branch leads to it yet."""
+    name, address = identity(author)
+    with tempfile.TemporaryDirectory(prefix="upload-") as folder:
+        variables = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        variables |= {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
+        variables |= {f"GIT_{role}_EMAIL": address for role in ("AUTHOR", "COMMITTER")}
+        if before is not None:
+            git.run(repository.path, "read-tree", before, variables=variables)
+        lines = b"".join(f"{mode} {id}\t{path}\0".encode() for path, (mode, id) in files.items())
+        git.run(repository.path, "update-index", "-z", "--index-info", given=lines, variables=variables)
+        tree = _id(git.run(repository.path, "write-tree", variables=variables))
+        parents = ("-p", before) if before is not None else ()
+        return _id(
+            git.run(repository.path, "commit-tree", tree, *parents, "-m", _title(list(files)), variables=variables)
+        )
+
+
+def _title(paths: Sequence[str]) -> str:
+    return f"Upload {listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), 'file')}"
+
+
+def _id(answer: bytes) -> str:
+    found = answer.decode().strip()
+    if not COMMIT.fullmatch(found):
+        raise GitFailed("git named no object")
+    return found

@@ -1,0 +1,133 @@
+"""Files that a person puts into a project's repository: which names can be, and what becomes of what is there."""
+
+import subprocess
+
+import pytest
+
+from grid.files import git, uploading
+from grid.files.git import GitFailed
+from grid.files.repositories import Repository
+from grid.files.uploading import AlreadyThere, UploadRefused, problem_of_folder, problem_of_name, upload
+from tests.files.conftest import Runs
+
+
+def text(repository: Repository, path: str) -> str | None:
+    commit = repository.resolve("main")
+    entry = repository.entry(commit, path) if commit else None
+    return repository.head_of(entry, 1000).decode() if entry else None
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", ".gitignore", "a b", "Ünï.txt", "..a", "x" * 200, "-rf", "*", "می‌روم.txt", "👩‍🔬.png"]
+)
+def test_a_usual_name_is_taken(name: str) -> None:
+    assert problem_of_name(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        ".",
+        "..",
+        ".git",
+        ".GIT",
+        ".git.",
+        ".git ",
+        ".g\u200cit",
+        "git~1",
+        ".git.kept",
+        ".git.kept.kept",
+        ".git:x",
+        *("a/b", "a\\b", "a\nb", "a\0", "\x1b[31m", "a\u202egpj.exe", "\ud800", "é" * 101),
+    ],
+)
+def test_a_hostile_name_is_refused_with_a_sentence(name: str) -> None:
+    problem = problem_of_name(name)
+    assert problem.endswith((".", ".”")) and problem.encode()
+
+
+@pytest.mark.parametrize("path", ["/etc", "../x", "a/../b", "a//b", "a/.git/hooks", "a/", "x/" * 501 + "x"])
+def test_a_hostile_folder_is_refused(path: str) -> None:
+    assert problem_of_folder(path)
+    assert not problem_of_folder("data/raw")
+
+
+def test_the_first_upload_makes_the_branch_and_later_ones_add_to_it(repository: Repository) -> None:
+    first = upload(repository, "", {"a": b"1"}, author="alice")
+    second = upload(repository, "data/raw", {"b": b"2", "c": b"\0\r\n"}, author="bob")
+    assert repository.resolve("main") == second
+    assert [text(repository, path) for path in ("a", "data/raw/b", "data/raw/c")] == ["1", "2", "\0\r\n"]
+    told = [(one.author, one.title) for one in repository.history(second, count=5)]
+    assert told == [("bob", "Upload data/raw/b and data/raw/c"), ("alice", "Upload a")]
+    assert repository.history(second, count=5)[1].id == first
+
+
+def test_what_exists_is_replaced_only_when_that_is_asked_and_keeps_its_executable_bit(
+    repository: Repository, runs: Runs
+) -> None:
+    run = runs().prepare()
+    (run.work / "run.sh").write_text("old")
+    (run.work / "run.sh").chmod(0o755)
+    run.save()
+    with pytest.raises(AlreadyThere, match=r"run\.sh exists already"):
+        upload(repository, "", {"run.sh": b"new", "other": b"1"}, author="alice")
+    assert (text(repository, "run.sh"), text(repository, "other")) == ("old", None)
+    commit = upload(repository, "", {"run.sh": b"new"}, author="alice", replace=True)
+    assert git.run(repository.path, "ls-tree", commit, "--", "run.sh").startswith(b"100755 ")
+    assert upload(repository, "", {"run.sh": b"new"}, author="alice", replace=True) == commit
+
+
+def test_links_and_folders_are_not_replaced_nor_followed(repository: Repository, runs: Runs) -> None:
+    run = runs().prepare()
+    (run.work / "out").symlink_to("/etc")
+    (run.work / "folder").mkdir()
+    (run.work / "folder" / "a").touch()
+    run.save()
+    for folder, name, said in (
+        ("", "out", "is a link"),
+        ("out", "passwd", "is a link"),
+        ("out/deeper", "passwd", "is a link"),
+        ("", "folder", "is a folder"),
+        ("folder/a", "b", "is not a folder"),
+    ):
+        with pytest.raises(UploadRefused, match=said):
+            upload(repository, folder, {name: b"x"}, author="alice", replace=True)
+
+
+def test_what_others_push_meanwhile_is_kept(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(repository, "", {"a": b"1"}, author="alice")
+    commit, raced = uploading._commit, []
+
+    def slowly(*arguments: object) -> str:
+        made = commit(*arguments)  # type: ignore[arg-type]
+        if not raced:
+            raced.append(True)
+            upload(repository, "", {"theirs": b"2"}, author="bob")
+        return made
+
+    monkeypatch.setattr(uploading, "_commit", slowly)
+    upload(repository, "", {"mine": b"3"}, author="alice")
+    assert [text(repository, path) for path in ("a", "theirs", "mine")] == ["1", "2", "3"]
+    with pytest.raises(AlreadyThere):
+        raced.clear()
+        upload(repository, "", {"theirs": b"4"}, author="alice")
+
+
+def test_a_branch_that_cannot_be_written_fails_and_changes_nothing(repository: Repository) -> None:
+    before = upload(repository, "", {"a": b"1"}, author="alice")
+    (repository.path / "refs" / "heads" / "main.lock").touch()
+    with pytest.raises(GitFailed):
+        upload(repository, "", {"b": b"2"}, author="alice")
+    assert repository.resolve("main") == before
+
+
+def test_a_run_after_an_upload_has_the_files_and_the_repository_is_sound(repository: Repository, runs: Runs) -> None:
+    upload(repository, "", {"first": b"1"}, author="alice")
+    run = runs().prepare()
+    (run.work / "mine").write_text("1")
+    upload(repository, "", {"a": b"1"}, author="alice")
+    assert run.save()["branch"] == "main"
+    assert sorted(one.name for one in runs().prepare().work.iterdir()) == ["a", "first", "mine"]
+    subprocess.run(["git", "-C", str(repository.path), "fsck", "--strict"], check=True, capture_output=True)

@@ -22,4 +22,8 @@ def run_files_record(execution: Execution) -> RunFilesRecord | None:
         kept=found.kept,
         problem=found.problem,
         left_out=found.left_out,
+        results_files=found.results_files,
+        results_bytes=found.results_bytes,
+        results_problem=found.results_problem,
+        results_kept=found.results_kept,
     )

@@ -42,15 +42,15 @@ class UploadForm(forms.Form):
         help_text="Below the project's files, such as data/raw. It is made if it does not exist. Empty: the top.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
     )
-    files = SeveralFilesField(label="Files")
+    chosen = SeveralFilesField(label="Files")
     replace = forms.BooleanField(label="Replace files that exist", required=False)
 
     def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._most = most
         limit = format_bytes(most)
-        self.fields["files"].help_text = f"Up to {MOST_FILES} files, together at most {limit}. Git keeps each version."
-        self.fields["files"].widget = SeveralFilesInput(attrs={"multiple": True})
+        self.fields["chosen"].help_text = f"Up to {MOST_FILES} files, together at most {limit}. Git keeps each version."
+        self.fields["chosen"].widget = SeveralFilesInput(attrs={"multiple": True})
 
     def clean_folder(self) -> str:
         folder: str = self.cleaned_data["folder"].removesuffix("/")
@@ -58,9 +58,9 @@ class UploadForm(forms.Form):
             raise forms.ValidationError(problem)
         return folder
 
-    def clean_files(self) -> dict[str, bytes]:
+    def clean_chosen(self) -> dict[str, bytes]:
         """Return the files' contents by name."""
-        files: list[UploadedFile] = self.cleaned_data["files"]
+        files: list[UploadedFile[Any]] = self.cleaned_data["chosen"]
         if len(files) > MOST_FILES:
             raise forms.ValidationError(f"These are {plural(len(files), 'file')}; at most {MOST_FILES} go at one time.")
         total = sum(one.size or 0 for one in files)

@@ -250,6 +250,7 @@ def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
         state=record.state,
         is_final=record.is_final,
         contributes=viewer.contributes,
+        job_of=record.project_id if record.kind == "job" and viewer.is_member else "",
     )
 
 

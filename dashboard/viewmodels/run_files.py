@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from dashboard.viewmodels.live import Fragment
+from grid.quantity import format_bytes
+from grid.wording import plural
 
 _TEMPLATE = "dashboard/fragments/run_files.html"
 _SAVING = frozenset({"finishing", "stopping"})
@@ -30,6 +32,37 @@ class RunFilesRecord:
     kept: str = ""
     problem: str = ""
     left_out: int = 0
+    results_files: int = 0
+    results_bytes: int = 0
+    results_problem: str = ""
+    results_kept: str = ""
+
+    @property
+    def has_results(self) -> bool:
+        return self.results_files > 0
+
+    @property
+    def results_words(self) -> str:
+        """How many results are kept; "" for none."""
+        if not self.has_results:
+            return ""
+        return f"{plural(self.results_files, 'file')}, {format_bytes(self.results_bytes)}"
+
+    @property
+    def results_notice(self) -> str:
+        """What of the results is not kept, and where a copy is; "" when all are kept."""
+        return (
+            f"{self.results_problem}. {_WHERE_COPIED.get(self.results_kept, '')}".strip()
+            if self.results_problem
+            else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLine:
+    """A job whose project keeps its files on a volume, which has no results of single runs."""
+
+    project_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +77,10 @@ class RunFilesLine:
     pushes: str
 
     @property
+    def execution_id(self) -> str:
+        return self.record.name.rpartition("-")[2]
+
+    @property
     def began(self) -> str:
         return self.record.began[:8]
 
@@ -54,10 +91,13 @@ class RunFilesLine:
         return self.record.ended[:8] if is_there else ""
 
 
-def run_files(record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool) -> Fragment:
-    """Return the fragment; it is empty where the project's files are a volume."""
+def run_files(
+    record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool, job_of: str = ""
+) -> Fragment:
+    """Return the fragment; it is empty where the project's files are a volume, but for a job of the project `job_of`, whose results are
+    then kept for no run."""
     if record is None:
-        return Fragment("files", _TEMPLATE, None)
+        return Fragment("files", _TEMPLATE, VolumeLine(job_of) if job_of else None)
     problem = ""
     if record.problem:
         kept = _WHERE_KEPT.get(record.kept, "Nothing could be written, so its changes are lost." if is_final else "")

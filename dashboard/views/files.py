@@ -49,7 +49,7 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
         branches = repository.branches() if repository.exists else []
         context["unpushed"] = repository.unpushed() if repository.exists else ()
         context["branches"] = branches
-        if not branches:
+        if not branches and not request.GET.get("at"):
             return render(request, "dashboard/files.html", context)
         place = _place(request, repository, branches)
         context |= {"place": place, "last": next(iter(repository.history(place.commit, place.path, count=1)), None)}
@@ -78,7 +78,7 @@ def project_history(request: HttpRequest, id: str) -> HttpResponse:
     before = int(skip) if skip.isascii() and skip.isdigit() and len(skip) < 9 else 0
     try:
         context["branches"] = repository.branches() if repository.exists else []
-        if not context["branches"]:
+        if not context["branches"] and not request.GET.get("at"):
             return render(request, "dashboard/files.html", context)
         place = _place(request, repository, context["branches"])
         found = repository.history(place.commit, place.path, count=_COMMITS + 1, skip=before)

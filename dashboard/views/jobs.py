@@ -11,13 +11,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from dashboard.access import may_manage_job, may_see_job
+from dashboard.access import may_contribute, may_manage_job, may_see_job
 from dashboard.forms.launch import new_token
 from dashboard.job_records import read_job, read_run, read_sweep
 from dashboard.metric_records import leading_runs, metrics_of_runs
 from dashboard.pages.job import JOB
 from dashboard.pages.jobs import JOBS_LIST
 from dashboard.ran_with_records import launched_with
+from dashboard.results_records import ResultsUnreadable, compare_results
 from dashboard.schedule_records import schedules_of
 from dashboard.viewmodels.jobs import JobRecord, compared
 from dashboard.viewmodels.run_metrics import chart_titles
@@ -76,7 +77,17 @@ def job_compare(request: HttpRequest, id: str) -> HttpResponse:
         "metrics_query": f"?run={one.number}&run={other.number}",
         "is_final": bool(one.outcome and other.outcome),
     }
+    if may_contribute(request.user, record.project_roles):
+        context |= _compared_results(one.execution_id, other.execution_id)
     return render(request, "dashboard/job_compare.html", context)
+
+
+def _compared_results(one: str, other: str) -> dict[str, Any]:
+    """Return what the page shows of the files that both runs have left; nothing where neither left any."""
+    try:
+        return {"comparison": compare_results(one, other)}
+    except ResultsUnreadable as error:
+        return {"results_problem": str(error)}
 
 
 def seen(request: HttpRequest, job_id: str) -> JobRecord:

@@ -50,14 +50,14 @@ def project_upload(request: HttpRequest, id: str) -> HttpResponse:
 def _save(request: HttpRequest, project: Project, repository: Repository, form: UploadForm) -> bool:
     """Commit the files; return False with the reason in the form."""
     data, who = form.cleaned_data, request.user.get_username()
-    files: dict[str, bytes] = data["files"]
+    files: dict[str, bytes] = data["chosen"]
     try:
         repository.create()
         commit = upload(repository, data["folder"], files, author=who, replace=data["replace"])
     except AlreadyThere as error:
-        form.add_error("files", f"{error} {_AGAIN}")
+        form.add_error("chosen", f"{error} {_AGAIN}")
     except UploadRefused as error:
-        form.add_error("files", str(error))
+        form.add_error("chosen", str(error))
     except (GridError, OSError) as error:
         logger.warning("not uploaded project=%s by=%s reason=%s", project.pk, who, error)
         form.add_error(None, _BUSY if isinstance(error, GitBusy) else _FAILED)

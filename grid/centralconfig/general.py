@@ -119,6 +119,16 @@ UPLOAD_SIZE = Setting(
     unit="MiB",
     meaning="All files together that a person may upload at one time into a project's files in Git. Git keeps each version for good.",
 )
+RESULTS_SIZE = Setting(
+    key=f"{_FILES}.resultsMebibytes",
+    title="Size of a run's results",
+    default=1024,
+    minimum=1,
+    maximum=64 * 1024,
+    unit="MiB",
+    meaning="What an attempt of a job may keep of its folder results in the project's files in Git; of more, the largest files are not "
+    "kept, and its page says so. Git keeps them for good. A change holds for later launches.",
+)
 UNNEEDED_THRESHOLD = Setting(
     key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
     title="Scale-down threshold",
@@ -206,6 +216,7 @@ GENERAL_SETTINGS = (
     FRONT_MAXIMUM_BODY,
     REPOSITORY_SIZE,
     UPLOAD_SIZE,
+    RESULTS_SIZE,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
     SESSION_IDLE,

@@ -24,6 +24,11 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     left_out: int = 0
     remote: bool = False  # the repository is a remote one
+    results: str = ""  # the commit that has the results
+    results_files: int = 0
+    results_bytes: int = 0
+    results_problem: str = ""
+    results_kept: str = ""
 
     @property
     def worded(self) -> "FilesReport":

@@ -5,7 +5,8 @@ program's end, when it is sent SIGTERM:
 
     prepare   check out the branch or commit into the working copy; then the file `ready` appears
     wait      until SIGTERM, or until a stop (`stopping` appears) has nearly used up the grace period
-    save      commit what changed, push it; on a conflict to a branch named after the execution
+    save      commit what changed, push it; on a conflict to a branch named after the execution. Of a job, what it wrote into its
+              results folder goes to refs/results/<execution> and not to the branch
 
 Where the cluster has no native sidecars, two containers share this: one that only prepares (`--only-prepare`), and then one beside the
 program that is told of its end by a file (`--told`), because SIGTERM reaches both at the same time there.
@@ -49,6 +50,8 @@ _LOOK_SECONDS = 0.5
 _COMMAND_SECONDS = 1800.0
 _LONGEST_REPORT = 4000
 _LONGEST_PAUSE = 5.0
+_MOST_RESULTS = 10_000  # files of an execution
+_BATCH = 500  # paths of one command
 _LEFT_OUT_BY_GIT = ".,:;<>\"\\' "  # at the ends of a name
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merge\n"
 _CONFIGURATION = """\
@@ -119,7 +122,8 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked for: the places, where the files begin, and the execution's name. Without a branch, the work goes to its own."""
+    """What is asked for: the places, where the files begin, and the execution's name. Without a branch, the work goes to its own.
+    `results` is the folder, below the files, whose content is kept apart for this execution, at most so many bytes; "" for none."""
 
     repository: Path
     work: Path
@@ -129,6 +133,8 @@ class Task:
     name: str
     branch: str = ""
     commit: str = ""
+    results: str = ""
+    results_bytes: int = 0
     author: str = ""
     title: str = ""
     grace: float = 30.0
@@ -214,11 +220,8 @@ def _check_out(task: Task) -> str:
     (task.state / "gitconfig").write_text(_CONFIGURATION)
     if task.remote:
         _take_secret(task)
-    elif not (task.repository / "HEAD").is_file():
-        bare = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--shared=group")
-        _git(task, *bare, directory=task.repository)
-        for name in ("receive.denyDeletes", "receive.denyNonFastForwards"):
-            _git(task, "config", name, "true", directory=task.repository)
+    else:
+        _make_repository(task)
     _git(task, "init", "--quiet", "--template=", str(task.work))
     (task.git / "info").mkdir(exist_ok=True)
     (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
@@ -228,6 +231,15 @@ def _check_out(task: Task) -> str:
     if began:
         _git(task, "checkout", "--quiet", "--force", "--detach", began)
     return began
+
+
+def _make_repository(task: Task) -> None:
+    if (task.repository / "HEAD").is_file():
+        return
+    bare = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--shared=group")
+    _git(task, *bare, directory=task.repository)
+    for name in ("receive.denyDeletes", "receive.denyNonFastForwards"):
+        _git(task, "config", name, "true", directory=task.repository)
 
 
 def _beginning(task: Task) -> str:
@@ -287,6 +299,12 @@ def _restore(place: Path) -> None:
 
 
 def save(task: Task) -> dict[str, Any]:
+    """Save the changes and the results; return what to report."""
+    report = _save_changes(task)
+    return {**report, **_save_results(task)} if task.results else report
+
+
+def _save_changes(task: Task) -> dict[str, Any]:
     """Commit and push what changed since the last time; return what to report. Whatever fails, the changes are kept."""
     began = ""
     try:
@@ -334,12 +352,14 @@ def _commit(task: Task, base: str) -> tuple[str, int]:
     for module in _modules(task):
         if any((task.work / module).iterdir()):
             _git(task, "update-index", "--force-remove", "--", module)
+    _exclude_results(task)
     try:
         _git(task, "add", "--all", "--", ".")
         left_out = 0
     except GitError:  # most likely files without the right to read them
         _open_folders(task.work, files=True)
         left_out = _add_what_can_be_added(task)
+    _forget_results(task)
     tree = _git(task, "write-tree")
     before = _git(task, "rev-parse", f"{base}^{{tree}}") if base else _git(task, "mktree")
     if tree == before:
@@ -479,17 +499,124 @@ def _add_what_can_be_added(task: Task) -> int:
     return 0
 
 
+# --- Results ------------------------------------------------------------------------------------------------------
+
+
+def _save_results(task: Task) -> dict[str, Any]:
+    """Push what is in the results folder to a ref of the execution's own; return what to report of it, nothing where there is nothing."""
+    try:
+        return _push_results(task)
+    except Exception as error:  # whatever it is: the changes are saved already, and their report has to arrive
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200].encode(errors="replace").decode()
+        return {"results_problem": f"The results could not be kept: {reason}", "results_kept": _keep_copy(task)}
+
+
+def _push_results(task: Task) -> dict[str, Any]:
+    found, problem = _choose_results(task)
+    try:
+        sizes = _index_results(task, found)
+        if not sizes:
+            return {"results_problem": problem} if problem else {}
+        tree = _git(task, "write-tree", f"--prefix={task.results}/")
+    finally:
+        _forget_results(task)
+    commit = _git(task, "commit-tree", tree, "-m", f"Results of {task.name}\n\nExecution: {task.name}\n")
+    target = f"+{commit}:refs/results/{task.name}"  # a program that did not end in time is saved twice
+    _make_repository(task)  # also beside a remote one, which gets the changes and no results
+    until = time.monotonic() + task.seconds
+    for number in range(_TRIES):
+        try:
+            _git(task, "push", "--quiet", str(task.repository), target, until=until, is_local=True)
+            break
+        except GitError:
+            if number == _TRIES - 1 or time.monotonic() + 2.0**number > until:
+                raise
+            time.sleep(2.0**number)
+    report = {"results": commit, "results_files": len(sizes), "results_bytes": sum(sizes.values())}
+    return {**report, **({"results_problem": problem} if problem else {})}
+
+
+def _choose_results(task: Task) -> tuple[dict[str, int], str]:
+    """Return the files of the results folder with their sizes, and a sentence on those that are too many: the largest are left out."""
+    root = task.work
+    for part in Path(task.results).parts:
+        root = root / part
+        if root.is_symlink():
+            return {}, f"The results are not kept, because {task.results[:60]} leads over a link."
+    found = []
+    for folder, folders, names in os.walk(root, followlinks=False):
+        for name in (*names, *folders):
+            place = Path(folder, name)
+            status = place.lstat()
+            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                _allow(place, 0o400)
+                found.append((status.st_size, str(place.relative_to(task.work))))
+    kept: dict[str, int] = {}
+    room = task.results_bytes
+    for size, path in sorted(found):
+        if size > room or len(kept) >= _MOST_RESULTS:
+            break
+        room -= size
+        kept[path] = size
+    left = sorted(found)[len(kept) :]
+    if not left:
+        return kept, ""
+    names = [Path(path).name for _, path in left[:-4:-1]]  # the largest first
+    shown = ", ".join(name if len(name) < 40 else f"{name[:40]}…" for name in names).encode(errors="replace").decode()
+    limits = f"{task.results_bytes // 2**20} MiB and {_MOST_RESULTS} files"
+    total = sum(size for size, _ in left) / 2**20
+    return (
+        kept,
+        f"{len(left)} files of the results ({total:.1f} MiB) are not kept, because a run keeps at most {limits}: {shown}",
+    )
+
+
+def _index_results(task: Task, found: dict[str, int]) -> dict[str, int]:
+    """Put the files into the index, whatever .gitignore says; return those that are not as they were at the beginning."""
+    _git(task, "rm", "-r", "--cached", "--force", "--quiet", "--ignore-unmatch", "--", task.results)
+    paths = list(found)
+    for start in range(0, len(paths), _BATCH):
+        _git(task, "update-index", "--add", "--remove", "--", *paths[start : start + _BATCH])
+    began = json.loads(task.ready.read_text())["began"]
+    names = ("--name-only", "-z", "--diff-filter=d", "--no-renames")
+    if began:
+        changed = _git(task, "diff-index", "--cached", *names, began, "--", task.results)
+    else:
+        changed = _git(task, "ls-files", "-z", "--", task.results)
+    new = {path: found.get(path, 0) for path in changed.split("\0") if path}
+    old = [path for path in paths if path not in new]
+    for start in range(0, len(old), _BATCH):
+        _git(task, "update-index", "--force-remove", "--", *old[start : start + _BATCH])
+    return new
+
+
+def _exclude_results(task: Task) -> None:
+    """Keep new files of the results folder out of the branch."""
+    if task.results:
+        pattern = re.sub(r"([\\*?\[\]!# ])", r"\\\1", task.results)
+        (task.git / "info" / "exclude").write_text(f"/{pattern}/\n")
+
+
+def _forget_results(task: Task) -> None:
+    """Have the index say of the results folder what the commit says."""
+    if task.results:
+        _git(task, "reset", "--quiet", "--", task.results)
+
+
 # --- Git and files ------------------------------------------------------------------------------------------------
 
 
-def _git(task: Task, *arguments: str, directory: Path | None = None, until: float | None = None) -> str:
-    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at the latest at the moment `until`."""
+def _git(
+    task: Task, *arguments: str, directory: Path | None = None, until: float | None = None, is_local: bool = False
+) -> str:
+    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at the latest at the moment `until`. With `is_local`
+    it may speak to the repository on the volume, and otherwise to the remote one if there is one."""
     process = subprocess.Popen(
         ["git", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(task, directory),
+        env=_environment(task, directory, is_local=is_local),
         cwd=task.work if directory is None else directory.parent,
         start_new_session=True,  # a signal to this program does not end it half-way
     )
@@ -512,7 +639,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _environment(task: Task, directory: Path | None) -> dict[str, str]:
+def _environment(task: Task, directory: Path | None, *, is_local: bool = False) -> dict[str, str]:
     who = dict(zip(("NAME", "EMAIL"), identity(task.author), strict=True))
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -526,7 +653,7 @@ def _environment(task: Task, directory: Path | None) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LITERAL_PATHSPECS": "1",
-        **(_remote_environment(task) if task.remote else {}),
+        **(_remote_environment(task) if task.remote and not is_local else {}),
         **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
     }
 
@@ -685,6 +812,8 @@ def _task(arguments: Sequence[str] | None) -> Task:
     for name in ("repository", "work", "state", "report", "home"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--name", required=True)
+    parser.add_argument("--results", default="")
+    parser.add_argument("--results-bytes", type=int, default=0)
     for name in ("branch", "commit", "remote"):
         parser.add_argument(f"--{name}", default="")
     parser.add_argument("--secret", type=Path, default=Path("/nonexistent"))

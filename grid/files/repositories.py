@@ -116,6 +116,16 @@ class Repository:
         found = _entries(git.run(self.path, "ls-tree", "-z", "--long", where, limit=_LONGEST_LIST))
         return sorted(found, key=lambda one: not one.is_folder)
 
+    def files(self, commit: str) -> list[TreeEntry]:
+        """Return all files of a commit with their paths, in the order of these."""
+        return list(_entries(git.run(self.path, "ls-tree", "-r", "-z", "--long", _known(commit)), whole=True))
+
+    def difference(self, one: TreeEntry, other: TreeEntry, limit: int) -> bytes:
+        """Return the beginning of how two files differ, line by line, without a head."""
+        plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-indent-heuristic")
+        found = git.head(self.path, "diff", *plain, _known(one.id), _known(other.id), limit=limit)
+        return found[max(0, found.find(b"\n@@")) :].lstrip(b"\n")
+
     def head_of(self, entry: TreeEntry, limit: int) -> bytes:
         """Return the first bytes of a file."""
         return git.head(self.path, "cat-file", "blob", _known(entry.id), limit=limit)
@@ -202,13 +212,14 @@ def _known(object_id: str) -> str:
     return object_id
 
 
-def _entries(listing: bytes) -> Iterator[TreeEntry]:
+def _entries(listing: bytes, *, whole: bool = False) -> Iterator[TreeEntry]:
+    """Yield the entries that git lists, with their `whole` paths or with their names alone."""
     for line in listing.split(b"\0"):
         facts, _, raw = line.partition(b"\t")
         if not raw:
             continue
         mode, kind, id, size = facts.decode().split()
-        raw = raw.rpartition(b"/")[2]
+        raw = raw if whole else raw.rpartition(b"/")[2]
         shown = raw.decode(errors="replace")
         yield TreeEntry(
             name=shown if shown.encode() == raw else "",

@@ -22,6 +22,7 @@ from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
+from grid.wording import plural
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class FileSaving:
             uid=f"files-{row.id}",
             at=now,
             object="Files",
-            level="Warning" if report.problem or report.left_out else "Normal",
+            level="Warning" if report.problem or report.left_out or report.results_problem else "Normal",
             reason="FilesNotPushed" if report.problem else "FilesSaved",
             message=sentence_of(report),
             count=1,
@@ -114,12 +115,23 @@ def record(execution_id: str, report: FilesReport) -> None:
         "kept": report.kept,
         "problem": report.problem,
         "left_out": report.left_out,
+        "results": report.results,
+        "results_files": report.results_files,
+        "results_bytes": report.results_bytes,
+        "results_problem": report.results_problem,
+        "results_kept": report.results_kept,
     }
     RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
 
 
 def sentence_of(report: FilesReport) -> str:
-    """Return what has become of the files."""
+    """Return what has become of the files, and of the results."""
+    kept = f"Results: {plural(report.results_files, 'file')}." if report.results else ""
+    problem = report.results_problem and f"{report.results_problem}."
+    return " ".join(filter(None, (_changes_sentence(report), kept, problem)))
+
+
+def _changes_sentence(report: FilesReport) -> str:
     if report.problem:
         where = {
             "repository": "They are kept beside the repository: push them again.",

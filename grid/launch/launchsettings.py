@@ -4,7 +4,15 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from grid.centralconfig import FRONT_ENABLED, FRONT_MAXIMUM_BODY, GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, values_of
+from grid.centralconfig import (
+    FRONT_ENABLED,
+    FRONT_MAXIMUM_BODY,
+    GLOBAL_QUEUE_LIMIT,
+    HOME_VOLUME_SIZE,
+    REPOSITORY_SIZE,
+    RESULTS_SIZE,
+    values_of,
+)
 from grid.launch.front import FrontSpec, front_port
 from grid.models import Execution
 from grid.models.environment import Kind
@@ -14,12 +22,15 @@ _WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP})
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """The size of home volumes that are made now, the queue's limit, and whether new workspaces and apps have a front."""
+    """The size of home volumes that are made now, the queue's limit, whether new workspaces and apps have a front, and the bounds of a
+    project's repository and of a job's results in it."""
 
     home_gibibytes: int = HOME_VOLUME_SIZE.default
     queue_limit: int = GLOBAL_QUEUE_LIMIT.default
     has_front: bool = bool(FRONT_ENABLED.default)
     body_mebibytes: int = FRONT_MAXIMUM_BODY.default
+    repository_gibibytes: int = REPOSITORY_SIZE.default
+    results_mebibytes: int = RESULTS_SIZE.default
 
     def front_of(self, execution: Execution) -> FrontSpec | None:
         """Return the front of an execution's web server; None without a web server or an image, and where fronts are off."""
@@ -38,5 +49,7 @@ class LaunchSettings:
 
 def launch_settings() -> LaunchSettings:
     """Return the values now in force, with one query."""
-    home, queue, front, body = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT, FRONT_ENABLED, FRONT_MAXIMUM_BODY)
-    return LaunchSettings(home, queue, bool(front), body)
+    home, queue, front, *bounds = values_of(
+        HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE
+    )
+    return LaunchSettings(home, queue, bool(front), *bounds)

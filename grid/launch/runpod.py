@@ -140,6 +140,8 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         **({"largest": str(files.largest_gibibytes)} if files.largest_gibibytes else {}),
         **({"remote": files.remote, "secret": REMOTE_PATH} if files.remote else {}),
     }
+    if files.results:
+        arguments |= {"results": files.results, "results-bytes": str(files.results_bytes)}
     mounts: list[dict[str, Any]] = [
         {"name": _VOLUME, "mountPath": REPOSITORY_PATH, "subPath": files.repository},
         {"name": _STATE, "mountPath": STATE_PATH},

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import msgspec
 from django.conf import settings
 
-from grid.centralconfig import REPOSITORY_SIZE, value_of
 from grid.files.repositories import COMMIT, MAIN, repository_name
 from grid.launch.addresses import workspace_origins
 from grid.launch.front import FrontSpec
@@ -70,6 +69,9 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
     volume_size: str
 
 
+RESULTS = "results"  # the folder, in a job's working folder, whose content is kept for each run
+
+
 class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Project files in Git: the repository in the volume of all repositories, where to begin, and the executor that fetches and saves
     them. Without a branch what changes goes to a branch named after the execution."""
@@ -83,6 +85,8 @@ class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     largest_gibibytes: int = 0  # to which the repository may grow; 0 for no bound, and for remote ones
     remote: str = ""  # the URL of a remote repository; what is kept goes to the volume all the same
+    results: str = ""  # of a job: the folder, below the files, whose content is kept for each run
+    results_bytes: int = 0
     save_seconds: int = 900  # at most, for saving, within the pod's grace period; a pod that has saved is gone at once
 
 
@@ -224,7 +228,7 @@ def serialize_spec(
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
-        files=None if cluster else _files(execution, job.files_at if job else ""),
+        files=None if cluster else _files(execution, job, central),
         front=central.front_of(execution),
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
@@ -338,12 +342,13 @@ def _project(project: Project) -> ProjectSpec:
     return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
 
 
-def _files(execution: Execution, asked: str) -> FilesSpec | None:
+def _files(execution: Execution, job: JobSpec | None, central: LaunchSettings) -> FilesSpec | None:
     """Return where its files in Git begin: as asked, or for a workspace that is resumed where it left them, which after a conflict is a
     branch of its own."""
     project = execution.project
     if not project.is_in_git:
         return None
+    asked = job.files_at if job else ""
     is_commit = bool(COMMIT.fullmatch(asked))
     remote = RemoteRepository.objects.filter(project=project).first() if project.files == Project.Files.REMOTE else None
     return FilesSpec(
@@ -351,12 +356,14 @@ def _files(execution: Execution, asked: str) -> FilesSpec | None:
         commit=asked if is_commit else "",
         claim=settings.REPOSITORIES_CLAIM,
         repository=repository_name(project.pk),
-        largest_gibibytes=0 if project.files == Project.Files.REMOTE else value_of(REPOSITORY_SIZE),
+        largest_gibibytes=0 if project.files == Project.Files.REMOTE else central.repository_gibibytes,
         # Nothing is launched without a remote repository (grid.launch.request); if it were, no other one would be used.
         remote=(remote.url if remote else "none") if project.files == Project.Files.REMOTE else "",
         image=settings.EXECUTOR_IMAGE,
         cores=settings.EXECUTOR_CORES,
         memory=settings.EXECUTOR_MEMORY,
+        results="/".join(filter(None, (job.folder, RESULTS))) if job else "",
+        results_bytes=central.results_mebibytes * 2**20 if job else 0,
     )
 
 

@@ -10,6 +10,7 @@ class RunFiles(models.Model):
 
     `branch` is where its changes went, "" when they could not be pushed: `kept` then says where they are (`repository`, `home`, a `copy`
     beside the branches, `unsure` where saving was cut short), and `problem` why. With `left_out` a copy of all files is kept there, too.
+    `results_problem` says what of the results is not kept, and `results_kept` where a copy of them is.
     """
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="files")
@@ -19,6 +20,11 @@ class RunFiles(models.Model):
     kept = models.CharField(max_length=20, blank=True)
     problem = models.TextField(blank=True)
     left_out = models.PositiveIntegerField(default=0, help_text="Files that could not be read.")
+    results = models.CharField(max_length=40, blank=True, help_text="The commit that has the results of a job.")
+    results_files = models.PositiveIntegerField(default=0)
+    results_bytes = models.PositiveBigIntegerField(default=0)
+    results_problem = models.TextField(blank=True)
+    results_kept = models.CharField(max_length=20, blank=True)
 
     def __str__(self) -> str:
         return f"files of {self.execution_id}"

@@ -90,6 +90,7 @@ WS   execution               workspace           login    open     open     open
 GET  execution-log           workspace           login    200      200      200      200      404      404      200      200      200
 GET  execution-lifecycle     workspace           login    200      200      200      200      404      404      200      200      200
 GET  execution-metrics       workspace           login    200      200      200      200      404      404      200      200      200
+GET  execution-results       workspace           login    404      404      404      404      404      404      404      404      404
 GET  execution-record        workspace           login    404      404      404      404      404      404      404      404      404
 GET  execution-stop          workspace           login    200      200      403      403      404      404      403      200      200
 POST execution-stop          workspace           login    302      302      403      403      404      404      403      302      302
@@ -123,6 +124,7 @@ WS   execution               left-workspace      login    open     open     open
 GET  execution-log           left-workspace      login    200      200      200      200      403      404      200      200      200
 GET  execution-lifecycle     left-workspace      login    200      200      200      200      200      404      200      200      200
 GET  execution-metrics       left-workspace      login    200      200      200      200      403      404      200      200      200
+GET  execution-results       left-workspace      login    404      404      404      404      404      404      404      404      404
 GET  execution-record        left-workspace      login    404      404      404      404      403      404      404      404      404
 GET  execution-stop          left-workspace      login    403      200      403      403      200      404      403      200      200
 POST execution-stop          left-workspace      login    403      302      403      403      302      404      403      302      302

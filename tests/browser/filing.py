@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -42,7 +43,7 @@ _NOTEBOOK = {
 }
 
 
-def _commits(folder: Path) -> tuple[str, str]:
+def _commits(folder: Path) -> tuple[str, dict[str, Any]]:
     for name in ("work", "state", "home"):
         (folder / name).mkdir()
     task = Task(
@@ -67,26 +68,31 @@ def _commits(folder: Path) -> tuple[str, str]:
     (task.work / ("a-very-long-name-of-a-result-" * 5)).touch()
     first = executor.save(task)["ended"]
     (task.work / "data" / "customers.csv").write_text("name,left\nbob,0\n")
+    (task.work / "results").mkdir()
+    (task.work / "results" / "accuracy.csv").write_text("step,accuracy\n1,0.9\n")
+    (task.work / "results" / "curve.png").write_bytes(PIXEL)
+    (task.work / "results" / ("a-long-name-of-a-result-" * 6)).touch()
+    (task.work / "results" / "weights.bin").write_bytes(bytes(2**21))
     task = replace(task, name="job-second", branch="", author="bob", title="Clean them")
-    return first, executor.save(task)["ended"]
+    return first, executor.save(replace(task, results="results", results_bytes=2**20))
 
 
 def _files() -> None:
     shutil.rmtree(_FOLDER, ignore_errors=True)
     _FOLDER.mkdir(parents=True)
     settings.REPOSITORIES = str(_FOLDER)
-    began, ended = _commits(Path(settings.REPOSITORIES))
+    began, said = _commits(Path(settings.REPOSITORIES))
     Project.objects.filter(pk="churn").update(files=Project.Files.GIT)
     kept = _FOLDER / "churn.git" / "unpushed"
     kept.mkdir()
     (kept / "workspace-dddd5555ff.bundle").touch()
     for id, columns in (
-        (SAVED, {"branch": "job-second"}),
+        (SAVED, {"branch": "job-second", **{name: said[name] for name in said if name.startswith("results")}}),
         (KEPT, {"kept": "repository", "problem": "It could not be pushed: no space left on device"}),
     ):
         execution = Execution.objects.get(pk=id)
         write_frozen(execution, spec={**execution.spec, "files": {"branch": "main"}})
-        RunFiles.objects.create(execution=execution, began=began, ended=ended, **columns)
+        RunFiles.objects.create(execution=execution, began=began, ended=said["ended"], **columns)
 
 
 async def two_runs(stage: Stage) -> None:

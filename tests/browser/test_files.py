@@ -36,6 +36,8 @@ def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, w
         page.goto(f"/executions/{id}/")
         expect(page.locator("#files")).to_contain_text("Began with")
         look_at(page, f"execution-files-{id}-{width}-{scheme}", part="#files")
+    page.goto(f"/executions/{filing.SAVED}/results/")
+    look_at(page, f"results-{width}-{scheme}")
 
 
 @pytest.mark.parametrize("javascript", [True, False])
@@ -57,6 +59,15 @@ def test_a_member_finds_a_file_and_what_it_was_before(
         page.get_by_role("link", name="Download").click()
     downloaded.value.save_as(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "name,left\n<script>alert(1)</script>,1\n"
+
+
+def test_a_member_reads_a_result_of_a_run(visit: Visit, filed: StageProcess) -> None:
+    page = visit("alice", f"/executions/{filing.SAVED}/")
+    page.get_by_role("link", name="Show results").click()
+    expect(page.get_by_text("1 files of the results (2.0 MiB) are not kept")).to_be_visible()
+    assert page.get_by_role("img", name="curve.png").evaluate("one => one.decode().then(() => one.naturalWidth)") == 1
+    page.get_by_role("link", name="accuracy.csv", exact=True).click()
+    expect(page.locator("pre")).to_contain_text("1,0.9")
 
 
 def test_an_image_is_drawn(visit: Visit, filed: StageProcess) -> None:

@@ -35,7 +35,7 @@ def owner(people: People, project: Project) -> Client:
 
 
 def send(client: Client, *files: tuple[str, bytes], **fields: str) -> Any:
-    return client.post(UPLOAD, {"files": [SimpleUploadedFile(*one) for one in files], **fields})
+    return client.post(UPLOAD, {"chosen": [SimpleUploadedFile(*one) for one in files], **fields})
 
 
 def said(answer: Any) -> str:
@@ -69,7 +69,7 @@ def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> No
 
 def test_what_cannot_be_saved_says_why(owner: Client, settings: Settings, tmp_path: Path) -> None:
     assert "Choose at least one file" in said(send(owner))
-    assert "Choose at least one file" in said(owner.post(UPLOAD, {"files": "text", "folder": ""}))
+    assert "Choose at least one file" in said(owner.post(UPLOAD, {"chosen": "text", "folder": ""}))
     assert "a name that Git keeps" in said(send(owner, (".git", b"")))
     assert "too long" in said(send(owner, ("x" * 300, b"")))
     assert "are called “a”" in said(send(owner, ("a", b"1"), ("a", b"2")))

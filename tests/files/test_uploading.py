@@ -98,7 +98,8 @@ def test_links_and_folders_are_not_replaced_nor_followed(repository: Repository,
 
 def test_what_others_push_meanwhile_is_kept(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(repository, "", {"a": b"1"}, author="alice")
-    commit, raced = uploading._commit, []
+    commit = uploading._commit
+    raced: list[bool] = []
 
     def slowly(*arguments: object) -> str:
         made = commit(*arguments)  # type: ignore[arg-type]

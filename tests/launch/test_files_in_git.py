@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grid.centralconfig import NAMESPACE, RESULTS_SIZE
 from grid.errors import Rejected
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, VOLUME_CLAIMS
@@ -15,7 +16,7 @@ from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.preview import Preview
 from grid.launch.request import draft, request_stop
 from grid.launch.spec import FilesSpec, parse_spec
-from grid.models import Execution, LifecycleEntry, Project, RunFiles
+from grid.models import ConfigRecord, Execution, LifecycleEntry, Project, RunFiles
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_manifests import spec
 from tests.launch.world import World, fresh, in_world, states_of
@@ -129,6 +130,20 @@ def test_a_workspace_whose_last_changes_were_not_pushed_goes_on_at_the_branch_be
     files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
     assert files is not None
     assert files.branch == first.object_name
+
+
+def test_a_job_keeps_the_results_of_its_working_folder_within_the_bound_and_a_workspace_none(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=RESULTS_SIZE.key, value="5")
+    files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(folder="training"))).files
+    assert files is not None
+    assert (files.results, files.results_bytes) == ("training/results", 5 * 2**20)
+    made = {one.name: one.body for one in build(spec(files=files), namespace="grid", token="t")}
+    (executor,) = made["workspace-abc"]["spec"]["initContainers"]
+    assert {"--results=training/results", f"--results-bytes={5 * 2**20}"} <= set(executor["args"])
+    files = parse_spec(shop.launch()).files
+    assert files is not None
+    assert files.results == ""
 
 
 def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
@@ -326,6 +341,22 @@ async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
     assert (told.level, "2 files could not be saved" in told.message) == ("Warning", True)
     assert RunFiles.objects.get().kept == "home"
+
+
+@in_world
+async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    kubelet.ends()
+    await world.step(controller)
+    kept = {"results": OTHER, "results_files": 3, "results_bytes": 70}
+    kubelet.saved({**SAVED, **kept, "results_problem": "1 files are not kept", "results_kept": "home"})
+    await world.step(controller)
+    files = RunFiles.objects.get(execution=execution)
+    assert (files.results, files.results_files, files.results_bytes) == (OTHER, 3, 70)
+    assert (files.results_problem, files.results_kept) == ("1 files are not kept", "home")
+    entry = LifecycleEntry.objects.get(reason="FilesSaved")
+    assert entry.message.endswith("Results: 3 files. 1 files are not kept.")
+    assert entry.level == "Warning"
 
 
 @in_world

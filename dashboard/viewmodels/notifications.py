@@ -25,6 +25,7 @@ _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = 
     "stopping_soon": ("Stops soon", "wait"),
     "stopped": ("Stopped", "neutral"),
     "schedule_paused": ("Schedule paused", "wait"),
+    "files_not_saved": ("Files not saved", "problem"),
     "budget": ("Budget", "wait"),
     "queue_position": ("In the queue", "neutral"),
 }

@@ -64,7 +64,7 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
     else:
         logger.info("uploaded project=%s by=%s files=%d commit=%s", project.pk, who, len(files), commit)
         names = listed(files) if len(files) < 4 else plural(len(files), "file")
-        messages.success(request, f"Saved: {names}. New launches have the change; what runs now does not.")
+        messages.success(request, f"Saved: {names}. Executions launched from now on have the change.")
         return True
     return False
 

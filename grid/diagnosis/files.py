@@ -40,6 +40,11 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, problem=f"{what}: {sentence.rstrip('.')}")
 
     @property
+    def has_trouble(self) -> bool:
+        """True when changes or results are not where they belong; not when they were never fetched."""
+        return self.code == 0 and bool(self.problem or self.left_out or self.results_kept)
+
+    @property
     def is_final(self) -> bool:
         """True when trying again would change nothing."""
         return self.code == _GONE

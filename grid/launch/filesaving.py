@@ -1,7 +1,9 @@
 """The controller's part in project files in Git: whether the cluster can keep them, how long to wait for them, and what became of them."""
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from django.db import transaction
 
 from grid.diagnosis.files import (
     EXECUTOR,
@@ -20,6 +22,7 @@ from grid.launch.context import Context
 from grid.launch.front import FRONT
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
+from grid.launch.notifications import outbox
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
 from grid.wording import plural
@@ -98,7 +101,7 @@ class FileSaving:
             message=sentence_of(report),
             count=1,
         )
-        await self._context.database(record, row.id, report)
+        await self._context.database(record, row.id, report, now)
         await self._context.database(ledger.note_events, row.id, [event])
 
 
@@ -107,7 +110,8 @@ def files_of(row: LedgerRecord) -> FilesSpec | None:
     return parse_spec(row).files if isinstance(row.spec, dict) and row.spec.get("files") else None
 
 
-def record(execution_id: str, report: FilesReport) -> None:
+def record(execution_id: str, report: FilesReport, now: datetime) -> None:
+    """Store what became of the files, and tell the owner when they could not be saved as usual: once, whoever records it again."""
     columns = {
         "began": report.began,
         "ended": report.ended,
@@ -121,7 +125,12 @@ def record(execution_id: str, report: FilesReport) -> None:
         "results_problem": report.results_problem,
         "results_kept": report.results_kept,
     }
-    RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
+    with transaction.atomic():
+        before = RunFiles.objects.select_for_update().filter(execution_id=execution_id).first()
+        _, is_new = RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
+        is_told = not is_new and (before is None or before.has_trouble)
+        if report.has_trouble and not is_told:
+            outbox.tell_of_files(execution_id, sentence_of(report), now=now)
 
 
 def sentence_of(report: FilesReport) -> str:

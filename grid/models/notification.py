@@ -19,6 +19,7 @@ class NotificationEvent(models.TextChoices):
     STOPPING_SOON = "stopping_soon", "it is about to be stopped"
     STOPPED = "stopped", "somebody else, or a rule, has stopped it"
     SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
+    FILES_NOT_SAVED = "files_not_saved", "its files in Git could not be saved as usual"
     BUDGET = "budget", "a project's budget reaches its warning or stop line"
     QUEUE_POSITION = "queue_position", "it is next in the queue, or is expected to start soon"
 

@@ -28,3 +28,8 @@ class RunFiles(models.Model):
 
     def __str__(self) -> str:
         return f"files of {self.execution_id}"
+
+    @property
+    def has_trouble(self) -> bool:
+        """True when changes or results are not where they belong."""
+        return bool(self.problem or self.left_out or self.results_kept)

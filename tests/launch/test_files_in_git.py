@@ -6,17 +6,19 @@ from typing import Any
 import pytest
 
 from grid.centralconfig import NAMESPACE, RESULTS_SIZE
+from grid.diagnosis.files import FilesReport
 from grid.errors import Rejected
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.launch.controller import Controller
+from grid.launch.filesaving import record
 from grid.launch.jobsettings import JobSettings, read_record
 from grid.launch.manifests import Manifest, build
 from grid.launch.ordinaryexecutor import without_sidecar
 from grid.launch.preview import Preview
 from grid.launch.request import draft, request_stop
 from grid.launch.spec import FilesSpec, parse_spec
-from grid.models import ConfigRecord, Execution, LifecycleEntry, Project, RunFiles
+from grid.models import ConfigRecord, Execution, JobRun, LifecycleEntry, Notification, Project, RunFiles
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_manifests import spec
 from tests.launch.world import World, fresh, in_world, states_of
@@ -310,6 +312,8 @@ async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
     assert fresh(execution).state == "succeeded"
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
     assert (told.level, "push them again" in told.message) == ("Warning", True)
+    notice = Notification.objects.get(event="files_not_saved")
+    assert (notice.user.username, notice.sentence) == (execution.owner.username, told.message)
     assert RunFiles.objects.get().kept == "repository"
 
 
@@ -321,6 +325,26 @@ async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
     assert (told.level, told.message.partition(".")[0]) == ("Warning", "Saving its files was cut short")
     assert RunFiles.objects.get().problem == "Saving its files was cut short"
+    assert Notification.objects.filter(event="files_not_saved").count() == 1
+
+
+def test_trouble_with_files_is_told_once_and_of_a_sweep_for_one_run(shop: Shop) -> None:
+    def told() -> int:
+        return Notification.objects.filter(event="files_not_saved").count()
+
+    first, second = (shop.launch(kind="job", environment=shop.job) for _ in range(2))
+    trouble, good = FilesReport(problem="Saving was cut short", kept="unsure"), FilesReport(branch="main")
+    for report, count in ((good, 0), (trouble, 1), (trouble, 1), (good, 1), (trouble, 2)):
+        record(first.pk, report, NOW)
+        assert told() == count
+    record(second.pk, FilesReport(results_problem="1 files are not kept"), NOW)
+    record(second.pk, FilesReport(code=4, problem="The repository cannot be used"), NOW)
+    assert told() == 2, "too many results, and files that were never fetched, are no trouble with saving"
+    JobRun.objects.update(sweep="1")
+    Execution.objects.filter(pk=first.pk).update(state="succeeded", settled_at=NOW, ended_at=NOW)
+    Execution.objects.filter(pk=second.pk).update(run=first.run)
+    record(second.pk, FilesReport(results_problem="It could not be pushed", results_kept="home"), NOW)
+    assert told() == 2
 
 
 @in_world

@@ -26,6 +26,7 @@ _BY_DEFAULT = {
     NotificationEvent.STOPPING_SOON: ("in_page", "email"),
     NotificationEvent.STOPPED: ("in_page",),
     NotificationEvent.SCHEDULE_PAUSED: ("in_page", "email"),
+    NotificationEvent.FILES_NOT_SAVED: ("in_page", "email"),
     NotificationEvent.BUDGET: ("in_page", "email"),
 }
 

@@ -101,6 +101,19 @@ def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
     _write(about, NotificationEvent.SCHEDULE_PAUSED, why, now)
 
 
+def tell_of_files(execution_id: str, why: str, *, now: datetime) -> None:
+    """Tell the owner that an execution's files could not be saved as usual; the caller holds the transaction, and calls this once. Of a
+    sweep's runs, for which the cause is most likely the same, only the first is told."""
+    sweep = (
+        Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
+    )
+    if sweep is not None:
+        told = Notification.objects.filter(event=NotificationEvent.FILES_NOT_SAVED)
+        if told.filter(execution__run__job=sweep[0], execution__run__sweep=sweep[1]).exists():
+            return
+    record(execution_id, NotificationEvent.FILES_NOT_SAVED, why, now=now)
+
+
 def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
     """Tell the owner of a project and the admins that a line of its budget is reached; the caller holds the transaction, and calls this
     once for each line."""

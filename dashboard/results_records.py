@@ -53,7 +53,7 @@ def compare_results(one_id: str, other_id: str) -> ResultsComparison | None:
 def _repository(project: Project) -> Repository:
     if project.files != Project.Files.GIT or not settings.REPOSITORIES:
         raise ResultsUnreadable(
-            "The project's files are not in Git any more. Choose Git again on its page to see results."
+            "The project's files are no longer in Git. Choose Git again on its page to see results."
         )
     return Repositories(settings.REPOSITORIES).of(project.pk)
 

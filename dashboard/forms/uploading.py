@@ -39,7 +39,7 @@ class UploadForm(forms.Form):
         required=False,
         strip=False,
         max_length=1000,
-        help_text="Below the project's files, such as data/raw. It is made if it does not exist. Empty: the top.",
+        help_text="Below the project's files, such as data/raw; a new name creates a folder. Empty: the top.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
     )
     chosen = SeveralFilesField(label="Files")

@@ -111,7 +111,7 @@ def test_results_that_cannot_be_read_are_said(people: People, ran: Ran, settings
     assert "cannot be read now" in text(people.owner, path, 503)
     assert "cannot be read now" in text(people.owner, ran.compare)
     Project.objects.update(files=Project.Files.VOLUME)
-    assert "not in Git any more" in text(people.owner, path, 503)
+    assert "no longer in Git" in text(people.owner, path, 503)
 
 
 def test_a_job_with_files_on_a_volume_says_how_results_are_kept(people: People) -> None:

@@ -15,901 +15,2144 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
-                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
-                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
-                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
-                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
-                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
-                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        error_messages={"unique": "A user with that username already exists."},
+                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+                        max_length=150,
+                        unique=True,
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
+                        verbose_name="username",
+                    ),
+                ),
+                ("first_name", models.CharField(blank=True, max_length=150, verbose_name="first name")),
+                ("last_name", models.CharField(blank=True, max_length=150, verbose_name="last name")),
+                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email address")),
+                (
+                    "is_staff",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates whether the user can log into this admin site.",
+                        verbose_name="staff status",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
+                        verbose_name="active",
+                    ),
+                ),
+                ("date_joined", models.DateTimeField(default=django.utils.timezone.now, verbose_name="date joined")),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'user',
-                'verbose_name_plural': 'users',
-                'abstract': False,
+                "verbose_name": "user",
+                "verbose_name_plural": "users",
+                "abstract": False,
             },
             managers=[
-                ('objects', django.contrib.auth.models.UserManager()),
+                ("objects", django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name='DataPlane',
+            name="DataPlane",
             fields=[
-                ('id', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=80)),
+                ("id", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=80)),
             ],
         ),
         migrations.CreateModel(
-            name='Environment',
+            name="Environment",
             fields=[
-                ('id', models.CharField(max_length=40, primary_key=True, serialize=False, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z', 'Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.')])),
-                ('name', models.CharField(max_length=80)),
-                ('description', models.CharField(blank=True, max_length=300)),
-                ('kind', models.CharField(choices=[('workspace', 'Workspace'), ('job', 'Job'), ('app', 'App'), ('cluster', 'Cluster')], default='workspace', max_length=20)),
-                ('image', models.CharField(max_length=255)),
-                ('command', models.JSONField(blank=True, default=list)),
-                ('port', models.PositiveIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1024), django.core.validators.MaxValueValidator(65535)])),
-                ('image_pull_secret', models.CharField(blank=True, help_text="Name of a Secret with the registry's credentials, in the executions' namespace.", max_length=253, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\\Z', "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.")])),
-                ('variables', models.JSONField(blank=True, default=dict, help_text='Environment variables, name to value.')),
-                ('frameworks', models.JSONField(blank=True, default=dict, help_text='Frameworks in the image, name to version, such as dask: 2026.8.0.')),
-                ('allows_service_workers', models.BooleanField(default=False, help_text='Only for IDEs that need service workers, such as VS Code.')),
-                ('is_visible', models.BooleanField(default=True)),
-                ('is_archived', models.BooleanField(default=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.CharField(
+                        max_length=40,
+                        primary_key=True,
+                        serialize=False,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z",
+                                "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("description", models.CharField(blank=True, max_length=300)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("workspace", "Workspace"), ("job", "Job"), ("app", "App"), ("cluster", "Cluster")],
+                        default="workspace",
+                        max_length=20,
+                    ),
+                ),
+                ("image", models.CharField(max_length=255)),
+                ("command", models.JSONField(blank=True, default=list)),
+                (
+                    "port",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1024),
+                            django.core.validators.MaxValueValidator(65535),
+                        ],
+                    ),
+                ),
+                (
+                    "image_pull_secret",
+                    models.CharField(
+                        blank=True,
+                        help_text="Name of a Secret with the registry's credentials, in the executions' namespace.",
+                        max_length=253,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\\Z",
+                                "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "variables",
+                    models.JSONField(blank=True, default=dict, help_text="Environment variables, name to value."),
+                ),
+                (
+                    "frameworks",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="Frameworks in the image, name to version, such as dask: 2026.8.0.",
+                    ),
+                ),
+                (
+                    "allows_service_workers",
+                    models.BooleanField(
+                        default=False, help_text="Only for IDEs that need service workers, such as VS Code."
+                    ),
+                ),
+                ("is_visible", models.BooleanField(default=True)),
+                ("is_archived", models.BooleanField(default=False)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Execution',
+            name="Execution",
             fields=[
-                ('id', models.CharField(default=grid.models.execution.new_execution_id, editable=False, max_length=16, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('workspace', 'Workspace'), ('job', 'Job'), ('app', 'App'), ('cluster', 'Cluster')], max_length=20)),
-                ('title', models.CharField(blank=True, max_length=120)),
-                ('attempt', models.PositiveIntegerField(default=0, help_text='Of a run: which attempt this is, from 1; 0 without a run.')),
-                ('spec', models.JSONField(default=dict, help_text='What was asked for at launch: grid.launch.spec. Never written again.')),
-                ('node_pool', models.CharField(help_text="Of a pod: the value of its nodes' node-pool label.", max_length=63)),
-                ('millicores', models.PositiveBigIntegerField(help_text='Requested by a pod, in thousandths of a core.')),
-                ('memory_bytes', models.PositiveBigIntegerField(help_text='Requested by a pod, in bytes.')),
-                ('gpus', models.PositiveIntegerField(help_text='Requested by a pod, in whole GPUs.')),
-                ('gpu_resource', models.CharField(blank=True, help_text='Resource that its GPUs are, such as nvidia.com/gpu; "" without GPUs.', max_length=100)),
-                ('price_per_hour', models.DecimalField(decimal_places=4, help_text='Price of one pod for an hour, in the currency of the tiers.', max_digits=10)),
-                ('head_node_pool', models.CharField(blank=True, help_text="Of a cluster's head, as all `head_` columns.", max_length=63)),
-                ('head_millicores', models.PositiveBigIntegerField(default=0, help_text='In thousandths of a core.')),
-                ('head_memory_bytes', models.PositiveBigIntegerField(default=0, help_text='In bytes.')),
-                ('head_gpus', models.PositiveIntegerField(default=0, help_text='In whole GPUs.')),
-                ('head_gpu_resource', models.CharField(blank=True, help_text='As `gpu_resource`; "" without GPUs.', max_length=100)),
-                ('head_price_per_hour', models.DecimalField(decimal_places=4, default=0, help_text='Price of the head for an hour.', max_digits=10)),
-                ('framework', models.CharField(blank=True, choices=[('dask', 'Dask'), ('ray', 'Ray'), ('spark', 'Spark')], help_text='Of a cluster: what it runs.', max_length=20)),
-                ('workers_minimum', models.PositiveIntegerField(default=0, help_text='Of a cluster: the fewest workers, as last asked for; 0 of anything else.')),
-                ('workers_maximum', models.PositiveIntegerField(default=0, help_text='Of a cluster: the most workers, as last asked for; 0 of anything else.')),
-                ('status', models.JSONField(blank=True, default=dict, help_text='What the controller knows of a cluster: grid.launch.clusters.status.')),
-                ('restart_requested_at', models.DateTimeField(blank=True, help_text='Of a cluster: when somebody asked last for a new head.', null=True)),
-                ('slots', models.PositiveIntegerField(default=1)),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('deploying', 'Deploying'), ('preparing', 'Preparing'), ('running', 'Running'), ('finishing', 'Finishing'), ('stopping', 'Stopping'), ('succeeded', 'Succeeded'), ('stopped', 'Stopped'), ('failed', 'Failed'), ('error', 'Error')], default='queued', max_length=20)),
-                ('state_since', models.DateTimeField(default=django.utils.timezone.now)),
-                ('reason', models.CharField(blank=True, help_text='Code of the latest cause, for machines.', max_length=60)),
-                ('message', models.TextField(blank=True, help_text='The latest cause as a sentence.')),
-                ('requested_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('slots_reserved_at', models.DateTimeField(blank=True, null=True)),
-                ('slots_freed_at', models.DateTimeField(blank=True, null=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('settled_at', models.DateTimeField(blank=True, null=True)),
-                ('stop_requested_at', models.DateTimeField(blank=True, null=True)),
-                ('stop_requested_by', models.CharField(blank=True, max_length=150)),
-                ('stop_reason', models.CharField(blank=True, help_text='Code of the cause, when nobody asked for the stop.', max_length=60)),
-                ('access_lost_at', models.DateTimeField(blank=True, help_text='Since when its owner has been seen without access to the project.', null=True)),
-                ('node_name', models.CharField(blank=True, max_length=253)),
-                ('revision', models.PositiveIntegerField(default=0)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('attached_to', models.ForeignKey(blank=True, help_text='Of a cluster: the workspace or job that it lives and dies with.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='attached', to='grid.execution')),
-                ('data_plane', models.ForeignKey(db_index=False, help_text='That of its tiers at launch.', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.dataplane')),
-                ('environment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='executions', to='grid.environment')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='executions', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.CharField(
+                        default=grid.models.execution.new_execution_id,
+                        editable=False,
+                        max_length=16,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("workspace", "Workspace"), ("job", "Job"), ("app", "App"), ("cluster", "Cluster")],
+                        max_length=20,
+                    ),
+                ),
+                ("title", models.CharField(blank=True, max_length=120)),
+                (
+                    "attempt",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Of a run: which attempt this is, from 1; 0 without a run."
+                    ),
+                ),
+                (
+                    "spec",
+                    models.JSONField(
+                        default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
+                    ),
+                ),
+                (
+                    "node_pool",
+                    models.CharField(help_text="Of a pod: the value of its nodes' node-pool label.", max_length=63),
+                ),
+                (
+                    "millicores",
+                    models.PositiveBigIntegerField(help_text="Requested by a pod, in thousandths of a core."),
+                ),
+                ("memory_bytes", models.PositiveBigIntegerField(help_text="Requested by a pod, in bytes.")),
+                ("gpus", models.PositiveIntegerField(help_text="Requested by a pod, in whole GPUs.")),
+                (
+                    "gpu_resource",
+                    models.CharField(
+                        blank=True,
+                        help_text='Resource that its GPUs are, such as nvidia.com/gpu; "" without GPUs.',
+                        max_length=100,
+                    ),
+                ),
+                (
+                    "price_per_hour",
+                    models.DecimalField(
+                        decimal_places=4,
+                        help_text="Price of one pod for an hour, in the currency of the tiers.",
+                        max_digits=10,
+                    ),
+                ),
+                (
+                    "head_node_pool",
+                    models.CharField(
+                        blank=True, help_text="Of a cluster's head, as all `head_` columns.", max_length=63
+                    ),
+                ),
+                ("head_millicores", models.PositiveBigIntegerField(default=0, help_text="In thousandths of a core.")),
+                ("head_memory_bytes", models.PositiveBigIntegerField(default=0, help_text="In bytes.")),
+                ("head_gpus", models.PositiveIntegerField(default=0, help_text="In whole GPUs.")),
+                (
+                    "head_gpu_resource",
+                    models.CharField(blank=True, help_text='As `gpu_resource`; "" without GPUs.', max_length=100),
+                ),
+                (
+                    "head_price_per_hour",
+                    models.DecimalField(
+                        decimal_places=4, default=0, help_text="Price of the head for an hour.", max_digits=10
+                    ),
+                ),
+                (
+                    "framework",
+                    models.CharField(
+                        blank=True,
+                        choices=[("dask", "Dask"), ("ray", "Ray"), ("spark", "Spark")],
+                        help_text="Of a cluster: what it runs.",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "workers_minimum",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Of a cluster: the fewest workers, as last asked for; 0 of anything else."
+                    ),
+                ),
+                (
+                    "workers_maximum",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Of a cluster: the most workers, as last asked for; 0 of anything else."
+                    ),
+                ),
+                (
+                    "status",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="What the controller knows of a cluster: grid.launch.clusters.status.",
+                    ),
+                ),
+                (
+                    "restart_requested_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Of a cluster: when somebody asked last for a new head.", null=True
+                    ),
+                ),
+                ("slots", models.PositiveIntegerField(default=1)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("deploying", "Deploying"),
+                            ("preparing", "Preparing"),
+                            ("running", "Running"),
+                            ("finishing", "Finishing"),
+                            ("stopping", "Stopping"),
+                            ("succeeded", "Succeeded"),
+                            ("stopped", "Stopped"),
+                            ("failed", "Failed"),
+                            ("error", "Error"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                ("state_since", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "reason",
+                    models.CharField(blank=True, help_text="Code of the latest cause, for machines.", max_length=60),
+                ),
+                ("message", models.TextField(blank=True, help_text="The latest cause as a sentence.")),
+                ("requested_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("slots_reserved_at", models.DateTimeField(blank=True, null=True)),
+                ("slots_freed_at", models.DateTimeField(blank=True, null=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("settled_at", models.DateTimeField(blank=True, null=True)),
+                ("stop_requested_at", models.DateTimeField(blank=True, null=True)),
+                ("stop_requested_by", models.CharField(blank=True, max_length=150)),
+                (
+                    "stop_reason",
+                    models.CharField(
+                        blank=True, help_text="Code of the cause, when nobody asked for the stop.", max_length=60
+                    ),
+                ),
+                (
+                    "access_lost_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Since when its owner has been seen without access to the project.",
+                        null=True,
+                    ),
+                ),
+                ("node_name", models.CharField(blank=True, max_length=253)),
+                ("revision", models.PositiveIntegerField(default=0)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "attached_to",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Of a cluster: the workspace or job that it lives and dies with.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attached",
+                        to="grid.execution",
+                    ),
+                ),
+                (
+                    "data_plane",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="That of its tiers at launch.",
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.dataplane",
+                    ),
+                ),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="executions",
+                        to="grid.environment",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="executions",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-requested_at'],
-                'base_manager_name': 'objects',
-                'indexes': [
-                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['data_plane', 'requested_at', 'id'], name='unsettled_by_time'),
-                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['owner', 'state'], name='unsettled_by_owner'),
-                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['state', 'state_since'], name='unsettled_by_state'),
-                    models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['kind', 'state'], name='unsettled_by_kind'),
-                    models.Index(fields=['owner', '-requested_at'], name='launches_by_owner'),
-                    models.Index(fields=['ended_at', 'id'], name='history'),
-                    models.Index(fields=['owner', 'ended_at', 'id'], name='history_by_owner'),
+                "ordering": ["-requested_at"],
+                "base_manager_name": "objects",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("settled_at__isnull", True)),
+                        fields=["data_plane", "requested_at", "id"],
+                        name="unsettled_by_time",
+                    ),
+                    models.Index(
+                        condition=models.Q(("settled_at__isnull", True)),
+                        fields=["owner", "state"],
+                        name="unsettled_by_owner",
+                    ),
+                    models.Index(
+                        condition=models.Q(("settled_at__isnull", True)),
+                        fields=["state", "state_since"],
+                        name="unsettled_by_state",
+                    ),
+                    models.Index(
+                        condition=models.Q(("settled_at__isnull", True)),
+                        fields=["kind", "state"],
+                        name="unsettled_by_kind",
+                    ),
+                    models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
+                    models.Index(fields=["ended_at", "id"], name="history"),
+                    models.Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
                 ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('settled_at__isnull', True), models.Q(('state__in', ['error', 'failed', 'stopped', 'succeeded']), models.Q(('slots_freed_at__isnull', True), ('slots_reserved_at__isnull', False), _negated=True)), _connector='OR'), name='settled_has_ended_without_slots'),
-                    models.CheckConstraint(condition=models.Q(('head_price_per_hour__gte', 0), ('price_per_hour__gte', 0)), name='price_is_not_negative'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='KnowledgeEntry',
-            fields=[
-                ('id', models.CharField(max_length=60, primary_key=True, serialize=False, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z', 'Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.')])),
-                ('pattern', models.CharField(max_length=300, validators=[grid.models.knowledge.validate_pattern])),
-                ('meaning', models.CharField(max_length=200)),
-                ('cure', models.CharField(max_length=300)),
-                ('link', models.CharField(blank=True, max_length=500, validators=[grid.models.knowledge.validate_link])),
-                ('is_archived', models.BooleanField(default=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-            ],
-            options={
-                'verbose_name_plural': 'knowledge entries',
-                'ordering': ['id'],
-            },
-        ),
-        migrations.CreateModel(
-            name='WebhookTarget',
-            fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='webhook_target', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('url', models.CharField(max_length=500)),
-                ('secret', models.TextField(help_text='Encrypted: grid.encryption.')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='ConfigRecord',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('namespace', models.CharField(default='common', max_length=60)),
-                ('key', models.CharField(max_length=200)),
-                ('value', models.CharField(max_length=1000)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('updated_by', models.CharField(blank=True, max_length=150)),
-            ],
-            options={
-                'ordering': ['namespace', 'key'],
-                'constraints': [models.UniqueConstraint(fields=('namespace', 'key'), name='one_value_for_a_key')],
-            },
-        ),
-        migrations.CreateModel(
-            name='StopWarning',
-            fields=[
-                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='stop_warning', serialize=False, to='grid.execution')),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='ExecutionLog',
-            fields=[
-                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='log', serialize=False, to='grid.execution')),
-                ('text', models.TextField()),
-                ('at', models.DateTimeField(db_index=True, default=django.utils.timezone.now, help_text='When it was kept.')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='PeakUse',
-            fields=[
-                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='peak', serialize=False, to='grid.execution')),
-                ('memory_peak_bytes', models.PositiveBigIntegerField()),
-                ('cpu_peak_millicores', models.PositiveBigIntegerField()),
-                ('cpu_sum_millicores', models.PositiveBigIntegerField(help_text='Of all samples, so that the mean follows.')),
-                ('samples', models.PositiveBigIntegerField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name='HardwareTier',
-            fields=[
-                ('id', models.CharField(max_length=40, primary_key=True, serialize=False, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z', 'Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.')])),
-                ('name', models.CharField(max_length=80)),
-                ('description', models.CharField(blank=True, max_length=300)),
-                ('node_pool', models.CharField(help_text='Value of the node-pool label of the nodes to run on.', max_length=63)),
-                ('cores', models.CharField(max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('cores_limit', models.CharField(blank=True, max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('memory', models.CharField(max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('memory_limit', models.CharField(blank=True, max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('gpus', models.PositiveSmallIntegerField(default=0)),
-                ('gpu_resource', models.CharField(default='nvidia.com/gpu', max_length=100)),
-                ('shared_memory', models.CharField(blank=True, help_text='Size of /dev/shm when it may exceed 64 MB; counted in the memory limit.', max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('ephemeral_storage', models.CharField(default='10Gi', help_text="What an execution may write to its node's disk: temporary files, logs, scratch space without a volume.", max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('cost_per_hour', models.DecimalField(decimal_places=4, default=Decimal('0'), max_digits=10, validators=[django.core.validators.MinValueValidator(Decimal('0'))])),
-                ('is_default', models.BooleanField(default=False)),
-                ('is_visible', models.BooleanField(default=True)),
-                ('is_archived', models.BooleanField(default=False)),
-                ('kinds', models.JSONField(blank=True, default=list, help_text='Kinds and frameworks allowed; empty means all.')),
-                ('maximum_simultaneous', models.PositiveIntegerField(blank=True, help_text='Executions at once; empty means no limit.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('spot_allowed', models.BooleanField(default=False)),
-                ('tolerations', models.JSONField(blank=True, default=list)),
-                ('extra_labels', models.JSONField(blank=True, default=dict)),
-                ('extra_annotations', models.JSONField(blank=True, default=dict)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('data_plane', models.ForeignKey(default='local', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.dataplane')),
-                ('groups', models.ManyToManyField(blank=True, help_text='Groups that may use it; choose none to allow everybody.', to='auth.group')),
-            ],
-            options={
-                'ordering': ['cost_per_hour', 'name'],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('is_archived', False), ('is_default', True)), fields=('is_default',), name='one_default_tier'),
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name='execution',
-            name='head_tier',
-            field=models.ForeignKey(blank=True, db_index=False, help_text="Of a cluster: the tier of its head; `tier` is its workers'.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='head_executions', to='grid.hardwaretier'),
-        ),
-        migrations.AddField(
-            model_name='execution',
-            name='tier',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='executions', to='grid.hardwaretier'),
-        ),
-        migrations.CreateModel(
-            name='Job',
-            fields=[
-                ('id', models.CharField(editable=False, max_length=16, primary_key=True, serialize=False)),
-                ('title', models.CharField(blank=True, max_length=120)),
-                ('cluster', models.JSONField(blank=True, help_text='What was asked for as its cluster: grid.launch.clusters.request; null for none.', null=True)),
-                ('command', models.TextField(blank=True, help_text="A line or script for `/bin/sh -c`; empty: the environment's own command.")),
-                ('variables', models.JSONField(blank=True, default=dict, help_text='Environment variables: name to text.')),
-                ('folder', models.CharField(blank=True, help_text="Where it starts, below the project's files; empty: their root.", max_length=500)),
-                ('timeout_seconds', models.PositiveIntegerField(blank=True, help_text='Of each attempt; null: none.', null=True)),
-                ('retries', models.PositiveIntegerField(default=0, help_text='Further attempts of a run that failed.')),
-                ('retry_seconds', models.PositiveIntegerField(default=30, help_text='Wait before the first retry; it doubles with each, up to an hour.')),
-                ('at_once', models.PositiveIntegerField(blank=True, help_text='The most of its runs that are active at once; null: as many as there are.', null=True)),
-                ('runs_made', models.PositiveIntegerField(default=0, help_text='The number of its latest run.')),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('launched_at', models.DateTimeField(default=django.utils.timezone.now, help_text='When a run of it was asked for last.')),
-                ('deleted_at', models.DateTimeField(blank=True, null=True)),
-                ('environment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='grid.environment')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to=settings.AUTH_USER_MODEL)),
-                ('tier', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='grid.hardwaretier')),
-            ],
-            options={
-                'ordering': ['-launched_at', '-id'],
-                'indexes': [
-                    models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='jobs_by_owner'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='RunSettings',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('record', models.JSONField(help_text='What the job said when it was asked for: grid.launch.jobsettings.')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='run_settings', to='grid.job')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='JobRun',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(help_text='Counts the runs of its job from 1.')),
-                ('parameters', models.JSONField(blank=True, default=dict, help_text='Environment variables of this run: name to text.')),
-                ('request_key', models.CharField(blank=True, help_text='Of the first run that one showing of a form asked for, so that sending it twice asks once.', max_length=32)),
-                ('sweep', models.CharField(blank=True, help_text='Of a run of a sweep: the number of its first run.', max_length=16)),
-                ('due_at', models.DateTimeField(blank=True, help_text="Of a schedule's run: the time that it is for.", null=True)),
-                ('replaced_by', models.TextField(blank=True, help_text='Of a run that a later one replaces: a sentence that says so.')),
-                ('requested_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('requested_by', models.CharField(max_length=150)),
-                ('outcome', models.CharField(blank=True, choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('stopped', 'Stopped'), ('not_started', 'Not started')], help_text='Empty until it ends.', max_length=20)),
-                ('message', models.TextField(blank=True, help_text='Why it waits, or how it ended, as a sentence.')),
-                ('next_attempt_at', models.DateTimeField(blank=True, help_text='Of an open run: when to look again; null: when something else has ended.', null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('after', models.ForeignKey(blank=True, help_text='It starts when that run has succeeded.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='followers', to='grid.jobrun')),
-                ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='grid.job')),
-                ('settings', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='grid.runsettings')),
-            ],
-            options={
-                'ordering': ['-number'],
-                'indexes': [
-                    models.Index(condition=models.Q(('outcome', '')), fields=['next_attempt_at', 'id'], name='open_runs_by_time'),
-                    models.Index(condition=models.Q(('outcome', '')), fields=['job', 'number'], name='open_runs_by_job'),
-                    models.Index(fields=['ended_at', 'id'], name='runs_by_end'),
-                    models.Index(fields=['job', 'sweep', 'number'], name='runs_by_sweep'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('job', 'number'), name='run_numbers_of_a_job'),
-                    models.UniqueConstraint(condition=models.Q(('request_key', ''), _negated=True), fields=('job', 'request_key'), name='run_once_a_form'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('outcome', '')), models.Q(models.Q(('outcome', ''), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='run_with_outcome_has_ended'),
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name='execution',
-            name='run',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='grid.jobrun'),
-        ),
-        migrations.CreateModel(
-            name='LastAdmission',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('tier', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='grid.hardwaretier')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('user', 'tier'), name='one_last_admission_per_user_and_tier'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='LaunchCheck',
-            fields=[
-                ('id', models.CharField(max_length=12, primary_key=True, serialize=False)),
-                ('data_plane', models.CharField(max_length=63)),
-                ('specs', models.JSONField()),
-                ('asked_at', models.DateTimeField(db_index=True)),
-                ('answered_at', models.DateTimeField(null=True)),
-                ('outcome', models.CharField(choices=[('asked', 'Asked'), ('confirmed', 'Confirmed'), ('refused', 'Refused'), ('not_known', 'Not known')], default='asked', max_length=16)),
-                ('message', models.TextField(blank=True)),
-                ('evidence', models.TextField(blank=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'indexes': [
-                    models.Index(condition=models.Q(('answered_at', None)), fields=['data_plane', 'asked_at'], name='launch_checks_unanswered'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='LifecycleEntry',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('source', models.CharField(choices=[('state', 'State'), ('kubernetes', 'Kubernetes'), ('change', 'Change')], default='state', max_length=20)),
-                ('from_state', models.CharField(blank=True, max_length=20)),
-                ('to_state', models.CharField(blank=True, max_length=20)),
-                ('object', models.CharField(blank=True, help_text='Kind/name the entry is about, for Kubernetes events.', max_length=300)),
-                ('event_uid', models.CharField(blank=True, max_length=64)),
-                ('level', models.CharField(default='Normal', max_length=10)),
-                ('reason', models.CharField(max_length=80)),
-                ('message', models.TextField(blank=True)),
-                ('count', models.PositiveIntegerField(default=1)),
-                ('actor', models.CharField(blank=True, max_length=150)),
-                ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='lifecycle', to='grid.execution')),
-            ],
-            options={
-                'ordering': ['at', 'id'],
-                'indexes': [
-                    models.Index(condition=models.Q(('source', 'state'), _negated=True), fields=['at'], name='lifecycle_by_age'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('source', 'state')), fields=('execution', 'to_state'), name='each_state_entered_once'),
-                    models.UniqueConstraint(condition=models.Q(('source', 'kubernetes')), fields=('execution', 'event_uid'), name='each_event_once'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='Membership',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('owner', 'Owner'), ('contributor', 'Contributor'), ('viewer', 'Viewer')], default='viewer', max_length=20)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('role__in', ['owner', 'contributor', 'viewer'])), name='known_role'),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("settled_at__isnull", True),
+                            models.Q(
+                                ("state__in", ["error", "failed", "stopped", "succeeded"]),
+                                models.Q(
+                                    ("slots_freed_at__isnull", True),
+                                    ("slots_reserved_at__isnull", False),
+                                    _negated=True,
+                                ),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="settled_has_ended_without_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("head_price_per_hour__gte", 0), ("price_per_hour__gte", 0)),
+                        name="price_is_not_negative",
+                    ),
                 ],
             },
         ),
         migrations.CreateModel(
-            name='Notification',
+            name="KnowledgeEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused')], max_length=20)),
-                ('title', models.CharField(help_text='Of what it is about.', max_length=160)),
-                ('sentence', models.TextField()),
-                ('path', models.CharField(max_length=200)),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('read_at', models.DateTimeField(blank=True, null=True)),
-                ('execution', models.ForeignKey(blank=True, help_text='Null once deleted.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='grid.execution')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notifications', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.CharField(
+                        max_length=60,
+                        primary_key=True,
+                        serialize=False,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z",
+                                "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+                            )
+                        ],
+                    ),
+                ),
+                ("pattern", models.CharField(max_length=300, validators=[grid.models.knowledge.validate_pattern])),
+                ("meaning", models.CharField(max_length=200)),
+                ("cure", models.CharField(max_length=300)),
+                (
+                    "link",
+                    models.CharField(blank=True, max_length=500, validators=[grid.models.knowledge.validate_link]),
+                ),
+                ("is_archived", models.BooleanField(default=False)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'ordering': ['-at', '-pk'],
-                'indexes': [
-                    models.Index(fields=['user', '-at', '-id'], name='notifications_of_user'),
-                    models.Index(condition=models.Q(('read_at__isnull', True)), fields=['user'], name='unread_notifications'),
-                    models.Index(fields=['at'], name='notifications_by_age'),
-                ],
+                "verbose_name_plural": "knowledge entries",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='NotificationChoice',
+            name="WebhookTarget",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused')], max_length=20)),
-                ('in_page', models.BooleanField()),
-                ('email', models.BooleanField()),
-                ('webhook', models.BooleanField()),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notification_choices', to=settings.AUTH_USER_MODEL)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="webhook_target",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("url", models.CharField(max_length=500)),
+                ("secret", models.TextField(help_text="Encrypted: grid.encryption.")),
+            ],
+        ),
+        migrations.CreateModel(
+            name="ConfigRecord",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("namespace", models.CharField(default="common", max_length=60)),
+                ("key", models.CharField(max_length=200)),
+                ("value", models.CharField(max_length=1000)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("updated_by", models.CharField(blank=True, max_length=150)),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('user', 'event'), name='one_choice_an_event'),
-                ],
+                "ordering": ["namespace", "key"],
+                "constraints": [models.UniqueConstraint(fields=("namespace", "key"), name="one_value_for_a_key")],
             },
         ),
         migrations.CreateModel(
-            name='PoolSample',
+            name="StopWarning",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pool', models.CharField(blank=True, max_length=63)),
-                ('minute', models.PositiveIntegerField(help_text='Since 1970, UTC.')),
-                ('nodes', models.PositiveIntegerField()),
-                ('nodes_ready', models.PositiveIntegerField()),
-                ('requested_millicores', models.PositiveBigIntegerField()),
-                ('allocatable_millicores', models.PositiveBigIntegerField()),
-                ('used_millicores', models.PositiveBigIntegerField(help_text='Null while no usage is measured.', null=True)),
-                ('requested_mebibytes', models.PositiveBigIntegerField(help_text='Of memory.')),
-                ('allocatable_mebibytes', models.PositiveBigIntegerField()),
-                ('used_mebibytes', models.PositiveBigIntegerField(null=True)),
-                ('requested_gpus', models.PositiveIntegerField()),
-                ('allocatable_gpus', models.PositiveIntegerField()),
-                ('pods_waiting', models.PositiveIntegerField(help_text='For a node of this pool.')),
-                ('executions_running', models.PositiveIntegerField()),
-                ('executions_waiting', models.PositiveIntegerField(help_text='Queued, or on their way to running.')),
+                (
+                    "execution",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="stop_warning",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
-            options={
-                'ordering': ['minute', 'pool'],
-                'indexes': [models.Index(fields=['minute'], name='pool_samples_by_age')],
-                'constraints': [models.UniqueConstraint(fields=('pool', 'minute'), name='one_pool_sample_a_minute')],
-            },
         ),
         migrations.CreateModel(
-            name='PoolTemplate',
+            name="ExecutionLog",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pool', models.CharField(max_length=63, unique=True)),
-                ('node', models.JSONField(help_text='Labels, taints and allocatable.')),
-                ('own', models.JSONField(help_text="What the node's own pods take of it, by resource.")),
-                ('seen_at', models.DateTimeField(help_text='To an hour.')),
+                (
+                    "execution",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="log",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("text", models.TextField()),
+                (
+                    "at",
+                    models.DateTimeField(
+                        db_index=True, default=django.utils.timezone.now, help_text="When it was kept."
+                    ),
+                ),
             ],
-            options={
-                'ordering': ['pool'],
-            },
         ),
         migrations.CreateModel(
-            name='Project',
+            name="PeakUse",
             fields=[
-                ('id', models.CharField(max_length=40, primary_key=True, serialize=False, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z', 'Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.')])),
-                ('name', models.CharField(max_length=80)),
-                ('description', models.CharField(blank=True, max_length=300)),
-                ('volume_size', models.CharField(default='10Gi', max_length=20, validators=[grid.models.fields.validate_quantity])),
-                ('is_archived', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('members', models.ManyToManyField(related_name='projects', through='grid.Membership', to=settings.AUTH_USER_MODEL)),
+                (
+                    "execution",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="peak",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("memory_peak_bytes", models.PositiveBigIntegerField()),
+                ("cpu_peak_millicores", models.PositiveBigIntegerField()),
+                (
+                    "cpu_sum_millicores",
+                    models.PositiveBigIntegerField(help_text="Of all samples, so that the mean follows."),
+                ),
+                ("samples", models.PositiveBigIntegerField()),
             ],
-            options={
-                'ordering': ['name'],
-            },
-        ),
-        migrations.AddField(
-            model_name='membership',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='grid.project'),
-        ),
-        migrations.AddField(
-            model_name='job',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='grid.project'),
-        ),
-        migrations.AddField(
-            model_name='execution',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='executions', to='grid.project'),
         ),
         migrations.CreateModel(
-            name='DailyUsage',
+            name="HardwareTier",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('day', models.DateField()),
-                ('node_pool', models.CharField(max_length=63)),
-                ('price_per_hour', models.DecimalField(decimal_places=4, max_digits=10)),
-                ('pod_seconds', models.PositiveBigIntegerField(default=0)),
-                ('millicore_seconds', models.PositiveBigIntegerField(default=0)),
-                ('mebibyte_seconds', models.PositiveBigIntegerField(default=0, help_text='Of memory.')),
-                ('gpu_seconds', models.PositiveBigIntegerField(default=0)),
-                ('owner', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('tier', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.hardwaretier')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.project')),
+                (
+                    "id",
+                    models.CharField(
+                        max_length=40,
+                        primary_key=True,
+                        serialize=False,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z",
+                                "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("description", models.CharField(blank=True, max_length=300)),
+                (
+                    "node_pool",
+                    models.CharField(help_text="Value of the node-pool label of the nodes to run on.", max_length=63),
+                ),
+                ("cores", models.CharField(max_length=20, validators=[grid.models.fields.validate_quantity])),
+                (
+                    "cores_limit",
+                    models.CharField(blank=True, max_length=20, validators=[grid.models.fields.validate_quantity]),
+                ),
+                ("memory", models.CharField(max_length=20, validators=[grid.models.fields.validate_quantity])),
+                (
+                    "memory_limit",
+                    models.CharField(blank=True, max_length=20, validators=[grid.models.fields.validate_quantity]),
+                ),
+                ("gpus", models.PositiveSmallIntegerField(default=0)),
+                ("gpu_resource", models.CharField(default="nvidia.com/gpu", max_length=100)),
+                (
+                    "shared_memory",
+                    models.CharField(
+                        blank=True,
+                        help_text="Size of /dev/shm when it may exceed 64 MB; counted in the memory limit.",
+                        max_length=20,
+                        validators=[grid.models.fields.validate_quantity],
+                    ),
+                ),
+                (
+                    "ephemeral_storage",
+                    models.CharField(
+                        default="10Gi",
+                        help_text="What an execution may write to its node's disk: temporary files, logs, scratch space without a volume.",
+                        max_length=20,
+                        validators=[grid.models.fields.validate_quantity],
+                    ),
+                ),
+                (
+                    "cost_per_hour",
+                    models.DecimalField(
+                        decimal_places=4,
+                        default=Decimal("0"),
+                        max_digits=10,
+                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                    ),
+                ),
+                ("is_default", models.BooleanField(default=False)),
+                ("is_visible", models.BooleanField(default=True)),
+                ("is_archived", models.BooleanField(default=False)),
+                (
+                    "kinds",
+                    models.JSONField(
+                        blank=True, default=list, help_text="Kinds and frameworks allowed; empty means all."
+                    ),
+                ),
+                (
+                    "maximum_simultaneous",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Executions at once; empty means no limit.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                ("spot_allowed", models.BooleanField(default=False)),
+                ("tolerations", models.JSONField(blank=True, default=list)),
+                ("extra_labels", models.JSONField(blank=True, default=dict)),
+                ("extra_annotations", models.JSONField(blank=True, default=dict)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "data_plane",
+                    models.ForeignKey(
+                        default="local",
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.dataplane",
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True, help_text="Groups that may use it; choose none to allow everybody.", to="auth.group"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['day', 'id'],
-                'constraints': [
-                    models.UniqueConstraint(fields=('day', 'owner', 'project', 'tier', 'node_pool', 'price_per_hour'), name='one_daily_usage_of_a_kind'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='SavedView',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('table', models.CharField(help_text='A key of VIEWED_TABLES in dashboard/viewmodels/saved_views.py.', max_length=20)),
-                ('name', models.CharField(max_length=60)),
-                ('query', models.TextField(help_text='Query string of the page, beginning with a question mark.')),
-                ('hidden', models.CharField(blank=True, help_text='Numbers of the hidden columns, with dots between.', max_length=60)),
-                ('is_default', models.BooleanField(default=False, help_text='The page opens with it.')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_views', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'ordering': ['name'],
-                'constraints': [
-                    models.UniqueConstraint(fields=('user', 'table', 'name'), name='saved_view_named_once'),
-                    models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('user', 'table'), name='one_default_view'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='Schedule',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('cron', models.CharField(max_length=100)),
-                ('time_zone', models.CharField(help_text='IANA name.', max_length=60)),
-                ('overlap', models.CharField(choices=[('skip', 'Skip it'), ('queue', 'Queue it'), ('replace', 'Replace the run')], default='skip', help_text='When it is due while an earlier run of it has not ended.', max_length=10)),
-                ('missed', models.CharField(choices=[('once', 'Run once'), ('none', 'Do not run')], default='once', help_text='When it was due while Compute Grid was not running.', max_length=10)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('set_at', models.DateTimeField(default=django.utils.timezone.now, help_text='When it was created, edited or resumed last.')),
-                ('paused_at', models.DateTimeField(blank=True, null=True)),
-                ('paused_by', models.CharField(blank=True, help_text='Empty: Compute Grid.', max_length=150)),
-                ('paused_why', models.TextField(blank=True, help_text='A sentence; empty when a person paused it.')),
-                ('next_at', models.DateTimeField(blank=True, help_text='Null while it is paused.', null=True)),
-                ('last_at', models.DateTimeField(blank=True, help_text='The last time for which a run was asked for.', null=True)),
-                ('history', models.JSONField(blank=True, default=list, help_text='The latest of what happened: time and sentence.')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='grid.job')),
-            ],
-            options={
-                'ordering': ['pk'],
-                'indexes': [
-                    models.Index(condition=models.Q(('next_at__isnull', False)), fields=['next_at', 'id'], name='schedules_by_next_time'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('next_at__isnull', False), ('paused_at__isnull', True)), models.Q(('next_at__isnull', True), ('paused_at__isnull', False)), _connector='OR'), name='schedule_is_paused_or_has_a_next_time'),
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name='jobrun',
-            name='schedule',
-            field=models.ForeignKey(blank=True, db_index=False, help_text="Of a run that a schedule asked for; it starts when that schedule's earlier runs have ended.", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='runs', to='grid.schedule'),
-        ),
-        migrations.CreateModel(
-            name='Session',
-            fields=[
-                ('session_key', models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name='session key')),
-                ('session_data', models.TextField(verbose_name='session data')),
-                ('expire_date', models.DateTimeField(db_index=True, verbose_name='expire date')),
-                ('auth_hash', models.CharField(blank=True, help_text="Differs from the account's once its password is changed.", max_length=128)),
-                ('created_at', models.DateTimeField(db_index=True)),
-                ('seen_at', models.DateTimeField(db_index=True)),
-                ('address', models.CharField(blank=True, max_length=45)),
-                ('agent', models.CharField(blank=True, help_text='User-Agent of the browser, cleaned and cut.', max_length=200)),
-                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'verbose_name': 'session',
-                'verbose_name_plural': 'sessions',
-                'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
-            name='StartDay',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('day', models.DateField()),
-                ('grouping', models.CharField(choices=[('all', 'All'), ('tier', 'Tier'), ('environment', 'Environment'), ('pool', 'Pool'), ('image', 'Image')], max_length=12)),
-                ('group', models.CharField(blank=True, max_length=255)),
-                ('starts', models.PositiveIntegerField(default=0)),
-                ('sums', models.TextField(default='{}', help_text='JSON of `grid.diagnosis.startdays.StartSums`.')),
-            ],
-            options={
-                'ordering': ['day', 'id'],
-                'indexes': [models.Index(fields=['grouping', 'day', 'group', 'starts'], name='start_days')],
-                'constraints': [models.UniqueConstraint(fields=('grouping', 'group', 'day'), name='one_start_day_of_a_group')],
-            },
-        ),
-        migrations.CreateModel(
-            name='StoredSecret',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('is_file', models.BooleanField(default=False, help_text='A file of that name, instead of an environment variable.')),
-                ('ciphertext', models.TextField()),
-                ('changed_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('changed_by', models.CharField(max_length=150)),
-                ('owner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='grid.project')),
-            ],
-            options={
-                'ordering': ['name'],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False), _connector='OR'), name='secret_is_somebodys'),
-                    models.UniqueConstraint(condition=models.Q(('owner__isnull', True)), fields=('project', 'name'), name='projects_secret_named_once'),
-                    models.UniqueConstraint(condition=models.Q(('project__isnull', True)), fields=('owner', 'name'), name='own_secret_named_once'),
-                    models.UniqueConstraint(condition=models.Q(('owner__isnull', False), ('project__isnull', False)), fields=('owner', 'project', 'name'), name='own_secret_in_project_named_once'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='UsageInterval',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pod_uid', models.CharField(max_length=64, unique=True)),
-                ('pod_name', models.CharField(max_length=253)),
-                ('node_name', models.CharField(max_length=253)),
-                ('node_pool', models.CharField(max_length=63)),
-                ('millicores', models.PositiveBigIntegerField()),
-                ('mebibytes', models.PositiveBigIntegerField(help_text='Of memory.')),
-                ('gpus', models.PositiveIntegerField()),
-                ('price_per_hour', models.DecimalField(decimal_places=4, max_digits=10)),
-                ('began_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('seconds', models.PositiveBigIntegerField(help_text='From the beginning to the end, so that SQL sums it.', null=True)),
-                ('execution', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='usage', to='grid.execution')),
-                ('owner', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.project')),
-                ('tier', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.hardwaretier')),
-            ],
-            options={
-                'ordering': ['began_at', 'id'],
-                'indexes': [
-                    models.Index(fields=['execution', 'price_per_hour', 'seconds'], name='usage_by_execution'),
-                    models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['execution'], name='usage_open'),
-                    models.Index(fields=['owner', 'ended_at'], name='usage_by_owner'),
-                    models.Index(fields=['project', 'ended_at'], name='usage_by_project'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('seconds__isnull', True)), models.Q(('ended_at__gte', models.F('began_at')), ('ended_at__isnull', False), ('seconds__isnull', False)), _connector='OR'), name='usage_ends_after_it_began'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='WaitPrediction',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('stage', models.CharField(choices=[('queued', 'Queued'), ('admitted', 'Admitted')], max_length=10)),
-                ('made_at', models.DateTimeField()),
-                ('expected', models.FloatField(null=True)),
-                ('low', models.FloatField(null=True)),
-                ('high', models.FloatField(help_text='Null when it may take for ever.', null=True)),
-                ('actual', models.FloatField(null=True)),
-                ('ran_at', models.DateTimeField(null=True)),
-                ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='wait_predictions', to='grid.execution')),
-            ],
-            options={
-                'indexes': [
-                    models.Index(condition=models.Q(('expected__isnull', False), ('ran_at__isnull', False)), fields=['ran_at'], name='outcomes_of_waits'),
-                    models.Index(fields=['made_at'], name='predictions_by_age'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('execution', 'stage'), name='one_prediction_a_stage'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='Workspace',
-            fields=[
-                ('id', models.CharField(editable=False, max_length=16, primary_key=True, serialize=False)),
-                ('title', models.CharField(blank=True, max_length=120)),
-                ('cluster', models.JSONField(blank=True, help_text='What was asked for as its cluster: grid.launch.clusters.request; null for none.', null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('launched_at', models.DateTimeField(default=django.utils.timezone.now, help_text='When it was launched or resumed last.')),
-                ('deleted_at', models.DateTimeField(blank=True, null=True)),
-                ('environment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workspaces', to='grid.environment')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workspaces', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workspaces', to='grid.project')),
-                ('tier', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workspaces', to='grid.hardwaretier')),
-            ],
-            options={
-                'ordering': ['-launched_at', '-id'],
-                'indexes': [
-                    models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['owner', 'launched_at', 'id'], name='workspaces_by_owner'),
+                "ordering": ["cost_per_hour", "name"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_archived", False), ("is_default", True)),
+                        fields=("is_default",),
+                        name="one_default_tier",
+                    ),
                 ],
             },
         ),
         migrations.AddField(
-            model_name='execution',
-            name='workspace',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='executions', to='grid.workspace'),
+            model_name="execution",
+            name="head_tier",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                help_text="Of a cluster: the tier of its head; `tier` is its workers'.",
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="head_executions",
+                to="grid.hardwaretier",
+            ),
+        ),
+        migrations.AddField(
+            model_name="execution",
+            name="tier",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="executions",
+                to="grid.hardwaretier",
+            ),
         ),
         migrations.CreateModel(
-            name='WorkspaceGrant',
+            name="Job",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('session_key', models.CharField(max_length=40)),
-                ('ticket_hash', models.CharField(max_length=64, unique=True)),
-                ('secret_hash', models.CharField(max_length=64, null=True, unique=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='grid.execution')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='AuditEntry',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('actor_name', models.CharField(help_text='Kept when the account goes.', max_length=150)),
-                ('action', models.CharField(choices=[('created', 'Created'), ('changed', 'Changed'), ('archived', 'Archived'), ('restored', 'Restored'), ('reset', 'Reset to default'), ('unlocked', 'Unlocked')], max_length=20)),
-                ('object_type', models.CharField(help_text='Model name, for example hardwaretier.', max_length=40)),
-                ('object_id', models.CharField(max_length=200)),
-                ('object_name', models.CharField(blank=True, max_length=200)),
-                ('changes', models.JSONField(default=dict)),
-                ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'ordering': ['-at', '-id'],
-                'indexes': [models.Index(fields=['object_type', 'object_id'], name='grid_audite_object__5d5d13_idx'), models.Index(fields=['at', 'id'], name='audit_by_age')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Delivery',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('channel', models.CharField(choices=[('email', 'Email'), ('webhook', 'Webhook')], max_length=10)),
-                ('payload', models.JSONField(help_text='Event, title, sentence, path and time: grid.launch.notifications.')),
-                ('message', models.UUIDField(default=uuid.uuid4)),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('tries', models.PositiveIntegerField(default=0)),
-                ('next_try_at', models.DateTimeField(default=django.utils.timezone.now, help_text='Null when it was sent or given up; a sender that has taken it moves it.', null=True)),
-                ('sent_at', models.DateTimeField(blank=True, null=True)),
-                ('error', models.CharField(blank=True, help_text='Why the latest try failed.', max_length=300)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'verbose_name_plural': 'deliveries',
-                'indexes': [models.Index(condition=models.Q(('next_try_at__isnull', False)), fields=['channel', 'user', 'next_try_at'], name='deliveries_due'), models.Index(fields=['user', 'channel', 'sent_at'], name='deliveries_sent'), models.Index(fields=['at'], name='deliveries_by_age')],
-            },
-        ),
-        migrations.CreateModel(
-            name='LogOccurrence',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('entry', models.CharField(help_text='Key of the entry, which may be gone by now.', max_length=60)),
-                ('meaning', models.CharField(max_length=300)),
-                ('line', models.CharField(max_length=300)),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('log', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='occurrences', to='grid.executionlog')),
-            ],
-            options={
-                'ordering': ['id'],
-                'indexes': [
-                    models.Index(fields=['entry', '-at'], name='occurrences_by_entry'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('log', 'entry', 'meaning'), name='each_finding_once'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='QueueOrder',
-            fields=[
-                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='queue_order', serialize=False, to='grid.execution')),
-                ('rank', models.IntegerField(null=True)),
-                ('back_at', models.DateTimeField(null=True)),
-                ('held_at', models.DateTimeField(null=True)),
-                ('held_by', models.CharField(blank=True, max_length=150)),
-                ('held_reason', models.CharField(blank=True, max_length=200)),
-                ('released_at', models.DateTimeField(null=True)),
-            ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('rank__isnull', True), ('back_at__isnull', True), _connector='OR'), name='front_or_back_of_the_queue')],
-            },
-        ),
-        migrations.CreateModel(
-            name='StartUp',
-            fields=[
-                ('execution', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='start_up', serialize=False, to='grid.execution')),
-                ('at', models.DateTimeField(help_text='When it ran, or ended before.')),
-                ('ran', models.BooleanField(help_text='False when it ended before it ran: the last phase is then cut off.')),
-                ('reason', models.CharField(blank=True, help_text='Code of the end before it ran; "" when it ran.', max_length=60)),
-                ('kind', models.CharField(choices=[('workspace', 'Workspace'), ('job', 'Job'), ('app', 'App'), ('cluster', 'Cluster')], max_length=20)),
-                ('framework', models.CharField(blank=True, choices=[('dask', 'Dask'), ('ray', 'Ray'), ('spark', 'Spark')], max_length=20)),
-                ('node_pool', models.CharField(max_length=63)),
-                ('image', models.CharField(max_length=255)),
-                ('total', models.FloatField()),
-                ('queued', models.FloatField(help_text='From the request until slots were reserved.', null=True)),
-                ('creating', models.FloatField(help_text='Until its pod existed; with the wait for its cluster, if any.', null=True)),
-                ('node_wait', models.FloatField(help_text='Until a node had room for it.', null=True)),
-                ('scheduling', models.FloatField(help_text='Until it was bound to the node.', null=True)),
-                ('volumes', models.FloatField(help_text='Volumes, network and sandbox, until its image was looked for.', null=True)),
-                ('pulling', models.FloatField(help_text='Of all its images; 0 when they were on the node.', null=True)),
-                ('setup', models.FloatField(help_text='Init containers; 0 without any.', null=True)),
-                ('starting', models.FloatField(help_text='Until its program was started.', null=True)),
-                ('answering', models.FloatField(help_text='Until its program answered.', null=True)),
-                ('first_worker', models.FloatField(help_text='Of a cluster: until a worker was ready.', null=True)),
-                ('merged', models.FloatField(help_text='Of phases that could not be told apart.', null=True)),
-                ('merged_phases', models.CharField(blank=True, help_text='Which ones, separated by spaces.', max_length=120)),
-                ('node_started', models.BooleanField(help_text='Whether its node was created after its pod.', null=True)),
-                ('node_decision', models.FloatField(help_text='Of `node_wait`: until a new node was requested.', null=True)),
-                ('node_creation', models.FloatField(help_text='Of `node_wait`: until that node had joined.', null=True)),
-                ('node_joining', models.FloatField(help_text='Of `node_wait`: until that node was ready.', null=True)),
-                ('image_cached', models.BooleanField(help_text='Whether all its images were on the node already.', null=True)),
-                ('image_bytes', models.PositiveBigIntegerField(help_text='Size of the images that were pulled.', null=True)),
-                ('environment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.environment')),
-                ('tier', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='grid.hardwaretier')),
+                ("id", models.CharField(editable=False, max_length=16, primary_key=True, serialize=False)),
+                ("title", models.CharField(blank=True, max_length=120)),
+                (
+                    "cluster",
+                    models.JSONField(
+                        blank=True,
+                        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "command",
+                    models.TextField(
+                        blank=True, help_text="A line or script for `/bin/sh -c`; empty: the environment's own command."
+                    ),
+                ),
+                (
+                    "variables",
+                    models.JSONField(blank=True, default=dict, help_text="Environment variables: name to text."),
+                ),
+                (
+                    "folder",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where it starts, below the project's files; empty: their root.",
+                        max_length=500,
+                    ),
+                ),
+                (
+                    "timeout_seconds",
+                    models.PositiveIntegerField(blank=True, help_text="Of each attempt; null: none.", null=True),
+                ),
+                ("retries", models.PositiveIntegerField(default=0, help_text="Further attempts of a run that failed.")),
+                (
+                    "retry_seconds",
+                    models.PositiveIntegerField(
+                        default=30, help_text="Wait before the first retry; it doubles with each, up to an hour."
+                    ),
+                ),
+                (
+                    "at_once",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="The most of its runs that are active at once; null: as many as there are.",
+                        null=True,
+                    ),
+                ),
+                ("runs_made", models.PositiveIntegerField(default=0, help_text="The number of its latest run.")),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "launched_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, help_text="When a run of it was asked for last."
+                    ),
+                ),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="grid.environment"
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="grid.hardwaretier"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-at'],
-                'indexes': [
-                    models.Index(fields=['at'], name='start_ups'),
-                    models.Index(fields=['node_pool', 'at'], name='start_ups_by_pool'),
-                    models.Index(fields=['tier', 'environment', 'at'], name='start_ups_of_a_choice'),
+                "ordering": ["-launched_at", "-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("deleted_at__isnull", True)),
+                        fields=["owner", "launched_at", "id"],
+                        name="jobs_by_owner",
+                    ),
                 ],
             },
         ),
         migrations.CreateModel(
-            name='ClusterSample',
+            name="RunSettings",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('ready', models.PositiveIntegerField(help_text='Workers that are ready.')),
-                ('wanted', models.PositiveIntegerField(help_text='Workers that the autoscaler asks for.')),
-                ('cpu_percent', models.PositiveIntegerField(help_text='Average of requests, as the autoscaler sees it.', null=True)),
-                ('memory_percent', models.PositiveIntegerField(null=True)),
-                ('pending_tasks', models.PositiveIntegerField(help_text='Tasks that no worker has taken, of the framework.', null=True)),
-                ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='grid.execution')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "record",
+                    models.JSONField(help_text="What the job said when it was asked for: grid.launch.jobsettings."),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="run_settings", to="grid.job"
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="JobRun",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField(help_text="Counts the runs of its job from 1.")),
+                (
+                    "parameters",
+                    models.JSONField(
+                        blank=True, default=dict, help_text="Environment variables of this run: name to text."
+                    ),
+                ),
+                (
+                    "request_key",
+                    models.CharField(
+                        blank=True,
+                        help_text="Of the first run that one showing of a form asked for, so that sending it twice asks once.",
+                        max_length=32,
+                    ),
+                ),
+                (
+                    "sweep",
+                    models.CharField(
+                        blank=True, help_text="Of a run of a sweep: the number of its first run.", max_length=16
+                    ),
+                ),
+                (
+                    "due_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Of a schedule's run: the time that it is for.", null=True
+                    ),
+                ),
+                (
+                    "replaced_by",
+                    models.TextField(
+                        blank=True, help_text="Of a run that a later one replaces: a sentence that says so."
+                    ),
+                ),
+                ("requested_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("requested_by", models.CharField(max_length=150)),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("stopped", "Stopped"),
+                            ("not_started", "Not started"),
+                        ],
+                        help_text="Empty until it ends.",
+                        max_length=20,
+                    ),
+                ),
+                ("message", models.TextField(blank=True, help_text="Why it waits, or how it ended, as a sentence.")),
+                (
+                    "next_attempt_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Of an open run: when to look again; null: when something else has ended.",
+                        null=True,
+                    ),
+                ),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "after",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="It starts when that run has succeeded.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="followers",
+                        to="grid.jobrun",
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="grid.job"
+                    ),
+                ),
+                (
+                    "settings",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="grid.runsettings"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['at'],
-                'indexes': [models.Index(fields=['at'], name='samples_by_age')],
-                'constraints': [models.UniqueConstraint(fields=('execution', 'at'), name='one_sample_a_moment')],
+                "ordering": ["-number"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("outcome", "")), fields=["next_attempt_at", "id"], name="open_runs_by_time"
+                    ),
+                    models.Index(
+                        condition=models.Q(("outcome", "")), fields=["job", "number"], name="open_runs_by_job"
+                    ),
+                    models.Index(fields=["ended_at", "id"], name="runs_by_end"),
+                    models.Index(fields=["job", "sweep", "number"], name="runs_by_sweep"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("job", "number"), name="run_numbers_of_a_job"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("request_key", ""), _negated=True),
+                        fields=("job", "request_key"),
+                        name="run_once_a_form",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("ended_at__isnull", True), ("outcome", "")),
+                            models.Q(models.Q(("outcome", ""), _negated=True), ("ended_at__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="run_with_outcome_has_ended",
+                    ),
+                ],
+            },
+        ),
+        migrations.AddField(
+            model_name="execution",
+            name="run",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="attempts",
+                to="grid.jobrun",
+            ),
+        ),
+        migrations.CreateModel(
+            name="LastAdmission",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", models.DateTimeField()),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="grid.hardwaretier"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "tier"), name="one_last_admission_per_user_and_tier"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LaunchCheck",
+            fields=[
+                ("id", models.CharField(max_length=12, primary_key=True, serialize=False)),
+                ("data_plane", models.CharField(max_length=63)),
+                ("specs", models.JSONField()),
+                ("asked_at", models.DateTimeField(db_index=True)),
+                ("answered_at", models.DateTimeField(null=True)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("asked", "Asked"),
+                            ("confirmed", "Confirmed"),
+                            ("refused", "Refused"),
+                            ("not_known", "Not known"),
+                        ],
+                        default="asked",
+                        max_length=16,
+                    ),
+                ),
+                ("message", models.TextField(blank=True)),
+                ("evidence", models.TextField(blank=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("answered_at", None)),
+                        fields=["data_plane", "asked_at"],
+                        name="launch_checks_unanswered",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LifecycleEntry",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[("state", "State"), ("kubernetes", "Kubernetes"), ("change", "Change")],
+                        default="state",
+                        max_length=20,
+                    ),
+                ),
+                ("from_state", models.CharField(blank=True, max_length=20)),
+                ("to_state", models.CharField(blank=True, max_length=20)),
+                (
+                    "object",
+                    models.CharField(
+                        blank=True, help_text="Kind/name the entry is about, for Kubernetes events.", max_length=300
+                    ),
+                ),
+                ("event_uid", models.CharField(blank=True, max_length=64)),
+                ("level", models.CharField(default="Normal", max_length=10)),
+                ("reason", models.CharField(max_length=80)),
+                ("message", models.TextField(blank=True)),
+                ("count", models.PositiveIntegerField(default=1)),
+                ("actor", models.CharField(blank=True, max_length=150)),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="lifecycle", to="grid.execution"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["at", "id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("source", "state"), _negated=True), fields=["at"], name="lifecycle_by_age"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("source", "state")),
+                        fields=("execution", "to_state"),
+                        name="each_state_entered_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("source", "kubernetes")),
+                        fields=("execution", "event_uid"),
+                        name="each_event_once",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Membership",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("owner", "Owner"), ("contributor", "Contributor"), ("viewer", "Viewer")],
+                        default="viewer",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("role__in", ["owner", "contributor", "viewer"])), name="known_role"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Notification",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "event",
+                    models.CharField(
+                        choices=[
+                            ("started", "it runs"),
+                            ("succeeded", "it has succeeded"),
+                            ("failed", "it has failed"),
+                            ("stopping_soon", "it is about to be stopped"),
+                            ("stopped", "somebody else, or a rule, has stopped it"),
+                            ("schedule_paused", "its schedule was paused"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("title", models.CharField(help_text="Of what it is about.", max_length=160)),
+                ("sentence", models.TextField()),
+                ("path", models.CharField(max_length=200)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("read_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Null once deleted.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="grid.execution",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notifications",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-at", "-pk"],
+                "indexes": [
+                    models.Index(fields=["user", "-at", "-id"], name="notifications_of_user"),
+                    models.Index(
+                        condition=models.Q(("read_at__isnull", True)), fields=["user"], name="unread_notifications"
+                    ),
+                    models.Index(fields=["at"], name="notifications_by_age"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="NotificationChoice",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "event",
+                    models.CharField(
+                        choices=[
+                            ("started", "it runs"),
+                            ("succeeded", "it has succeeded"),
+                            ("failed", "it has failed"),
+                            ("stopping_soon", "it is about to be stopped"),
+                            ("stopped", "somebody else, or a rule, has stopped it"),
+                            ("schedule_paused", "its schedule was paused"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("in_page", models.BooleanField()),
+                ("email", models.BooleanField()),
+                ("webhook", models.BooleanField()),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notification_choices",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "event"), name="one_choice_an_event"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PoolSample",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pool", models.CharField(blank=True, max_length=63)),
+                ("minute", models.PositiveIntegerField(help_text="Since 1970, UTC.")),
+                ("nodes", models.PositiveIntegerField()),
+                ("nodes_ready", models.PositiveIntegerField()),
+                ("requested_millicores", models.PositiveBigIntegerField()),
+                ("allocatable_millicores", models.PositiveBigIntegerField()),
+                (
+                    "used_millicores",
+                    models.PositiveBigIntegerField(help_text="Null while no usage is measured.", null=True),
+                ),
+                ("requested_mebibytes", models.PositiveBigIntegerField(help_text="Of memory.")),
+                ("allocatable_mebibytes", models.PositiveBigIntegerField()),
+                ("used_mebibytes", models.PositiveBigIntegerField(null=True)),
+                ("requested_gpus", models.PositiveIntegerField()),
+                ("allocatable_gpus", models.PositiveIntegerField()),
+                ("pods_waiting", models.PositiveIntegerField(help_text="For a node of this pool.")),
+                ("executions_running", models.PositiveIntegerField()),
+                ("executions_waiting", models.PositiveIntegerField(help_text="Queued, or on their way to running.")),
+            ],
+            options={
+                "ordering": ["minute", "pool"],
+                "indexes": [models.Index(fields=["minute"], name="pool_samples_by_age")],
+                "constraints": [models.UniqueConstraint(fields=("pool", "minute"), name="one_pool_sample_a_minute")],
+            },
+        ),
+        migrations.CreateModel(
+            name="PoolTemplate",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pool", models.CharField(max_length=63, unique=True)),
+                ("node", models.JSONField(help_text="Labels, taints and allocatable.")),
+                ("own", models.JSONField(help_text="What the node's own pods take of it, by resource.")),
+                ("seen_at", models.DateTimeField(help_text="To an hour.")),
+            ],
+            options={
+                "ordering": ["pool"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Project",
+            fields=[
+                (
+                    "id",
+                    models.CharField(
+                        max_length=40,
+                        primary_key=True,
+                        serialize=False,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z",
+                                "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("description", models.CharField(blank=True, max_length=300)),
+                (
+                    "volume_size",
+                    models.CharField(default="10Gi", max_length=20, validators=[grid.models.fields.validate_quantity]),
+                ),
+                ("is_archived", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "members",
+                    models.ManyToManyField(
+                        related_name="projects", through="grid.Membership", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.AddField(
+            model_name="membership",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="grid.project"
+            ),
+        ),
+        migrations.AddField(
+            model_name="job",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="grid.project"
+            ),
+        ),
+        migrations.AddField(
+            model_name="execution",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="executions", to="grid.project"
+            ),
+        ),
+        migrations.CreateModel(
+            name="DailyUsage",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("day", models.DateField()),
+                ("node_pool", models.CharField(max_length=63)),
+                ("price_per_hour", models.DecimalField(decimal_places=4, max_digits=10)),
+                ("pod_seconds", models.PositiveBigIntegerField(default=0)),
+                ("millicore_seconds", models.PositiveBigIntegerField(default=0)),
+                ("mebibyte_seconds", models.PositiveBigIntegerField(default=0, help_text="Of memory.")),
+                ("gpu_seconds", models.PositiveBigIntegerField(default=0)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.hardwaretier",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="grid.project"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["day", "id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("day", "owner", "project", "tier", "node_pool", "price_per_hour"),
+                        name="one_daily_usage_of_a_kind",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedView",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "table",
+                    models.CharField(
+                        help_text="A key of VIEWED_TABLES in dashboard/viewmodels/saved_views.py.", max_length=20
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
+                ("query", models.TextField(help_text="Query string of the page, beginning with a question mark.")),
+                (
+                    "hidden",
+                    models.CharField(
+                        blank=True, help_text="Numbers of the hidden columns, with dots between.", max_length=60
+                    ),
+                ),
+                ("is_default", models.BooleanField(default=False, help_text="The page opens with it.")),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="saved_views",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "table", "name"), name="saved_view_named_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_default", True)), fields=("user", "table"), name="one_default_view"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Schedule",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("cron", models.CharField(max_length=100)),
+                ("time_zone", models.CharField(help_text="IANA name.", max_length=60)),
+                (
+                    "overlap",
+                    models.CharField(
+                        choices=[("skip", "Skip it"), ("queue", "Queue it"), ("replace", "Replace the run")],
+                        default="skip",
+                        help_text="When it is due while an earlier run of it has not ended.",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "missed",
+                    models.CharField(
+                        choices=[("once", "Run once"), ("none", "Do not run")],
+                        default="once",
+                        help_text="When it was due while Compute Grid was not running.",
+                        max_length=10,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "set_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, help_text="When it was created, edited or resumed last."
+                    ),
+                ),
+                ("paused_at", models.DateTimeField(blank=True, null=True)),
+                ("paused_by", models.CharField(blank=True, help_text="Empty: Compute Grid.", max_length=150)),
+                ("paused_why", models.TextField(blank=True, help_text="A sentence; empty when a person paused it.")),
+                ("next_at", models.DateTimeField(blank=True, help_text="Null while it is paused.", null=True)),
+                (
+                    "last_at",
+                    models.DateTimeField(
+                        blank=True, help_text="The last time for which a run was asked for.", null=True
+                    ),
+                ),
+                (
+                    "history",
+                    models.JSONField(
+                        blank=True, default=list, help_text="The latest of what happened: time and sentence."
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="schedules", to="grid.job"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("next_at__isnull", False)),
+                        fields=["next_at", "id"],
+                        name="schedules_by_next_time",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("next_at__isnull", False), ("paused_at__isnull", True)),
+                            models.Q(("next_at__isnull", True), ("paused_at__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="schedule_is_paused_or_has_a_next_time",
+                    ),
+                ],
+            },
+        ),
+        migrations.AddField(
+            model_name="jobrun",
+            name="schedule",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                help_text="Of a run that a schedule asked for; it starts when that schedule's earlier runs have ended.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="runs",
+                to="grid.schedule",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Session",
+            fields=[
+                (
+                    "session_key",
+                    models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name="session key"),
+                ),
+                ("session_data", models.TextField(verbose_name="session data")),
+                ("expire_date", models.DateTimeField(db_index=True, verbose_name="expire date")),
+                (
+                    "auth_hash",
+                    models.CharField(
+                        blank=True, help_text="Differs from the account's once its password is changed.", max_length=128
+                    ),
+                ),
+                ("created_at", models.DateTimeField(db_index=True)),
+                ("seen_at", models.DateTimeField(db_index=True)),
+                ("address", models.CharField(blank=True, max_length=45)),
+                (
+                    "agent",
+                    models.CharField(
+                        blank=True, help_text="User-Agent of the browser, cleaned and cut.", max_length=200
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "session",
+                "verbose_name_plural": "sessions",
+                "abstract": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="StartDay",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("day", models.DateField()),
+                (
+                    "grouping",
+                    models.CharField(
+                        choices=[
+                            ("all", "All"),
+                            ("tier", "Tier"),
+                            ("environment", "Environment"),
+                            ("pool", "Pool"),
+                            ("image", "Image"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("group", models.CharField(blank=True, max_length=255)),
+                ("starts", models.PositiveIntegerField(default=0)),
+                ("sums", models.TextField(default="{}", help_text="JSON of `grid.diagnosis.startdays.StartSums`.")),
+            ],
+            options={
+                "ordering": ["day", "id"],
+                "indexes": [models.Index(fields=["grouping", "day", "group", "starts"], name="start_days")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("grouping", "group", "day"), name="one_start_day_of_a_group")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="StoredSecret",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "is_file",
+                    models.BooleanField(
+                        default=False, help_text="A file of that name, instead of an environment variable."
+                    ),
+                ),
+                ("ciphertext", models.TextField()),
+                ("changed_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("changed_by", models.CharField(max_length=150)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="secrets",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="secrets",
+                        to="grid.project",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("owner__isnull", False), ("project__isnull", False), _connector="OR"),
+                        name="secret_is_somebodys",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("owner__isnull", True)),
+                        fields=("project", "name"),
+                        name="projects_secret_named_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("project__isnull", True)),
+                        fields=("owner", "name"),
+                        name="own_secret_named_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("owner__isnull", False), ("project__isnull", False)),
+                        fields=("owner", "project", "name"),
+                        name="own_secret_in_project_named_once",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UsageInterval",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pod_uid", models.CharField(max_length=64, unique=True)),
+                ("pod_name", models.CharField(max_length=253)),
+                ("node_name", models.CharField(max_length=253)),
+                ("node_pool", models.CharField(max_length=63)),
+                ("millicores", models.PositiveBigIntegerField()),
+                ("mebibytes", models.PositiveBigIntegerField(help_text="Of memory.")),
+                ("gpus", models.PositiveIntegerField()),
+                ("price_per_hour", models.DecimalField(decimal_places=4, max_digits=10)),
+                ("began_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "seconds",
+                    models.PositiveBigIntegerField(
+                        help_text="From the beginning to the end, so that SQL sums it.", null=True
+                    ),
+                ),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="usage",
+                        to="grid.execution",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="grid.project"
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.hardwaretier",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["began_at", "id"],
+                "indexes": [
+                    models.Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", True)), fields=["execution"], name="usage_open"
+                    ),
+                    models.Index(fields=["owner", "ended_at"], name="usage_by_owner"),
+                    models.Index(fields=["project", "ended_at"], name="usage_by_project"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("ended_at__isnull", True), ("seconds__isnull", True)),
+                            models.Q(
+                                ("ended_at__gte", models.F("began_at")),
+                                ("ended_at__isnull", False),
+                                ("seconds__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="usage_ends_after_it_began",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WaitPrediction",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("stage", models.CharField(choices=[("queued", "Queued"), ("admitted", "Admitted")], max_length=10)),
+                ("made_at", models.DateTimeField()),
+                ("expected", models.FloatField(null=True)),
+                ("low", models.FloatField(null=True)),
+                ("high", models.FloatField(help_text="Null when it may take for ever.", null=True)),
+                ("actual", models.FloatField(null=True)),
+                ("ran_at", models.DateTimeField(null=True)),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="wait_predictions",
+                        to="grid.execution",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expected__isnull", False), ("ran_at__isnull", False)),
+                        fields=["ran_at"],
+                        name="outcomes_of_waits",
+                    ),
+                    models.Index(fields=["made_at"], name="predictions_by_age"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("execution", "stage"), name="one_prediction_a_stage"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Workspace",
+            fields=[
+                ("id", models.CharField(editable=False, max_length=16, primary_key=True, serialize=False)),
+                ("title", models.CharField(blank=True, max_length=120)),
+                (
+                    "cluster",
+                    models.JSONField(
+                        blank=True,
+                        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+                        null=True,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "launched_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, help_text="When it was launched or resumed last."
+                    ),
+                ),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="workspaces", to="grid.environment"
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="workspaces",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="workspaces", to="grid.project"
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="workspaces", to="grid.hardwaretier"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-launched_at", "-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("deleted_at__isnull", True)),
+                        fields=["owner", "launched_at", "id"],
+                        name="workspaces_by_owner",
+                    ),
+                ],
+            },
+        ),
+        migrations.AddField(
+            model_name="execution",
+            name="workspace",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="executions",
+                to="grid.workspace",
+            ),
+        ),
+        migrations.CreateModel(
+            name="WorkspaceGrant",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("session_key", models.CharField(max_length=40)),
+                ("ticket_hash", models.CharField(max_length=64, unique=True)),
+                ("secret_hash", models.CharField(max_length=64, null=True, unique=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to="grid.execution"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="AuditEntry",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("actor_name", models.CharField(help_text="Kept when the account goes.", max_length=150)),
+                (
+                    "action",
+                    models.CharField(
+                        choices=[
+                            ("created", "Created"),
+                            ("changed", "Changed"),
+                            ("archived", "Archived"),
+                            ("restored", "Restored"),
+                            ("reset", "Reset to default"),
+                            ("unlocked", "Unlocked"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("object_type", models.CharField(help_text="Model name, for example hardwaretier.", max_length=40)),
+                ("object_id", models.CharField(max_length=200)),
+                ("object_name", models.CharField(blank=True, max_length=200)),
+                ("changes", models.JSONField(default=dict)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-at", "-id"],
+                "indexes": [
+                    models.Index(fields=["object_type", "object_id"], name="grid_audite_object__5d5d13_idx"),
+                    models.Index(fields=["at", "id"], name="audit_by_age"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("channel", models.CharField(choices=[("email", "Email"), ("webhook", "Webhook")], max_length=10)),
+                (
+                    "payload",
+                    models.JSONField(help_text="Event, title, sentence, path and time: grid.launch.notifications."),
+                ),
+                ("message", models.UUIDField(default=uuid.uuid4)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("tries", models.PositiveIntegerField(default=0)),
+                (
+                    "next_try_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now,
+                        help_text="Null when it was sent or given up; a sender that has taken it moves it.",
+                        null=True,
+                    ),
+                ),
+                ("sent_at", models.DateTimeField(blank=True, null=True)),
+                ("error", models.CharField(blank=True, help_text="Why the latest try failed.", max_length=300)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "deliveries",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("next_try_at__isnull", False)),
+                        fields=["channel", "user", "next_try_at"],
+                        name="deliveries_due",
+                    ),
+                    models.Index(fields=["user", "channel", "sent_at"], name="deliveries_sent"),
+                    models.Index(fields=["at"], name="deliveries_by_age"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LogOccurrence",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("entry", models.CharField(help_text="Key of the entry, which may be gone by now.", max_length=60)),
+                ("meaning", models.CharField(max_length=300)),
+                ("line", models.CharField(max_length=300)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "log",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="occurrences", to="grid.executionlog"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["id"],
+                "indexes": [
+                    models.Index(fields=["entry", "-at"], name="occurrences_by_entry"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("log", "entry", "meaning"), name="each_finding_once"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="QueueOrder",
+            fields=[
+                (
+                    "execution",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="queue_order",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("rank", models.IntegerField(null=True)),
+                ("back_at", models.DateTimeField(null=True)),
+                ("held_at", models.DateTimeField(null=True)),
+                ("held_by", models.CharField(blank=True, max_length=150)),
+                ("held_reason", models.CharField(blank=True, max_length=200)),
+                ("released_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("rank__isnull", True), ("back_at__isnull", True), _connector="OR"),
+                        name="front_or_back_of_the_queue",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="StartUp",
+            fields=[
+                (
+                    "execution",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        primary_key=True,
+                        related_name="start_up",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("at", models.DateTimeField(help_text="When it ran, or ended before.")),
+                (
+                    "ran",
+                    models.BooleanField(help_text="False when it ended before it ran: the last phase is then cut off."),
+                ),
+                (
+                    "reason",
+                    models.CharField(
+                        blank=True, help_text='Code of the end before it ran; "" when it ran.', max_length=60
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("workspace", "Workspace"), ("job", "Job"), ("app", "App"), ("cluster", "Cluster")],
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "framework",
+                    models.CharField(
+                        blank=True, choices=[("dask", "Dask"), ("ray", "Ray"), ("spark", "Spark")], max_length=20
+                    ),
+                ),
+                ("node_pool", models.CharField(max_length=63)),
+                ("image", models.CharField(max_length=255)),
+                ("total", models.FloatField()),
+                ("queued", models.FloatField(help_text="From the request until slots were reserved.", null=True)),
+                (
+                    "creating",
+                    models.FloatField(
+                        help_text="Until its pod existed; with the wait for its cluster, if any.", null=True
+                    ),
+                ),
+                ("node_wait", models.FloatField(help_text="Until a node had room for it.", null=True)),
+                ("scheduling", models.FloatField(help_text="Until it was bound to the node.", null=True)),
+                (
+                    "volumes",
+                    models.FloatField(
+                        help_text="Volumes, network and sandbox, until its image was looked for.", null=True
+                    ),
+                ),
+                ("pulling", models.FloatField(help_text="Of all its images; 0 when they were on the node.", null=True)),
+                ("setup", models.FloatField(help_text="Init containers; 0 without any.", null=True)),
+                ("starting", models.FloatField(help_text="Until its program was started.", null=True)),
+                ("answering", models.FloatField(help_text="Until its program answered.", null=True)),
+                ("first_worker", models.FloatField(help_text="Of a cluster: until a worker was ready.", null=True)),
+                ("merged", models.FloatField(help_text="Of phases that could not be told apart.", null=True)),
+                (
+                    "merged_phases",
+                    models.CharField(blank=True, help_text="Which ones, separated by spaces.", max_length=120),
+                ),
+                (
+                    "node_started",
+                    models.BooleanField(help_text="Whether its node was created after its pod.", null=True),
+                ),
+                (
+                    "node_decision",
+                    models.FloatField(help_text="Of `node_wait`: until a new node was requested.", null=True),
+                ),
+                (
+                    "node_creation",
+                    models.FloatField(help_text="Of `node_wait`: until that node had joined.", null=True),
+                ),
+                ("node_joining", models.FloatField(help_text="Of `node_wait`: until that node was ready.", null=True)),
+                (
+                    "image_cached",
+                    models.BooleanField(help_text="Whether all its images were on the node already.", null=True),
+                ),
+                (
+                    "image_bytes",
+                    models.PositiveBigIntegerField(help_text="Size of the images that were pulled.", null=True),
+                ),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.environment",
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="grid.hardwaretier",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-at"],
+                "indexes": [
+                    models.Index(fields=["at"], name="start_ups"),
+                    models.Index(fields=["node_pool", "at"], name="start_ups_by_pool"),
+                    models.Index(fields=["tier", "environment", "at"], name="start_ups_of_a_choice"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ClusterSample",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", models.DateTimeField()),
+                ("ready", models.PositiveIntegerField(help_text="Workers that are ready.")),
+                ("wanted", models.PositiveIntegerField(help_text="Workers that the autoscaler asks for.")),
+                (
+                    "cpu_percent",
+                    models.PositiveIntegerField(help_text="Average of requests, as the autoscaler sees it.", null=True),
+                ),
+                ("memory_percent", models.PositiveIntegerField(null=True)),
+                (
+                    "pending_tasks",
+                    models.PositiveIntegerField(
+                        help_text="Tasks that no worker has taken, of the framework.", null=True
+                    ),
+                ),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="samples", to="grid.execution"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["at"],
+                "indexes": [models.Index(fields=["at"], name="samples_by_age")],
+                "constraints": [models.UniqueConstraint(fields=("execution", "at"), name="one_sample_a_moment")],
             },
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('project', 'user'), name='one_membership_per_person'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(fields=("project", "user"), name="one_membership_per_person"),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(condition=models.Q(('role', 'owner')), fields=('project',), name='one_owner_per_project'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("role", "owner")), fields=("project",), name="one_owner_per_project"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(fields=('schedule', 'due_at'), name='run_once_a_due_time'),
+            model_name="jobrun",
+            constraint=models.UniqueConstraint(fields=("schedule", "due_at"), name="run_once_a_due_time"),
         ),
         migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['project', 'ended_at', 'id'], name='history_by_project'),
+            model_name="execution",
+            index=models.Index(fields=["project", "ended_at", "id"], name="history_by_project"),
         ),
         migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('workspace__isnull', False)), fields=['workspace', 'requested_at', 'id'], name='lives_by_workspace'),
+            model_name="execution",
+            index=models.Index(
+                condition=models.Q(("workspace__isnull", False)),
+                fields=["workspace", "requested_at", "id"],
+                name="lives_by_workspace",
+            ),
         ),
         migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('run__isnull', False)), fields=['run', 'attempt'], name='attempts_by_run'),
+            model_name="execution",
+            index=models.Index(
+                condition=models.Q(("run__isnull", False)), fields=["run", "attempt"], name="attempts_by_run"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('settled_at__isnull', True), ('workspace__isnull', False)), fields=('workspace',), name='unsettled_once_a_workspace'),
+            model_name="execution",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("settled_at__isnull", True), ("workspace__isnull", False)),
+                fields=("workspace",),
+                name="unsettled_once_a_workspace",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('workspace__isnull', True), ('kind', 'workspace'), _connector='OR'), name='only_workspaces_resume'),
+            model_name="execution",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("workspace__isnull", True), ("kind", "workspace"), _connector="OR"),
+                name="only_workspaces_resume",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', False), ('settled_at__isnull', True)), fields=('run',), name='unsettled_once_a_run'),
+            model_name="execution",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("run__isnull", False), ("settled_at__isnull", True)),
+                fields=("run",),
+                name="unsettled_once_a_run",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('attempt', 0), ('run__isnull', True)), models.Q(('attempt__gte', 1), ('kind', 'job'), ('run__isnull', False)), _connector='OR'), name='only_jobs_have_runs'),
+            model_name="execution",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("attempt", 0), ("run__isnull", True)),
+                    models.Q(("attempt__gte", 1), ("kind", "job"), ("run__isnull", False)),
+                    _connector="OR",
+                ),
+                name="only_jobs_have_runs",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(models.Q(('workers_maximum__gte', models.F('workers_minimum')), ('workers_minimum__gte', 1)), ('head_tier__isnull', False), ('kind', 'cluster')), models.Q(models.Q(('kind', 'cluster'), _negated=True), ('head_gpus', 0), ('head_memory_bytes', 0), ('head_millicores', 0), ('head_price_per_hour', 0), ('head_tier__isnull', True), ('workers_maximum', 0), ('workers_minimum', 0)), _connector='OR'), name='cluster_has_head_and_workers'),
+            model_name="execution",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        models.Q(("workers_maximum__gte", models.F("workers_minimum")), ("workers_minimum__gte", 1)),
+                        ("head_tier__isnull", False),
+                        ("kind", "cluster"),
+                    ),
+                    models.Q(
+                        models.Q(("kind", "cluster"), _negated=True),
+                        ("head_gpus", 0),
+                        ("head_memory_bytes", 0),
+                        ("head_millicores", 0),
+                        ("head_price_per_hour", 0),
+                        ("head_tier__isnull", True),
+                        ("workers_maximum", 0),
+                        ("workers_minimum", 0),
+                    ),
+                    _connector="OR",
+                ),
+                name="cluster_has_head_and_workers",
+            ),
         ),
     ]

@@ -7,56 +7,149 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('grid', '0007_run_metrics'),
+        ("grid", "0007_run_metrics"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='QueueNotice',
+            name="QueueNotice",
             fields=[
-                ('execution', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='queue_notice', serialize=False, to='grid.execution')),
-                ('next_at', models.DateTimeField(blank=True, null=True)),
-                ('soon_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "execution",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="queue_notice",
+                        serialize=False,
+                        to="grid.execution",
+                    ),
+                ),
+                ("next_at", models.DateTimeField(blank=True, null=True)),
+                ("soon_at", models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.AlterField(
-            model_name='notification',
-            name='event',
-            field=models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused'), ('budget', "a project's budget reaches its warning or stop line"), ('queue_position', 'it is next in the queue, or is expected to start soon')], max_length=20),
+            model_name="notification",
+            name="event",
+            field=models.CharField(
+                choices=[
+                    ("started", "it runs"),
+                    ("succeeded", "it has succeeded"),
+                    ("failed", "it has failed"),
+                    ("stopping_soon", "it is about to be stopped"),
+                    ("stopped", "somebody else, or a rule, has stopped it"),
+                    ("schedule_paused", "its schedule was paused"),
+                    ("budget", "a project's budget reaches its warning or stop line"),
+                    ("queue_position", "it is next in the queue, or is expected to start soon"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.AlterField(
-            model_name='notificationchoice',
-            name='event',
-            field=models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused'), ('budget', "a project's budget reaches its warning or stop line"), ('queue_position', 'it is next in the queue, or is expected to start soon')], max_length=20),
+            model_name="notificationchoice",
+            name="event",
+            field=models.CharField(
+                choices=[
+                    ("started", "it runs"),
+                    ("succeeded", "it has succeeded"),
+                    ("failed", "it has failed"),
+                    ("stopping_soon", "it is about to be stopped"),
+                    ("stopped", "somebody else, or a rule, has stopped it"),
+                    ("schedule_paused", "its schedule was paused"),
+                    ("budget", "a project's budget reaches its warning or stop line"),
+                    ("queue_position", "it is next in the queue, or is expected to start soon"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.CreateModel(
-            name='ProjectBudget',
+            name="ProjectBudget",
             fields=[
-                ('project', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='budget', serialize=False, to='grid.project')),
-                ('amount', models.DecimalField(blank=True, decimal_places=2, max_digits=12, null=True, validators=[django.core.validators.MinValueValidator(Decimal('0.01'))])),
-                ('warning_percent', models.PositiveSmallIntegerField(default=80, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)])),
-                ('stop_percent', models.PositiveSmallIntegerField(default=100, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)])),
-                ('at_stop', models.CharField(choices=[('refuse', 'Refuse new launches; running executions continue'), ('stop', 'Refuse new launches, and stop running executions')], default='refuse', max_length=10)),
+                (
+                    "project",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="budget",
+                        serialize=False,
+                        to="grid.project",
+                    ),
+                ),
+                (
+                    "amount",
+                    models.DecimalField(
+                        blank=True,
+                        decimal_places=2,
+                        max_digits=12,
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(Decimal("0.01"))],
+                    ),
+                ),
+                (
+                    "warning_percent",
+                    models.PositiveSmallIntegerField(
+                        default=80,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(100),
+                        ],
+                    ),
+                ),
+                (
+                    "stop_percent",
+                    models.PositiveSmallIntegerField(
+                        default=100,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(100),
+                        ],
+                    ),
+                ),
+                (
+                    "at_stop",
+                    models.CharField(
+                        choices=[
+                            ("refuse", "Refuse new launches; running executions continue"),
+                            ("stop", "Refuse new launches, and stop running executions"),
+                        ],
+                        default="refuse",
+                        max_length=10,
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('warning_percent__lte', models.F('stop_percent'))), name='budget_warns_before_it_stops')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("warning_percent__lte", models.F("stop_percent"))),
+                        name="budget_warns_before_it_stops",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='BudgetMonth',
+            name="BudgetMonth",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('month', models.DateField(help_text='Its first day, in UTC.')),
-                ('spent', models.DecimalField(decimal_places=4, default=Decimal('0'), max_digits=16)),
-                ('counted_at', models.DateTimeField()),
-                ('warned_at', models.DateTimeField(blank=True, null=True)),
-                ('stopped_at', models.DateTimeField(blank=True, null=True)),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='budget_months', to='grid.project')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("month", models.DateField(help_text="Its first day, in UTC.")),
+                ("spent", models.DecimalField(decimal_places=4, default=Decimal("0"), max_digits=16)),
+                ("counted_at", models.DateTimeField()),
+                ("warned_at", models.DateTimeField(blank=True, null=True)),
+                ("stopped_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="budget_months",
+                        to="grid.project",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('project', 'month'), name='one_budget_month_of_a_project')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "month"), name="one_budget_month_of_a_project")
+                ],
             },
         ),
     ]

@@ -8,46 +8,81 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('grid', '0009_files_in_git'),
+        ("grid", "0009_files_in_git"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='environment',
-            name='readiness_path',
-            field=models.CharField(blank=True, max_length=200, validators=[django.core.validators.RegexValidator('\\A(?!//)(?![^?#]*/\\.\\.?(/|\\?|#|\\Z))/[!-\\[\\]-~]*\\Z', 'Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.')]),
+            model_name="environment",
+            name="readiness_path",
+            field=models.CharField(
+                blank=True,
+                max_length=200,
+                validators=[
+                    django.core.validators.RegexValidator(
+                        "\\A(?!//)(?![^?#]*/\\.\\.?(/|\\?|#|\\Z))/[!-\\[\\]-~]*\\Z",
+                        "Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.",
+                    )
+                ],
+            ),
         ),
         migrations.AddField(
-            model_name='environment',
-            name='start_path',
-            field=models.CharField(blank=True, max_length=200, validators=[django.core.validators.RegexValidator('\\A(?!//)(?![^?#]*/\\.\\.?(/|\\?|#|\\Z))/[!-\\[\\]-~]*\\Z', 'Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.')]),
+            model_name="environment",
+            name="start_path",
+            field=models.CharField(
+                blank=True,
+                max_length=200,
+                validators=[
+                    django.core.validators.RegexValidator(
+                        "\\A(?!//)(?![^?#]*/\\.\\.?(/|\\?|#|\\Z))/[!-\\[\\]-~]*\\Z",
+                        "Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.",
+                    )
+                ],
+            ),
         ),
         migrations.AddField(
-            model_name='workspace',
-            name='restart_problem',
-            field=models.TextField(blank=True, help_text='Why the last restart ended without a launch.'),
+            model_name="workspace",
+            name="restart_problem",
+            field=models.TextField(blank=True, help_text="Why the last restart ended without a launch."),
         ),
         migrations.AddField(
-            model_name='workspace',
-            name='restart_requested_at',
-            field=models.DateTimeField(blank=True, help_text='The controller resumes it as soon as its execution has settled.', null=True),
+            model_name="workspace",
+            name="restart_requested_at",
+            field=models.DateTimeField(
+                blank=True, help_text="The controller resumes it as soon as its execution has settled.", null=True
+            ),
         ),
         migrations.AddIndex(
-            model_name='workspace',
-            index=models.Index(condition=models.Q(('restart_requested_at__isnull', False)), fields=['restart_requested_at'], name='workspaces_to_restart'),
+            model_name="workspace",
+            index=models.Index(
+                condition=models.Q(("restart_requested_at__isnull", False)),
+                fields=["restart_requested_at"],
+                name="workspaces_to_restart",
+            ),
         ),
         migrations.CreateModel(
-            name='AppShare',
+            name="AppShare",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('execution', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shares', to='grid.execution')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="shares", to="grid.execution"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('execution', 'user'), name='shared_once_with_a_member')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("execution", "user"), name="shared_once_with_a_member")
+                ],
             },
         ),
     ]

@@ -4,14 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('grid', '0010_workspaces_and_shares'),
+        ("grid", "0010_workspaces_and_shares"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='waitprediction',
-            index=models.Index(condition=models.Q(('ran_at__isnull', True)), fields=['execution'], name='open_predictions'),
+            model_name="waitprediction",
+            index=models.Index(
+                condition=models.Q(("ran_at__isnull", True)), fields=["execution"], name="open_predictions"
+            ),
         ),
     ]

@@ -4,45 +4,70 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('grid', '0011_open_predictions'),
+        ("grid", "0012_remote_repositories"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='runfiles',
-            name='results',
-            field=models.CharField(blank=True, help_text='The commit that has the results of a job.', max_length=40),
+            model_name="runfiles",
+            name="results",
+            field=models.CharField(blank=True, help_text="The commit that has the results of a job.", max_length=40),
         ),
         migrations.AddField(
-            model_name='runfiles',
-            name='results_bytes',
+            model_name="runfiles",
+            name="results_bytes",
             field=models.PositiveBigIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='runfiles',
-            name='results_files',
+            model_name="runfiles",
+            name="results_files",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='runfiles',
-            name='results_kept',
+            model_name="runfiles",
+            name="results_kept",
             field=models.CharField(blank=True, max_length=20),
         ),
         migrations.AddField(
-            model_name='runfiles',
-            name='results_problem',
+            model_name="runfiles",
+            name="results_problem",
             field=models.TextField(blank=True),
         ),
         migrations.AlterField(
-            model_name='notification',
-            name='event',
-            field=models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused'), ('files_not_saved', 'its files in Git could not be saved as usual'), ('budget', "a project's budget reaches its warning or stop line"), ('queue_position', 'it is next in the queue, or is expected to start soon')], max_length=20),
+            model_name="notification",
+            name="event",
+            field=models.CharField(
+                choices=[
+                    ("started", "it runs"),
+                    ("succeeded", "it has succeeded"),
+                    ("failed", "it has failed"),
+                    ("stopping_soon", "it is about to be stopped"),
+                    ("stopped", "somebody else, or a rule, has stopped it"),
+                    ("schedule_paused", "its schedule was paused"),
+                    ("files_not_saved", "its files in Git could not be saved as usual"),
+                    ("budget", "a project's budget reaches its warning or stop line"),
+                    ("queue_position", "it is next in the queue, or is expected to start soon"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.AlterField(
-            model_name='notificationchoice',
-            name='event',
-            field=models.CharField(choices=[('started', 'it runs'), ('succeeded', 'it has succeeded'), ('failed', 'it has failed'), ('stopping_soon', 'it is about to be stopped'), ('stopped', 'somebody else, or a rule, has stopped it'), ('schedule_paused', 'its schedule was paused'), ('files_not_saved', 'its files in Git could not be saved as usual'), ('budget', "a project's budget reaches its warning or stop line"), ('queue_position', 'it is next in the queue, or is expected to start soon')], max_length=20),
+            model_name="notificationchoice",
+            name="event",
+            field=models.CharField(
+                choices=[
+                    ("started", "it runs"),
+                    ("succeeded", "it has succeeded"),
+                    ("failed", "it has failed"),
+                    ("stopping_soon", "it is about to be stopped"),
+                    ("stopped", "somebody else, or a rule, has stopped it"),
+                    ("schedule_paused", "its schedule was paused"),
+                    ("files_not_saved", "its files in Git could not be saved as usual"),
+                    ("budget", "a project's budget reaches its warning or stop line"),
+                    ("queue_position", "it is next in the queue, or is expected to start soon"),
+                ],
+                max_length=20,
+            ),
         ),
     ]

@@ -23,6 +23,7 @@ from grid.launch.front import FRONT
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
 from grid.launch.notifications import outbox
+from grid.launch.ordinaryexecutor import bare
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
 from grid.wording import plural
@@ -47,7 +48,7 @@ class FileSaving:
         if self._has_sidecars:
             return True
         try:
-            seen = await self._context.api.create(PODS, pod.body, namespace=self._context.namespace, dry_run=True)
+            seen = await self._context.api.create(PODS, bare(pod).body, namespace=self._context.namespace, dry_run=True)
         except Conflict:  # it was created by an earlier try, after this check
             return True
         steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod

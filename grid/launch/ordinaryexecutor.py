@@ -16,9 +16,16 @@ from grid.launch.manifests import Manifest
 
 TOLD_PATH = "/mnt/program"
 _TOLD, _ENDED = "program", "ended"
-_ONLY_OF_SIDECARS = ("restartPolicy", "startupProbe", "lifecycle")
+_REFUSED = ("startupProbe", "lifecycle")
+_ONLY_OF_SIDECARS = ("restartPolicy", *_REFUSED)
 # Of a pod that is never restarted, nobody starts the setup step again, so it tries by itself for so long.
 _PATIENCE_SECONDS = 300
+
+
+def bare(pod: Manifest) -> Manifest:
+    """Return the pod without the probes and hooks of its init containers: a server that drops what makes a sidecar refuses those."""
+    steps = [{k: v for k, v in one.items() if k not in _REFUSED} for one in pod.body["spec"]["initContainers"]]
+    return Manifest(pod.resource, {**pod.body, "spec": {**pod.body["spec"], "initContainers": steps}}, pod.owned)
 
 
 def without_sidecar(pod: Manifest) -> Manifest:

@@ -14,7 +14,7 @@ from grid.launch.controller import Controller
 from grid.launch.filesaving import record
 from grid.launch.jobsettings import JobSettings, read_record
 from grid.launch.manifests import Manifest, build
-from grid.launch.ordinaryexecutor import without_sidecar
+from grid.launch.ordinaryexecutor import bare, without_sidecar
 from grid.launch.preview import Preview
 from grid.launch.request import draft, request_stop
 from grid.launch.spec import FilesSpec, parse_spec
@@ -57,6 +57,13 @@ def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_
     assert any("--patience" in one for one in step["args"]) == (kind == "job")
     assert run == pod.body["spec"]["containers"][0]
     assert not {"restartPolicy", "startupProbe", "lifecycle"} & {*step, *executor}
+
+
+def test_what_is_tried_has_nothing_that_an_older_server_refuses() -> None:
+    (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
+    (step,) = bare(pod).body["spec"]["initContainers"]
+    assert step["restartPolicy"] == "Always"
+    assert not {"startupProbe", "lifecycle"} & {*step}
 
 
 def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:

@@ -9,7 +9,7 @@ from django.db import models
 from grid.models import AuditEntry, Project, User
 
 # Set at each save, so a change of these alone is no change.
-_BOOKKEEPING = frozenset({"updated_at", "created_at"})
+_BOOKKEEPING = frozenset({"updated_at", "created_at", "current_revision"})
 
 
 def snapshot(instance: models.Model) -> dict[str, Any]:

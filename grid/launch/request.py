@@ -37,10 +37,10 @@ from grid.launch.offers import (
     tiers_for,
     wrong_tier,
 )
-from grid.launch.spec import EnvironmentSpec, serialize_spec
+from grid.launch.spec import EnvironmentSpec, launched_revision, serialize_spec
 from grid.launch.stopping import request_stop
 from grid.launch.storedsecrets import for_launch
-from grid.models import Environment, Execution, HardwareTier, Project, State, StoredSecret, User, Workspace
+from grid.models import Environment, Execution, HardwareTier, Job, Project, State, StoredSecret, User, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
 
@@ -270,6 +270,7 @@ def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
         owner=execution.owner,
         project_id=execution.project_id,
         environment_id=execution.environment_id,
+        environment_revision=launched_revision(execution),
         tier_id=execution.tier_id,
         cluster=cluster_settings(request.cluster) if request.cluster else None,
         created_at=execution.requested_at,
@@ -287,6 +288,10 @@ def _join_run(execution: Execution, request: LaunchRequest) -> None:
         run = jobrows.make_run(job, record, {}, by=request.owner.get_username(), now=execution.requested_at)
         attempt = RunAttempt(run, 1)
     execution.run, execution.attempt = attempt.run, attempt.number
+    revision = launched_revision(execution)
+    Job.objects.filter(pk=attempt.run.job_id).exclude(environment_revision=revision).update(
+        environment_revision=revision
+    )
 
 
 def _make_cluster(

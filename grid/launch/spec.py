@@ -59,6 +59,9 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     allows_service_workers: bool = False
     start_path: str = ""  # where Open leads to, below the address; "" for its root
     readiness_path: str = ""  # what answers once it is ready, below the address; "" for a port that accepts connections
+    revision: int = (
+        0  # the number of the environment's revision that the image is; 0 in executions launched before there were any
+    )
 
 
 class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +235,7 @@ def serialize_spec(
         front=central.front_of(execution),
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
-        environment=environment or _environment(execution.environment),
+        environment=environment or environment_spec(execution.environment),
         secrets=tuple(_secret(one) for one in secrets),
         cluster=cluster,
         job=job,
@@ -299,6 +302,11 @@ def pinned_environment(stored: object, image_id: str) -> EnvironmentSpec | None:
     return msgspec.structs.replace(environment, image=ran[1]) if ran else environment
 
 
+def launched_revision(execution: Execution) -> int:
+    """Return the number of the environment's revision that an execution is launched with; 0 for none."""
+    return int(execution.spec["environment"]["revision"])
+
+
 def tier_spec(tier: HardwareTier) -> TierSpec:
     return TierSpec(
         id=tier.pk,
@@ -320,7 +328,8 @@ def tier_spec(tier: HardwareTier) -> TierSpec:
     )
 
 
-def _environment(environment: Environment) -> EnvironmentSpec:
+def environment_spec(environment: Environment) -> EnvironmentSpec:
+    """Return the environment as it is now, with its current revision."""
     return EnvironmentSpec(
         id=environment.pk,
         name=environment.name,
@@ -331,6 +340,7 @@ def _environment(environment: Environment) -> EnvironmentSpec:
         allows_service_workers=environment.allows_service_workers,
         start_path=environment.start_path,
         readiness_path=environment.readiness_path,
+        revision=environment.current_revision,
     )
 
 

@@ -4,6 +4,7 @@ Each is one transaction that locks the workspace, so of two at the same moment t
 """
 
 import logging
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -17,6 +18,8 @@ from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.notifications import outbox
 from grid.launch.offers import may_launch_in
 from grid.launch.request import LaunchRequest, submit, validate, wrong_title
+from grid.launch.revisions import pinned_to
+from grid.launch.spec import launched_revision
 from grid.launch.stopping import RESTART, request_stop
 from grid.models import Environment, Execution, HardwareTier, NotificationEvent, State, Workspace
 from grid.models.environment import Kind
@@ -76,9 +79,12 @@ def resume(
     tier: HardwareTier,
     with_cluster: bool,
     now: datetime,
+    newest: bool = False,
     pools: Pools | None = None,
 ) -> Execution:
     """Launch it again for its owner, on request with the cluster that it was launched with. It keeps the given environment and tier.
+
+    In the same environment it keeps its revision too, unless the `newest` is asked for.
 
     Raise Rejected with all problems; with the code `ACTIVE` when it was launched already and has not ended.
     """
@@ -88,13 +94,17 @@ def resume(
         if problem is not None:
             raise Rejected([problem])
         # The newest execution is the one launched last, also when this replica's clock is behind another's.
-        newest = workspace.executions.aggregate(at=Max("requested_at"))["at"]
-        now = max(now, newest + timedelta(microseconds=1)) if newest else now
+        last = workspace.executions.aggregate(at=Max("requested_at"))["at"]
+        now = max(now, last + timedelta(microseconds=1)) if last else now
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
+        if environment.pk == workspace.environment_id and not newest:
+            request = replace(request, pinned=pinned_to(environment.pk, workspace.environment_revision))
         execution = submit(request, now=now, pools=pools)
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
+        workspace.environment_revision = launched_revision(execution)
         workspace.restart_requested_at, workspace.restart_problem = None, ""
-        workspace.save(update_fields=["environment", "tier", "launched_at", "restart_requested_at", "restart_problem"])
+        restart = ("restart_requested_at", "restart_problem")
+        workspace.save(update_fields=["environment", "environment_revision", "tier", "launched_at", *restart])
     return execution
 
 

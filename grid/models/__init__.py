@@ -8,7 +8,7 @@ from grid.models.audit import AuditEntry
 from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
-from grid.models.environment import Environment, Framework, Kind
+from grid.models.environment import Environment, EnvironmentRevision, Framework, Kind
 from grid.models.execution import Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
 from grid.models.job import Job, JobRun, RunSettings
@@ -55,6 +55,7 @@ __all__ = [
     "DataPlane",
     "Delivery",
     "Environment",
+    "EnvironmentRevision",
     "Execution",
     "ExecutionLog",
     "Framework",

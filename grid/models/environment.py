@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
+from django.utils import timezone
 
 from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
 
@@ -64,6 +65,9 @@ class Environment(models.Model):
     )
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
+    current_revision = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Number of the revision that launches take; `image` is its image."
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -71,6 +75,26 @@ class Environment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Save it. An image that is not the current revision's becomes a revision of its own, which is then the current one."""
+        fields = options.get("update_fields")
+        if fields is not None and "image" not in fields:
+            super().save(*args, **options)
+            return
+        with transaction.atomic():
+            super().save(*args, **options)
+            self._keep_image()
+
+    def _keep_image(self) -> None:
+        current = self.revisions.filter(state=EnvironmentRevision.State.READY).first()
+        if current is None or current.image != self.image:
+            latest = self.revisions.first()
+            number = latest.number + 1 if latest else 1
+            current = self.revisions.create(number=number, image=self.image, state=EnvironmentRevision.State.READY)
+        if self.current_revision != current.number:
+            self.current_revision = current.number
+            type(self).objects.filter(pk=self.pk).update(current_revision=current.number)
 
     def clean(self) -> None:
         errors: dict[str, Any] = {}
@@ -95,3 +119,47 @@ class Environment(models.Model):
                     errors[name] = "Only a workspace or an app is opened in the browser; leave this empty."
         if errors:
             raise ValidationError(errors)
+
+
+class EnvironmentRevision(models.Model):
+    """What an environment's image was from some time on: an image of a registry, or requirements that are built on top of a base.
+
+    The current revision of an environment is its newest ready one. Its image, and that of a deprecated one, never changes.
+    """
+
+    class State(models.TextChoices):
+        BUILDING = "building", "Building"
+        READY = "ready", "Ready"
+        FAILED = "failed", "Failed"
+        DEPRECATED = "deprecated", "Deprecated"
+
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="revisions", db_index=False)
+    number = models.PositiveIntegerField(help_text="Counts the revisions of its environment from 1.")
+    image = models.CharField(max_length=255, help_text="What pods run; of one that is built, the name it gets.")
+    base = models.ForeignKey(
+        "self", on_delete=models.PROTECT, related_name="built_on_it", null=True, blank=True, help_text="Of a built one."
+    )
+    requirements = models.TextField(
+        blank=True, help_text="Of a built one: requirements of Python packages, one a line."
+    )
+    state = models.CharField(max_length=20, choices=State.choices)
+    message = models.TextField(blank=True, help_text="Why it waits or failed, and what to do, as sentences.")
+    log = models.TextField(blank=True, help_text="The end of the build's log.")
+    build = models.CharField(max_length=32, blank=True, help_text="Id of the cluster's present attempt to build it.")
+    builds = models.PositiveIntegerField(default=0, help_text="How often the cluster began to build it.")
+    digest = models.CharField(max_length=100, blank=True)
+    size_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="With its base; null: not known.")
+    layer_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="What it adds to its base.")
+    made_by = models.CharField(max_length=150, blank=True)
+    made_at = models.DateTimeField(default=timezone.now)
+    ready_at = models.DateTimeField(null=True, blank=True)
+    note = models.CharField(max_length=300, blank=True, help_text="What is new in it, for people who choose.")
+    deprecated_because = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["environment", "-number"]
+        indexes = [models.Index(fields=["id"], condition=models.Q(state="building"), name="revisions_to_build")]
+        constraints = [models.UniqueConstraint(fields=["environment", "number"], name="revision_numbers")]
+
+    def __str__(self) -> str:
+        return f"revision {self.number} of {self.environment_id}"

@@ -21,6 +21,9 @@ class Job(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="jobs")
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="jobs")
+    environment_revision = models.PositiveIntegerField(
+        default=0, help_text="The revision that it was launched with last; 0: not known."
+    )
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="jobs")
     cluster = models.JSONField(
         null=True,

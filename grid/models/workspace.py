@@ -21,6 +21,9 @@ class Workspace(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces")
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workspaces")
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="workspaces")
+    environment_revision = models.PositiveIntegerField(
+        default=0, help_text="The revision that it was launched with last; 0: not known."
+    )
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="workspaces")
     cluster = models.JSONField(
         null=True,

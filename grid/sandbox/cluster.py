@@ -23,6 +23,7 @@ from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
 from grid.sandbox.apiserver.furnishing import furnish_repositories
 from grid.sandbox.apiserver.identity import CONTEXTS, KUBELET_CLIENT
+from grid.sandbox.builtimages import BuildableCatalogue
 from grid.sandbox.client import Client
 from grid.sandbox.control import Control
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings, ClusterAutoscaler
@@ -30,6 +31,7 @@ from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.imagebuilds import ImageBuilds
 from grid.sandbox.images import BadCatalogue, ImageCatalogue, ImageStore
 from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
@@ -142,7 +144,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             repositories = settings.data / "machine" / "repositories"
             furnish_repositories(server.registry, repositories, namespace=settings.namespace)
         population = Population(server.registry, settings.population, namespace=settings.namespace)
-        control = Control(server, population)
+        control = Control(server, population, ImageBuilds(images))
         server.beside = control.answer
         simulated = asyncio.create_task(supervise("population", population.run), name="population")
         try:
@@ -218,7 +220,7 @@ def _image_store(settings: EmbeddedClusterSettings) -> ImageStore:
         catalogue = ImageCatalogue.with_file(settings.catalogue) if settings.catalogue else ImageCatalogue()
     except BadCatalogue as problem:
         raise CannotStart(str(problem)) from problem
-    return ImageStore(settings.images, catalogue)
+    return ImageStore(settings.images, BuildableCatalogue(settings.images, catalogue))
 
 
 async def _listen(server: ApiServer, settings: EmbeddedClusterSettings) -> str:

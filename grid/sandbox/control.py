@@ -3,6 +3,7 @@
     GET   /sandbox/population            the present state
     PATCH /sandbox/population            {"pods": 500, "churn": 20}, either of them
     POST  /sandbox/failures/NAME         {"pool": "cpu", "count": 10, "seconds": 15}, as the failure needs
+    POST  /sandbox/builds                {"name": ..., "base": ..., "requirements": [...], "seconds": 1800}: build it, or how it goes
 
 Every token is accepted. Answers are JSON; a wrong request is answered with 400 and {"message": ...}, and a failure
 that finds no pods with 409.
@@ -15,6 +16,8 @@ import msgspec
 from aiohttp import web
 
 from grid.sandbox.apiserver import ApiServer
+from grid.sandbox.builtimages import CannotBuild
+from grid.sandbox.imagebuilds import BuildOrder, ImageBuilds
 from grid.sandbox.population import Population, wrong_size
 
 MOST_COUNT, MOST_SECONDS = 1000, 300.0
@@ -35,7 +38,8 @@ class _Failure(msgspec.Struct, forbid_unknown_fields=True):
 class Control:
     """The handler of these requests; `answer` is the server's `beside`."""
 
-    def __init__(self, server: ApiServer, population: Population) -> None:
+    def __init__(self, server: ApiServer, population: Population, builds: ImageBuilds | None = None) -> None:
+        self._builds = builds
         self._server = server
         self._population = population
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +65,12 @@ class Control:
                     return self._resize(msgspec.json.decode(body, type=_Resize))
                 case "POST", ["failures", name] if name in self._failures:
                     return self._fail(name, msgspec.json.decode(body or b"{}", type=_Failure))
+                case "POST", ["builds"] if self._builds is not None:
+                    answer = self._builds.ask(msgspec.json.decode(body, type=BuildOrder))
+                    return web.json_response(msgspec.to_builtins(answer))
         except msgspec.DecodeError as problem:
+            return _wrong(str(problem))
+        except CannotBuild as problem:
             return _wrong(str(problem))
         return web.json_response({"message": "There is nothing of that name."}, status=404)
 
@@ -69,6 +78,8 @@ class Control:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._builds is not None:
+            await self._builds.stop()
 
     def _resize(self, resize: _Resize) -> web.Response:
         if problem := wrong_size(pods=resize.pods or 0, churn=resize.churn or 0.0):

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 import tomllib
@@ -24,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grid.sandbox import programs
+from grid.sandbox.layers import make_layer
 from grid.sandbox.needs import Need, Unmet, find, link
 from grid.sandbox.nodeprograms import InstallFailed, NodeProgram, install
 
@@ -64,12 +66,14 @@ class Image:
     command: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     node_program: NodeProgram | None = None
+    base: "Image | None" = None  # to which the requirements are added
 
     @property
     def digest(self) -> str:
         """A hash of all that determines the environment: the recipe, the image's name, the requirements and the Python."""
         parts = [_RECIPE, self.name, self.requirements, sys.version_info[:3], sys.base_prefix]
-        identity = json.dumps([*parts, asdict(self.node_program)] if self.node_program else parts)
+        parts += [asdict(self.node_program)] if self.node_program else []
+        identity = json.dumps([*parts, "on", self.base.digest] if self.base else parts)
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
@@ -177,11 +181,13 @@ class ImageCatalogue:
         return cls([*BUILT_IN, *(_entry(path, name, entry) for name, entry in entries.items())])
 
     def find(self, name: str) -> Image | None:
-        """Return the entry of an image name as a pod spells it: `docker.io/` in front and `:latest` behind may be omitted."""
+        """Return the entry of an image name as a pod spells it: `docker.io/` in front and `:latest` behind may be omitted, and it may be
+        the digest that the kubelet tells."""
         return (
             self._images.get(name)
             or self._images.get(name.removeprefix("docker.io/"))
             or self._images.get(f"{name}:latest")
+            or next((image for image in self._images.values() if "@" in name and image.id == name), None)
         )
 
     def names(self) -> list[str]:
@@ -246,8 +252,9 @@ class ImageStore:
         found = (self._read(image) for image in self.catalogue.images())
         return [pulled for pulled in found if pulled is not None]
 
-    async def pull(self, name: str) -> tuple[PulledImage, float]:
-        """Return the image, made if it is missing, and the seconds that this took without waiting for others.
+    async def pull(self, name: str, log: bytearray | None = None) -> tuple[PulledImage, float]:
+        """Return the image, made if it is missing, and the seconds that this took without waiting for others. What the installer says is
+        added to the `log` as it comes.
 
         Raise `PullFailed`; cancelling ends the installer.
         """
@@ -259,7 +266,7 @@ class ImageStore:
             try:
                 async with self._locked(image) as lock:
                     started = time.monotonic()
-                    pulled = self._read(image) or await self._make(image, lock)
+                    pulled = self._read(image) or await self._make(image, lock, log)
                     return pulled, time.monotonic() - started
             except OSError as error:
                 raise PullFailed(
@@ -294,8 +301,14 @@ class ImageStore:
         finally:
             os.close(lock)
 
-    async def _make(self, image: Image, lock: int) -> PulledImage:
+    async def _base(self, image: Image, log: bytearray | None) -> Path:
+        """Return the environment of an image's base, which is made if it is missing."""
+        async with self._locked(image) as lock:
+            return (self._read(image) or await self._make(image, lock, log)).environment
+
+    async def _make(self, image: Image, lock: int, log: bytearray | None = None) -> PulledImage:
         place = self._place(image)
+        base = await self._base(image.base, log) if image.base else None
         started = time.monotonic()
         try:
             programs = await find(image.needs, os.environ.get("PATH", os.defpath))
@@ -303,14 +316,17 @@ class ImageStore:
             raise PullFailed(str(error)) from error
         # Scripts in an environment hold its path, so it is made in place and counts only once its marker exists.
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-        await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
+        if base is not None:
+            await asyncio.to_thread(make_layer, base, place, marker=_MARKER)
+        else:
+            await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
         if image.node_program is not None:
             try:
                 await install(place, image.node_program, installer_environment(os.environ), lock)
             except InstallFailed as error:
                 raise PullFailed(f'installing "{image.name}" failed: {error}'[:_LONGEST_ERROR]) from error
         if image.requirements:
-            await _install(place, image, lock)
+            await _install(place, image, lock, log)
             _start_kernels_safely(place)
         link(programs, place / "bin")
         size = await asyncio.to_thread(_size_of, place)
@@ -322,17 +338,22 @@ class ImageStore:
         return PulledImage(image, place, size)
 
 
-async def _install(place: Path, image: Image, lock: int) -> None:
+async def _install(place: Path, image: Image, lock: int, log: bytearray | None) -> None:
     done = await programs.run(
         (
             *(sys.executable, "-I", "-m", "pip", "--python", str(place / "bin" / "python"), "install"),
-            *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off", "--quiet"),
+            *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off"),
+            *(() if log is not None else ("--quiet",)),
             *("--", *image.requirements),
         ),
         env=installer_environment(os.environ),
         longest=_LONGEST_OUTPUT,
         pass_fds=(lock,),
+        output=log,
     )
+    if done.code < 0:
+        name = signal.Signals(-done.code).name
+        raise PullFailed(f'installing "{image.name}" ended by {name}: the machine may lack memory. Try again')
     if done.code != 0:
         text = done.output.decode(errors="replace")
         logger.warning("image name=%s not made:\n%s", image.name, "\n".join(text.splitlines()[-_ERROR_LINES:]))

@@ -28,13 +28,14 @@ async def run(
     cwd: str | None = None,
     stderr: int = asyncio.subprocess.STDOUT,
     pass_fds: Sequence[int] = (),
+    output: bytearray | None = None,
 ) -> Finished:
-    """Return the exit code and at most the first `longest` bytes of the output.
+    """Return the exit code and at most the first `longest` bytes of the output, which is also added to `output` as it comes.
 
     Raise OSError or ValueError when the program cannot be started, and TimeoutError. After a timeout or a
     cancellation the program is killed with its group.
     """
-    program = _Program(longest)
+    program = _Program(longest, output)
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
             lambda: program,
@@ -64,8 +65,9 @@ async def run(
 class _Program(asyncio.SubprocessProtocol):
     """A protocol that reads all output, so that the program never blocks, and keeps the beginning. It needs no caller to end."""
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, copy: bytearray | None = None) -> None:
         self._longest = longest
+        self._copy = copy
         self.output = bytearray()
         self.code = 0
         self._transport: asyncio.SubprocessTransport | None = None
@@ -79,7 +81,10 @@ class _Program(asyncio.SubprocessProtocol):
             self.end()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.output += data[: self._longest - len(self.output)]
+        taken = data[: self._longest - len(self.output)]
+        self.output += taken
+        if self._copy is not None:
+            self._copy += taken
 
     def process_exited(self) -> None:
         self._exited = True

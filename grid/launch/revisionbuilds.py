@@ -1,0 +1,108 @@
+"""Has revisions of environments built, and keeps what the builder says of each. The leading controller does it, beside everything else.
+
+The row is the request, and asking the builder again is harmless: so what a controller or a cluster was doing when it died goes on or begins
+again. `Builder` is the seam to what builds; there is one for the embedded cluster.
+"""
+
+import asyncio
+import logging
+import random
+from typing import Protocol
+
+import msgspec
+
+from grid.backoff import Backoff
+from grid.databasetrouble import TroubleLog
+from grid.errors import GridError, NotAllowed, NotFound, Rejected
+from grid.kube.api import KubeApi
+from grid.launch.context import Context
+from grid.launch.revisions import BuildProgress, record_progress, record_waiting, to_build
+from grid.models import EnvironmentRevision
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+BUILD_SECONDS = 1800.0
+NO_BUILDER = (
+    "This cluster builds no images: requirements on top of a base are built by the embedded cluster only. "
+    "Build the image with your own tools, push it to your registry, and give its name."
+)
+_NOT_ANSWERING = "The cluster does not answer at present. The build goes on, or begins again, as soon as it does."
+_UNREADABLE = "The cluster said something about this build that cannot be read; it may be of another release."
+
+
+class Builder(Protocol):
+    """What builds images. Asked the first time it begins, and each further time it says how it goes; it raises errors of `grid.errors`."""
+
+    async def ask(self, revision: EnvironmentRevision) -> BuildProgress: ...
+
+
+class EmbeddedBuilder:
+    """The embedded cluster, which any other answers with NotFound."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    async def ask(self, revision: EnvironmentRevision) -> BuildProgress:
+        order = {
+            "name": revision.image,
+            "base": revision.base.image if revision.base else "",
+            "requirements": revision.requirements.splitlines(),
+            "seconds": BUILD_SECONDS,
+        }
+        return msgspec.convert(await self._api.ask_sandbox("POST", "builds", order), BuildProgress)
+
+
+class RevisionBuilds:
+    """Follows all builds; `run` until cancelled."""
+
+    def __init__(
+        self, context: Context, troubles: TroubleLog, rng: random.Random, builder: Builder | None = None
+    ) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._rng = rng
+        self._builder = builder or EmbeddedBuilder(context.api)
+
+    async def run(self) -> None:
+        backoff = Backoff(longest=30.0, rng=self._rng)
+        while True:
+            pause = LOOK_SECONDS
+            try:
+                if await self.look():
+                    backoff.reset()
+                else:
+                    pause = max(pause, backoff.next())
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("revisions of environments not built")
+                pause = max(pause, backoff.next())
+            await asyncio.sleep(pause)
+
+    async def look(self) -> bool:
+        """Ask once about each build; return False when the builder did not answer."""
+        answers = True
+        for revision in await self._context.database(to_build):
+            answers &= await self._follow(revision)
+        return answers
+
+    async def _follow(self, revision: EnvironmentRevision) -> bool:
+        context = self._context
+        try:
+            progress = await self._builder.ask(revision)
+        except (NotFound, NotAllowed):
+            progress = BuildProgress(revision.build, "failed", NO_BUILDER)
+        except Rejected as error:
+            progress = BuildProgress(revision.build, "failed", " ".join(one.message for one in error.problems))
+        except msgspec.ValidationError:
+            progress = BuildProgress(revision.build, "failed", _UNREADABLE)
+        except (GridError, TimeoutError) as error:
+            logger.info(
+                "environment=%s revision=%d not asked reason=%s", revision.environment_id, revision.number, error
+            )
+            await context.database(record_waiting, revision.pk, _NOT_ANSWERING)
+            return False
+        await context.database(record_progress, revision.pk, progress, now=context.clock())
+        if progress.state != "building":
+            logger.info("environment=%s revision=%d %s", revision.environment_id, revision.number, progress.state)
+        return True

@@ -1,0 +1,114 @@
+"""Images that are built on request: real environments on top of others, with their logs."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from grid.requirementlines import BUILT_HERE
+from grid.sandbox.builtimages import BuildableCatalogue, CannotBuild
+from grid.sandbox.imagebuilds import BuildAnswer, BuildOrder, ImageBuilds
+from grid.sandbox.images import Image, ImageCatalogue, ImageStore
+from tests.sandbox.kubelet.support import eventually
+from tests.support.wheels import wheel
+
+BASE = Image("team/base:1", ("first==1.0",), "A base")
+NAME = f"{BUILT_HERE}lab:2-abc"
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in place of the package index."""
+    folder = tmp_path / "wheels"
+    wheel(folder, "first", "1.0", program=True)
+    wheel(folder, "first", "2.0", program=True)
+    wheel(folder, "second", "1.0")
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    return folder
+
+
+def store(tmp_path: Path) -> ImageStore:
+    images = tmp_path / "images"
+    return ImageStore(images, BuildableCatalogue(images, ImageCatalogue([BASE])))
+
+
+@pytest.fixture
+async def builds(tmp_path: Path, wheels: Path) -> AsyncIterator[ImageBuilds]:
+    builds = ImageBuilds(store(tmp_path))
+    yield builds
+    await builds.stop()
+
+
+def order(*requirements: str, name: str = NAME, base: str = BASE.name, seconds: float = 300.0) -> BuildOrder:
+    return BuildOrder(name, base, requirements, seconds)
+
+
+async def built(builds: ImageBuilds, asked: BuildOrder) -> BuildAnswer:
+    await eventually(lambda: builds.ask(asked).state != "building")
+    return builds.ask(asked)
+
+
+async def said(*argv: str | Path) -> str:
+    process = await asyncio.create_subprocess_exec(*map(str, argv), stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode().strip()
+
+
+@pytest.mark.slow
+async def test_requirements_are_built_on_top_of_a_base_which_stays_as_it_is(
+    builds: ImageBuilds, tmp_path: Path, wheels: Path
+) -> None:
+    orders = [order("second"), order("first==2.0", name=f"{BUILT_HERE}lab:3-abc")]
+    answers = await asyncio.gather(*(built(builds, asked) for asked in orders))  # two at once
+    assert [answer.state for answer in answers] == ["ready", "ready"], answers
+    assert "Successfully installed second-1.0" in answers[0].log
+    assert 0 < answers[0].layer_bytes < answers[0].size_bytes
+    images = store(tmp_path)  # as another process sees them
+    places = [
+        pulled.environment for pulled in map(images.present, [BASE.name, *(one.name for one in orders)]) if pulled
+    ]
+    versions = [await said(place / "bin" / "first") for place in places]
+    assert versions == ["1.0", "1.0", "2.0"]
+    text = "import first, second, sys; print(sys.prefix, first.VERSION, second.VERSION)"
+    assert await said(places[1] / "bin" / "python3", "-c", text) == f"{places[1]} 1.0 1.0"
+    by_digest = images.present(f"{BUILT_HERE}lab@{answers[0].digest}")
+    assert by_digest is not None
+    assert by_digest.environment == places[1]
+    again = await built(ImageBuilds(images), orders[0])  # after a restart of the process that has built it
+    assert (again.state, again.log) == ("ready", answers[0].log)
+
+
+@pytest.mark.slow
+async def test_a_build_that_fails_keeps_its_log_and_can_be_asked_for_again(builds: ImageBuilds, wheels: Path) -> None:
+    failed = await built(builds, order("no-such-package"))
+    assert failed.state == "failed"
+    assert "No matching distribution found for no-such-package" in failed.message
+    assert "no-such-package" in failed.log
+    assert builds.ask(order("no-such-package")) == failed
+
+
+@pytest.mark.slow
+async def test_a_build_that_takes_too_long_is_ended_and_said(builds: ImageBuilds) -> None:
+    answer = await built(builds, order("second", seconds=0.001))
+    assert (answer.state, answer.message.partition(" within")[0]) == ("failed", "It was not built")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"name": "team/other:1"}, "no name"),
+        ({"name": f"{BUILT_HERE}../x:1"}, "no name"),
+        ({"base": "nowhere:1"}, "not in the catalogue"),
+        ({"requirements": ("--index-url=https://evil.test",)}, "Options"),
+        ({"requirements": ()}, "at least one"),
+        ({"seconds": 1e9}, "takes up to"),
+    ],
+)
+async def test_a_wrong_order_is_refused(tmp_path: Path, wrong: dict[str, object], why: str) -> None:
+    values: dict[str, object] = {"name": NAME, "base": BASE.name, "requirements": ("second",), "seconds": 10.0}
+    with pytest.raises(CannotBuild, match=why):
+        ImageBuilds(store(tmp_path)).ask(BuildOrder(**(values | wrong)))  # type: ignore[arg-type]

@@ -1,8 +1,9 @@
 """Reads what the attempts of runs were launched with from the database, synchronously."""
 
 from dashboard.viewmodels.ran_with import NOT_LAUNCHED, RanWith, launch_facts
+from grid.launch.revisions import other_revision
 from grid.launch.spec import parse_spec
-from grid.models import Execution
+from grid.models import Environment, Execution
 
 
 def ran_with(execution_id: str) -> RanWith | None:
@@ -24,6 +25,15 @@ def ran_with(execution_id: str) -> RanWith | None:
         started_at=execution.started_at,
         ended_at=execution.ended_at,
     )
+
+
+def deprecated_since(ran: RanWith) -> str:
+    """Return a sentence when the environment's revision that ran is deprecated now, with the current one; "" otherwise."""
+    environment = Environment.objects.filter(pk=ran.spec.environment.id).first()
+    if environment is None:
+        return ""
+    sentence, is_deprecated = other_revision(environment, ran.spec.environment.revision)
+    return sentence if is_deprecated else ""
 
 
 def launched_with(execution_id: str) -> dict[str, str]:

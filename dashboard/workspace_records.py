@@ -108,6 +108,7 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         launched_at=row.launched_at,
         latest=_execution(execution) if execution is not None else None,
         environment_id=row.environment_id,
+        revision=row.environment_revision,
         tier_id=row.tier_id,
         is_restarting=row.restart_requested_at is not None,
         restart_problem=row.restart_problem,

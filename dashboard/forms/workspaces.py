@@ -15,6 +15,7 @@ class ResumeForm(MachineForm):
     """The form that resumes a workspace; its initial values are those of the last launch, where they are still offered."""
 
     with_cluster = forms.BooleanField(required=False)
+    newest = forms.BooleanField(required=False)
 
     def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
         super().__init__(data, user=user, kind=Kind.WORKSPACE, initial={"with_cluster": True, **initial})

@@ -33,7 +33,11 @@ class RanWith:
 def launch_facts(ran: RanWith) -> dict[str, str]:
     """Return what was asked of the cluster, and where it ran, without what the run itself was asked for."""
     environment = ran.spec.environment
-    facts = {"Image": environment.image, "Image that ran": ran.image_id}
+    facts = {
+        "Environment's revision": str(environment.revision or ""),
+        "Image": environment.image,
+        "Image that ran": ran.image_id,
+    }
     if not (ran.spec.job and ran.spec.job.command):
         facts["Environment's command"] = shlex.join(environment.command)
     facts |= _size(ran.spec.tier)
@@ -80,7 +84,11 @@ def record_json(ran: RanWith) -> dict[str, Any]:
         "attempt": job.attempt,
         "project": spec.project.id,
         "owner": spec.owner,
-        "environment": {"id": spec.environment.id, "name": spec.environment.name},
+        "environment": {
+            "id": spec.environment.id,
+            "name": spec.environment.name,
+            "revision": spec.environment.revision or None,
+        },
         "image": spec.environment.image,
         "image_id": ran.image_id,
         "command": job.command or list(spec.environment.command),

@@ -49,6 +49,7 @@ class WorkspaceRecord:
     launched_at: datetime
     latest: WorkspaceExecution | None
     environment_id: str = ""
+    revision: int = 0  # of the environment, as launched last; 0: not known
     tier_id: str = ""
     is_restarting: bool = False  # it is launched again as soon as its execution has settled
     restart_problem: str = ""  # why the last restart ended without a launch

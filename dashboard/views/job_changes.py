@@ -17,7 +17,7 @@ from dashboard.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
 from dashboard.forms.launch import MachineForm, new_token
 from dashboard.job_records import read_run
 from dashboard.launch_facts import pool_states
-from dashboard.ran_with_records import ran_with
+from dashboard.ran_with_records import deprecated_since, ran_with
 from dashboard.viewmodels.jobs import JobRecord, asked_facts, preview_words
 from dashboard.viewmodels.launch import tier_cards
 from dashboard.viewmodels.ran_with import RanWith, changed_size, launch_facts
@@ -112,6 +112,7 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
             "run": run,
             "facts": (asked_facts(run) if run else {}) | (launch_facts(ran) if ran else {}),
             "changes": _changed_tier(ran) if ran else [],
+            "deprecated": deprecated_since(ran) if ran else "",
             "token": new_token(),
         }
         return render(request, "dashboard/job_again.html", context)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.job_records import read_run
 from dashboard.pages.execution import person
-from dashboard.ran_with_records import ran_with
+from dashboard.ran_with_records import deprecated_since, ran_with
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.jobs import asked_facts
 from dashboard.viewmodels.leaving import left_sentence
@@ -41,6 +41,7 @@ def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) ->
         return answer
     facts = _asked(record.id) | launch_facts(ran)
     context: dict[str, Any] = {"record": record, "facts": facts, "is_owner": is_owner, "earlier": _earlier(record)}
+    context["deprecated"] = deprecated_since(ran)
     return render(request, "dashboard/execution_record.html", context)
 
 

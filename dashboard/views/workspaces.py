@@ -29,6 +29,7 @@ from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
 from grid.launch.clusters.request import read_cluster_settings, stored_settings, version_mismatch
+from grid.launch.revisions import other_revision
 from grid.models import Execution, User, Workspace
 from grid.runtime import get_runtime
 from grid.wording import plural
@@ -145,6 +146,7 @@ def _resumed(form: ResumeForm, id: str, pools: Pools | None) -> Execution:
         environment=chosen["environment"],
         tier=chosen["tier"],
         with_cluster=chosen["with_cluster"],
+        newest=chosen["newest"],
         now=timezone.now(),
         pools=pools,
     )
@@ -153,6 +155,7 @@ def _resumed(form: ResumeForm, id: str, pools: Pools | None) -> Execution:
 def _form_context(form: ResumeForm, asked: Workspace, pools: Pools | None) -> dict[str, Any]:
     """Return the form's template context; `notes` say at each field why the workspace's old value is not chosen."""
     notes: dict[str, str] = {}
+    about_revision, is_deprecated = other_revision(asked.environment, asked.environment_revision)
     if not form.is_bound:
         for problem in rules.problems_as_launched(asked, pools=pools):
             path = problem.path if problem.path in form.fields else "with_cluster"
@@ -161,6 +164,8 @@ def _form_context(form: ResumeForm, asked: Workspace, pools: Pools | None) -> di
     return {
         "form": form,
         "notes": notes,
+        "about_revision": about_revision,
+        "is_deprecated": is_deprecated,
         "environments": list(form.environments),
         "chosen_environment": form.chosen("environment"),
         "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), pools=pools),

@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                 ('ready_at', models.DateTimeField(blank=True, null=True)),
                 ('note', models.CharField(blank=True, help_text='What is new in it, for people who choose.', max_length=300)),
                 ('deprecated_because', models.CharField(blank=True, max_length=300)),
-                ('base', models.ForeignKey(blank=True, help_text='Of a built one.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='built_on_it', to='grid.environmentrevision')),
+                ('base', models.ForeignKey(blank=True, help_text='Of a built one.', null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='built_on_it', to='grid.environmentrevision')),
                 ('environment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='grid.environment')),
             ],
             options={

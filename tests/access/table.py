@@ -246,6 +246,12 @@ POST environment             jupyterlab          login    403      403      403 
 GET  environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      200
 POST environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      302
 POST environment-revert      jupyterlab          login    403      403      403      403      403      403      403      403      302
+GET  environment-revisions   jupyterlab          login    403      403      403      403      403      403      403      403      200
+GET  environment-revision-new jupyterlab          login    403      403      403      403      403      403      403      403      200
+POST environment-revision-new jupyterlab          login    403      403      403      403      403      403      403      403      422
+GET  environment-revision    jupyterlab          login    403      403      403      403      403      403      403      403      200
+GET  environment-revision-deprecate jupyterlab          login    403      403      403      403      403      403      403      403      200
+POST environment-revision-deprecate jupyterlab          login    403      403      403      403      403      403      403      403      302
 GET  projects                                    login    200      200      200      200      200      200      200      200      200
 GET  project-new                                 login    403      403      403      403      403      403      403      403      200
 POST project-new                                 login    403      403      403      403      403      403      403      403      400

@@ -103,20 +103,23 @@ class World:
                 object_type=_MODELS[row.route.removesuffix("-revert")], object_id=row.target
             )
             return {"id": row.target, "entry_id": self.entry.pk}
-        if row.target == "training":
+        if row.target == "training" or row.route in _OF_REVISIONS:
             return {"id": row.target, **_number(row.route)}
         found = execution or self.workspaces.get(row.target)
         return {"id": found.pk if found else row.target}
 
 
 def _number(route: str) -> dict[str, Any]:
-    """The rest of a job's address: a schedule, or of which run its next one takes the settings."""
+    """The rest of an address of a job: a schedule, or of which run its next one takes the settings; or of an environment's revision."""
+    if route in _OF_REVISIONS:
+        return {"number": 1}
     if route in _OF_SCHEDULES:
         return {"number": Schedule.objects.get().pk}
     return {"number": 0} if route == "job-again" else {}
 
 
 _OF_SCHEDULES = ("schedule-edit", "schedule-pause", "schedule-delete")
+_OF_REVISIONS = ("environment-revision", "environment-revision-deprecate")
 _MODELS = {
     "tier": "hardwaretier",
     "environment": "environment",

@@ -9,6 +9,8 @@ from django.contrib.auth.models import Group
 
 from grid import centralconfig
 from grid.kube.resources import CONFIG_MAPS, NODES
+from grid.launch import revisions
+from grid.launch.revisions import BuildProgress
 from grid.launch.spec import tier_spec
 from grid.models import (
     AuditEntry,
@@ -83,6 +85,7 @@ def _fill() -> None:
         id="jupyterlab", name="JupyterLab", description="JupyterLab 4 with Python 3.", port=8888,
         image="compute-grid/jupyterlab:4.6", command=list(COMMAND), variables={"MODE": "fast", "EMPTY": ""},
     )  # fmt: skip
+    _revise(lab)
     Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11", is_visible=False)
     churn = Project.objects.start(id="churn", name="Customer churn", description="Who leaves, and why.", owner=alice)
     churn.members.add(bob, through_defaults={"role": "contributor"})
@@ -99,6 +102,20 @@ def _fill() -> None:
             spec={"tier": {**msgspec.to_builtins(tier_spec(small)), "cores": cores}},
             **on_tier(small),
         )
+
+
+def _revise(lab: Environment) -> None:
+    """One revision that is deprecated, one whose build has failed, and the current one."""
+    by = {"by": "ada-admin", "now": datetime.now(UTC)}
+    revisions.make_image(
+        lab.pk, f"registry.example.com/{'very-long-' * 8}name/jupyterlab:4.7", note="With a newer kernel", **by
+    )
+    built = revisions.make_built(lab.pk, 2, "polars==1.9.0\npyarrow>=18", note="", **by)
+    log = "Collecting polars==1.9.0\n  Downloading polars.whl (30 MB)\nERROR: No matching distribution found for pyarrow>=18"
+    failed = BuildProgress("a", "failed", "Installing it failed: No matching distribution found for pyarrow>=18.", log)
+    revisions.record_progress(built.pk, failed, now=datetime.now(UTC))
+    revisions.deprecate(lab.pk, 1, because="Its kernel has a bug.")
+    lab.refresh_from_db()
 
 
 async def catalogues(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from tests.browser.stage import StageProcess
 
 ADMIN = "ada-admin"
 PATHS = ("/tiers/", "/tiers/small/", "/tiers/gpu/", "/tiers/whale/", "/environments/jupyterlab/", "/projects/churn/")
+REVISIONS = "/environments/jupyterlab/revisions/"
 
 
 @pytest.fixture(autouse=True)
@@ -186,10 +187,30 @@ def test_everything_works_without_javascript(visit: Visit, forgiven: list[str]) 
 
 
 @pytest.mark.slow
+def test_a_failed_build_is_read_and_another_image_made_and_deprecated(visit: Visit, forgiven: list[str]) -> None:
+    page = visit(ADMIN, "/environments/jupyterlab/")
+    page.get_by_role("link", name="Revisions", exact=True).click()
+    page.get_by_role("link", name="Revision 3", exact=True).click()
+    expect(page.get_by_label("Lines of the log")).to_contain_text("Downloading polars.whl")
+    page.goto(f"{REVISIONS}new/")
+    page.get_by_label("Image", exact=True).fill("lab 5")
+    page.get_by_role("button", name="Make the revision").click()
+    expect(page.get_by_label("Image", exact=True)).to_have_accessible_description(re.compile("without blanks"))
+    page.get_by_label("Image", exact=True).fill("lab:5")
+    page.get_by_role("button", name="Make the revision").click()
+    expect(page.locator("h1")).to_have_text("Revision 4")
+    page.get_by_role("link", name="Deprecate", exact=True).click()
+    expect(page.locator("dialog")).to_contain_text("New launches take revision 2.")
+    page.locator("dialog").get_by_label("Why").fill("It was a mistake.")
+    page.locator("dialog").get_by_role("button", name="Deprecate it").click()
+    expect(page.locator("tbody tr").first).to_contain_text("It was a mistake.")
+    forgiven.append("422")
+
+
 @WIDE_AND_PHONE
 def test_no_page_of_an_admin_has_a_fault_to_the_eye(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
     page = visit(ADMIN, "/tiers/", width=width, scheme=scheme)
-    for path in PATHS:
+    for path in (*PATHS, REVISIONS, f"{REVISIONS}3/", f"{REVISIONS}new/?from=3", f"{REVISIONS}2/deprecate/"):
         page.goto(path)
         look_at(page, f"admin-{path.strip('/').replace('/', '-')}", opened=True)
     page.goto("/tiers/new/")

@@ -2,16 +2,21 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from grid.requirementlines import BUILT_HERE
 from grid.sandbox.builtimages import BuildableCatalogue, CannotBuild
+from grid.sandbox.control import Control
 from grid.sandbox.imagebuilds import BuildAnswer, BuildOrder, ImageBuilds
 from grid.sandbox.images import Image, ImageCatalogue, ImageStore
-from tests.sandbox.kubelet.support import eventually
+from grid.sandbox.population import Population, Size
+from tests.sandbox.apiserver.conftest import Api
+from tests.sandbox.kubelet.support import World, eventually, pod
 from tests.support.wheels import wheel
 
 BASE = Image("team/base:1", ("first==1.0",), "A base")
@@ -53,6 +58,11 @@ async def built(builds: ImageBuilds, asked: BuildOrder) -> BuildAnswer:
     return builds.ask(asked)
 
 
+def installers(folder: Path) -> list[psutil.Process]:
+    found = [(one, " ".join(one.info["cmdline"] or ())) for one in psutil.process_iter(["cmdline"])]
+    return [one for one, line in found if " pip " in line and str(folder) in line]
+
+
 async def said(*argv: str | Path) -> str:
     process = await asyncio.create_subprocess_exec(*map(str, argv), stdout=asyncio.subprocess.PIPE)
     return (await process.communicate())[0].decode().strip()
@@ -80,6 +90,39 @@ async def test_requirements_are_built_on_top_of_a_base_which_stays_as_it_is(
     assert by_digest.environment == places[1]
     again = await built(ImageBuilds(images), orders[0])  # after a restart of the process that has built it
     assert (again.state, again.log) == ("ready", answers[0].log)
+
+
+@pytest.mark.slow
+async def test_a_pod_runs_with_what_was_built(tmp_path: Path, wheels: Path) -> None:
+    images = tmp_path / "images"
+    world = World(tmp_path, catalogue=BuildableCatalogue(images, ImageCatalogue([BASE])), images_directory=images)
+    builds = ImageBuilds(world.images)
+    try:
+        answer = await built(builds, order("second"))
+        text = "import first, second; print(first.VERSION, second.VERSION)"
+        for name, image in (("named", NAME), ("pinned", f"{BUILT_HERE}lab@{answer.digest}")):
+            await world.run(pod(name, "python3", "-c", text, container={"image": image}))
+            await world.phase(name, "Succeeded", "Failed")
+            assert world.log(name) == "1.0 1.0"
+    finally:
+        await builds.stop()
+        await world.close()
+
+
+@pytest.mark.slow
+async def test_an_installer_that_is_killed_half_way_fails_the_build_and_leaves_no_image(
+    builds: ImageBuilds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await built(builds, order("second", name=f"{BUILT_HERE}lab:1-abc"))  # so that the base is there
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        builds.ask(order("second"))
+        for process in await eventually(lambda: installers(tmp_path), "the installer runs"):
+            process.kill()
+        answer = await built(builds, order("second"))
+    assert (answer.state, "SIGKILL" in answer.message) == ("failed", True), answer
+    assert store(tmp_path).present(NAME) is None
 
 
 @pytest.mark.slow
@@ -112,3 +155,16 @@ async def test_a_wrong_order_is_refused(tmp_path: Path, wrong: dict[str, object]
     values: dict[str, object] = {"name": NAME, "base": BASE.name, "requirements": ("second",), "seconds": 10.0}
     with pytest.raises(CannotBuild, match=why):
         ImageBuilds(store(tmp_path)).ask(BuildOrder(**(values | wrong)))  # type: ignore[arg-type]
+
+
+async def test_the_cluster_is_asked_over_http(api: Api, tmp_path: Path) -> None:
+    population = Population(api.server.registry, Size(0, 0), namespace="compute-grid")
+    control = Control(api.server, population, ImageBuilds(store(tmp_path)))
+    api.server.beside = control.answer
+    wanted = {"name": NAME, "base": "nowhere:1", "requirements": ["second"]}
+    answer = await api.ask("POST", "/sandbox/builds", wanted)
+    assert (answer.status, "not in the catalogue" in answer.body["message"]) == (400, True)
+    assert (await api.ask("POST", "/sandbox/builds", {"name": NAME})).status == 400
+    begun = await api.ask("POST", "/sandbox/builds", wanted | {"base": BASE.name})
+    assert (begun.status, begun.body["state"]) == (200, "building")
+    await control.stop()

@@ -1,0 +1,127 @@
+"""The pages of an environment's revisions. Who may: tests/access."""
+
+import pytest
+from django.test import Client
+
+from grid.launch import revisions
+from grid.launch.revisions import BuildProgress
+from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
+from tests.conftest import People
+from tests.dashboard.executing import make_project, make_workspace
+from tests.support import builders
+from tests.support.cluster import POPULATION, FakeCluster
+
+LIST = "/environments/lab/revisions/"
+
+
+@pytest.fixture
+def lab(db: None) -> Environment:
+    return Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
+
+
+def text(client: Client, path: str) -> str:
+    return " ".join(client.get(path).content.decode().split())
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_new_image_is_the_current_revision_and_in_the_history(admin: Client, lab: Environment) -> None:
+    answer = admin.post(f"{LIST}new/", {"what": "image", "image": "lab:2", "note": "Newer"})
+    assert answer.headers["Location"] == f"{LIST}2/"
+    lab.refresh_from_db()
+    assert (lab.image, lab.current_revision) == ("lab:2", 2)
+    assert AuditEntry.objects.get().changes == {"image": ["lab:1", "lab:2"]}
+    shown = text(admin, LIST)
+    assert "Newer" in shown
+    assert shown.count("badge") == 1
+    assert "lab:2" in text(admin, f"{LIST}2/")
+
+
+@pytest.mark.parametrize(
+    ("entries", "field"),
+    [
+        ({"what": "image"}, "image"),
+        ({"what": "image", "image": "a b"}, "image"),
+        ({"what": "built", "base": "1", "requirements": "-e ."}, "requirements"),
+        ({"what": "built", "base": "1"}, "requirements"),
+        ({"what": "built", "base": "7", "requirements": "polars"}, "base"),
+        ({"what": "spell"}, "what"),
+    ],
+)
+@pytest.mark.usefixtures("runtime")
+def test_a_wrong_entry_is_said_at_its_field(
+    admin: Client, lab: Environment, cluster: FakeCluster, entries: dict[str, str], field: str
+) -> None:
+    cluster.sandbox = POPULATION
+    answer = admin.post(f"{LIST}new/", entries)
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
+    assert EnvironmentRevision.objects.count() == 1
+
+
+@pytest.mark.usefixtures("runtime")
+def test_requirements_are_refused_where_nothing_builds_them(admin: Client, lab: Environment) -> None:
+    assert "builds no images" in text(admin, f"{LIST}new/")
+    answer = admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars"})
+    assert "builds no images" in answer.context["form"].errors["requirements"][0]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_build_is_shown_with_its_log_and_a_failed_one_can_be_corrected(
+    admin: Client, lab: Environment, cluster: FakeCluster
+) -> None:
+    cluster.sandbox = POPULATION
+    admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars # fast\n\n"})
+    made = EnvironmentRevision.objects.get(number=2)
+    assert (made.requirements, made.state, made.made_by) == ("polars", "building", "ada-admin")
+    assert "It has not begun yet." in text(admin, f"{LIST}2/")
+    failed = BuildProgress("a", "failed", "No such package.", "Collecting <polars>\nERROR: none")
+    revisions.record_progress(made.pk, failed, now=builders.MOMENT)
+    shown = text(admin, f"{LIST}2/")
+    assert "No such package." in shown
+    assert "Collecting &lt;polars&gt;" in shown
+    assert "ERROR: none" in text(admin, f"{LIST}2/?part=rows")
+    assert admin.get(f"{LIST}2/?download=1").content.startswith(b"Collecting <polars>")
+    again = admin.get(f"{LIST}new/?from=2").context["form"].initial
+    assert (again["what"], again["base"], again["requirements"]) == ("built", 1, "polars")
+
+
+@pytest.mark.parametrize("asked", ["x", "99", "-1", "1" * 30, "²"])
+@pytest.mark.usefixtures("runtime")
+def test_a_form_like_no_revision_is_empty(admin: Client, lab: Environment, asked: str) -> None:
+    assert admin.get(f"{LIST}new/", {"from": asked}).context["form"].initial == {"what": "image", "base": 1}
+
+
+@pytest.fixture
+def used(people: People) -> Workspace:
+    """A stopped workspace with revision 1 of an environment that has two."""
+    workspace = make_workspace(people.owner, make_project(people.owner))
+    Workspace.objects.update(environment_revision=1)
+    revisions.make_image(workspace.environment_id, "lab:2", note="", by="admin", now=builders.MOMENT)
+    return workspace
+
+
+def test_deprecating_says_first_who_uses_it(admin: Client, used: Workspace) -> None:
+    path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
+    asked = text(admin, path)
+    assert "1 workspace can still be resumed with it, and the form points to revision 2." in asked
+    assert admin.post(path, {"because": "It has a bug."}).status_code == 302
+    stored = EnvironmentRevision.objects.get(number=1)
+    assert (stored.state, stored.deprecated_because) == ("deprecated", "It has a bug.")
+    assert "It has a bug." in text(admin, f"/environments/{used.environment_id}/revisions/")
+
+
+@pytest.mark.parametrize(("newest", "revision"), [({}, 1), ({"newest": "on"}, 2)])
+@pytest.mark.usefixtures("two_pools")
+def test_a_workspace_is_resumed_with_its_revision_or_the_newest(
+    used: Workspace, people: People, client: Client, newest: dict[str, str], revision: int
+) -> None:
+    client.force_login(User.objects.get(pk=people.owner.pk))
+    revisions.deprecate(used.environment_id, 1, because="")
+    path = f"/workspaces/{used.pk}/resume/"
+    shown = text(client, path)
+    assert "is deprecated. The current one is revision 2." in shown
+    assert "Use revision 2" in shown
+    entries = {"environment": used.environment_id, "tier": used.tier_id, **newest}
+    assert client.post(path, entries).status_code == 302
+    used.refresh_from_db()
+    assert used.environment_revision == revision
+    assert f", revision {revision}" in text(client, f"/workspaces/{used.pk}/")

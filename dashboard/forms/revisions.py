@@ -27,7 +27,7 @@ class RevisionForm(forms.Form):
         widget=forms.TextInput(attrs={**_ONE_LINE, "class": "mono"}),
         help_text="For an image: its name with tag or digest, such as registry.example.com/lab:4.",
     )
-    base = forms.TypedChoiceField(label="On top of", coerce=int, required=False, empty_value=0)
+    base = forms.TypedChoiceField(label="On top of", coerce=int, required=False)
     requirements = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,

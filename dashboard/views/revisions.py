@@ -130,7 +130,7 @@ def _made(
         return rules.make_image(environment.pk, data["image"], **about)
     if not is_built_here:
         raise Rejected([Problem("requirements", NO_BUILDER, "no_builder")])
-    return rules.make_built(environment.pk, data["base"], data["requirements"], **about)
+    return rules.make_built(environment.pk, data["base"] or 0, data["requirements"], **about)
 
 
 def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from django.db import transaction
@@ -90,7 +91,12 @@ def make_built(environment_id: str, base: int, text: str, *, note: str, by: str,
         if below is None:
             raise Rejected([Problem("base", "Choose a revision that is ready; this one is not, or no longer.", "base")])
         name = image_name(environment_id, _next_number(environment), below.image, requirements)
-        about = {"image": name, "base": below, "requirements": "\n".join(requirements), "state": State.BUILDING}
+        about: dict[str, Any] = {
+            "image": name,
+            "base": below,
+            "requirements": "\n".join(requirements),
+            "state": State.BUILDING,
+        }
         return _make(environment, by=by, now=now, note=note, **about)
 
 
@@ -193,10 +199,9 @@ def other_revision(environment: Environment, number: int) -> tuple[str, bool]:
     )
 
 
-def _make(environment: Environment, **values: object) -> EnvironmentRevision:
-    by, now, note = values.pop("by"), values.pop("now"), str(values.pop("note")).strip()
+def _make(environment: Environment, *, by: str, now: datetime, note: str, **values: Any) -> EnvironmentRevision:
     number = _next_number(environment)
-    return environment.revisions.create(number=number, made_by=by, made_at=now, note=note, **values)
+    return environment.revisions.create(number=number, made_by=by, made_at=now, note=note.strip(), **values)
 
 
 def _next_number(environment: Environment) -> int:

@@ -137,7 +137,12 @@ class EnvironmentRevision(models.Model):
     number = models.PositiveIntegerField(help_text="Counts the revisions of its environment from 1.")
     image = models.CharField(max_length=255, help_text="What pods run; of one that is built, the name it gets.")
     base = models.ForeignKey(
-        "self", on_delete=models.RESTRICT, related_name="built_on_it", null=True, blank=True, help_text="Of a built one."
+        "self",
+        on_delete=models.RESTRICT,
+        related_name="built_on_it",
+        null=True,
+        blank=True,
+        help_text="Of a built one.",
     )
     requirements = models.TextField(
         blank=True, help_text="Of a built one: requirements of Python packages, one a line."

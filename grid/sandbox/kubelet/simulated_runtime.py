@@ -176,7 +176,7 @@ class SimulatedImages(ImageStore):
     def all_present(self) -> list[PulledImage]:
         return []
 
-    async def pull(self, name: str) -> tuple[PulledImage, float]:
+    async def pull(self, name: str, log: bytearray | None = None) -> tuple[PulledImage, float]:
         if name.startswith(MISSING):
             raise PullFailed(f'image "{name}" is in no registry')
         return self._simulated(name), 0.0

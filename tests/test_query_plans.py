@@ -36,6 +36,7 @@ from grid.launch import (
     ledger,
     peaks,
     retention,
+    revisions,
     scheduler,
     schedules,
     usage,
@@ -226,6 +227,7 @@ def run_a_schedule(shop: Shop) -> None:
 WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
+    "who uses the revisions of an environment": lambda shop: revisions.uses_of(shop.workspace.pk),
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
     "lifetimes and idleness": lambda shop: announce_stops(shop),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),

@@ -21,7 +21,8 @@ from grid.models import EnvironmentRevision
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 2.0  # while something is being built
+IDLE_SECONDS = 5.0  # a new one is begun after these at most
 BUILD_SECONDS = 1800.0
 NO_BUILDER = (
     "This cluster builds no images: requirements on top of a base are built by the embedded cluster only. "
@@ -63,14 +64,16 @@ class RevisionBuilds:
         self._troubles = troubles
         self._rng = rng
         self._builder = builder or EmbeddedBuilder(context.api)
+        self._has_builds = False
 
     async def run(self) -> None:
         backoff = Backoff(longest=30.0, rng=self._rng)
         while True:
-            pause = LOOK_SECONDS
+            pause = IDLE_SECONDS
             try:
                 if await self.look():
                     backoff.reset()
+                    pause = LOOK_SECONDS if self._has_builds else IDLE_SECONDS
                 else:
                     pause = max(pause, backoff.next())
             except Exception as error:
@@ -82,7 +85,9 @@ class RevisionBuilds:
     async def look(self) -> bool:
         """Ask once about each build; return False when the builder did not answer."""
         answers = True
-        for revision in await self._context.database(to_build):
+        found = await self._context.database(to_build)
+        self._has_builds = bool(found)
+        for revision in found:
             answers &= await self._follow(revision)
         return answers
 

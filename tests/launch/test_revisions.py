@@ -1,7 +1,7 @@
 """Revisions of environments: which is the current one, who keeps which, and what is built."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import pytest
@@ -173,8 +173,8 @@ class FakeContext:
 
     api = None
 
-    async def database(self, work: object, *args: object, **options: object) -> object:
-        return await sync_to_async(work)(*args, **options)  # type: ignore[arg-type]
+    async def database(self, work: Callable[..., object], *args: object, **options: object) -> object:
+        return await sync_to_async(work)(*args, **options)
 
     def clock(self) -> datetime:
         return NOW

@@ -106,7 +106,7 @@ def _fill() -> None:
 
 def _revise(lab: Environment) -> None:
     """One revision that is deprecated, one whose build has failed, and the current one."""
-    by = {"by": "ada-admin", "now": datetime.now(UTC)}
+    by: dict[str, Any] = {"by": "ada-admin", "now": datetime.now(UTC)}
     revisions.make_image(
         lab.pk, f"registry.example.com/{'very-long-' * 8}name/jupyterlab:4.7", note="With a newer kernel", **by
     )

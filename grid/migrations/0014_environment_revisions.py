@@ -28,7 +28,7 @@ def make_first_revisions(apps, editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grid', '0011_open_predictions'),
+        ('grid', '0013_results'),
     ]
 
     operations = [

@@ -172,5 +172,5 @@ def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
         before=cursor_before(found.lines, parse_cursor(asked.before)) if found.has_earlier else {},
         why_empty="It has not begun yet."
         if is_building
-        else "The build wrote nothing, or was made before its log was kept.",
+        else "The build wrote nothing, or ended before logs were kept.",
     )

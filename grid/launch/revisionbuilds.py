@@ -28,7 +28,7 @@ NO_BUILDER = (
     "This cluster builds no images: requirements on top of a base are built by the embedded cluster only. "
     "Build the image with your own tools, push it to your registry, and give its name."
 )
-_NOT_ANSWERING = "The cluster does not answer at present. The build goes on, or begins again, as soon as it does."
+_NOT_ANSWERING = "The cluster does not answer now. The build continues, or begins again, as soon as it does."
 _UNREADABLE = "The cluster said something about this build that cannot be read; it may be of another release."
 
 

@@ -124,6 +124,7 @@ def multiply_ended(times: int) -> None:
 
 def work() -> Mapping[str, Callable[[], object]]:
     from dashboard.launch_facts import running_by_tier, slots_of
+    from dashboard.tier_records import outgrown
     from grid.launch import departures, ledger, snapshot
     from grid.launch.clusters import attached
     from grid.launch.request import LaunchRequest, submit
@@ -145,6 +146,7 @@ def work() -> Mapping[str, Callable[[], object]]:
         "web: one row that was written": lambda: read_rows(NOW, ids={"e000000001"}),
         "web: free slots of a user": lambda: slots_of(owner),
         "web: what runs on each tier": running_by_tier,
+        "web: who would no longer fit": lambda: outgrown(HardwareTier.objects.all(), {}, {}),
     }
 
 

@@ -15,7 +15,7 @@ from grid.wording import listed, plural
 
 _WIDTH = 1000  # of a bar's picture
 _GAP = 6
-_MOST_NAMED = 5  # executions of a tier that would no longer fit
+MOST_NAMED = 5  # executions of a tier that would no longer fit
 _SEPARATE = 24  # more places are drawn as one
 _SHOWN = (CPU, MEMORY)
 
@@ -80,23 +80,22 @@ class TierCheck:
 
 @dataclass(frozen=True, slots=True)
 class Outgrown:
-    """The running executions of one tier that no node would take again, not even an empty one, by id with their names."""
+    """The running executions of one tier that no node would take again, not even an empty one: their number, and the oldest by id with
+    their names."""
 
     tier_id: str
     tier_name: str
-    executions: Mapping[str, str]
+    named: Mapping[str, str]
+    number: int
+    is_archived: bool = False
 
     @property
     def sentence(self) -> str:
-        return f"{plural(len(self.executions), 'running execution')} would no longer fit"
-
-    @property
-    def named(self) -> list[tuple[str, str]]:
-        return list(self.executions.items())[:_MOST_NAMED]
+        return f"{plural(self.number, 'running execution')} would no longer fit"
 
     @property
     def more(self) -> int:
-        return max(0, len(self.executions) - _MOST_NAMED)
+        return self.number - len(self.named)
 
 
 _FITS = {

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from grid.launch.spec import tier_spec
+from grid.launch.spec import pod_columns, tier_spec
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
@@ -234,12 +234,13 @@ def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) ->
 
 def launched(tier: HardwareTier, *, head: HardwareTier | None = None, **then: Any) -> dict[str, Any]:
     """What the launch of an execution on the tier has frozen, with other values that the tier had then."""
-    spec = {**msgspec.to_builtins(tier_spec(tier)), **then}
+    columns = pod_columns(msgspec.structs.replace(tier_spec(tier), **then))
     if head is None:
-        return {"tier": tier, "spec": {"tier": spec}}
+        return {"tier": tier, **columns}
+    of_head = pod_columns(msgspec.structs.replace(tier_spec(head), **then))
     return {
         "tier": tier, "head_tier": head, "kind": "cluster", "framework": "dask", "workers_minimum": 1, "workers_maximum": 1,
-        "spec": {"tier": spec, "cluster": {"head_tier": {**msgspec.to_builtins(tier_spec(head)), **then}}},
+        **columns, **{f"head_{name}": value for name, value in of_head.items()},
     }  # fmt: skip
 
 
@@ -248,25 +249,27 @@ def test_the_list_names_the_running_executions_that_would_no_longer_fit(
 ) -> None:
     project, gone, changed = make_project(people.owner), make_tier("gone", node_pool="gone"), make_tier("changed")
     make_execution(people.owner, project, title="Fits", **launched(tier))
-    make_execution(people.owner, project, title="Unread", tier=tier, spec={"tier": {"id": 7}})
     large = make_execution(people.owner, project, title="", **launched(tier, memory="64Gi"))
-    taint = [{"key": "a", "effect": "NoSchedule"}]
-    make_execution(people.owner, project, title="Tolerates more", **launched(tier, tolerations=taint))
+    old = make_tier("old", is_archived=True)
+    make_execution(people.owner, project, title="Fits still", **launched(old))
+    make_execution(people.owner, project, title="Archived", **launched(old, gpus=2))
     make_execution(people.owner, project, title="Elsewhere", **launched(tier, node_pool="removed"))
     for state in (State.QUEUED, State.SUCCEEDED):
         make_execution(people.owner, project, title=f"Is {state}", state=state, **launched(tier, memory="64Gi"))
     make_execution(people.owner, project, title="Heads", **launched(tier, head=changed, cores="32"))
     make_execution(people.owner, project, title="Pool gone", **launched(gone, node_pool="default"))
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(15):  # one for each of the four
         answer = admin.get("/tiers/")
-    found = {one.tier_id: set(one.executions.values()) for one in answer.context["outgrown"]}
+    found = {one.tier_id: set(one.named.values()) for one in answer.context["outgrown"]}
     assert found == {
         "small": {large.object_name, "Elsewhere", "Heads"},
         "changed": {"Heads"},
         "gone": {"Pool gone"},
+        "old": {"Archived"},
     }
     page = " ".join(answer.text.split())
     assert "3 running executions would no longer fit" in page
+    assert "Old (archived): " in page
     assert f'<a dir="auto" href="/executions/{large.pk}/">{large.object_name}</a>' in page
 
 

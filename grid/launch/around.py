@@ -9,7 +9,7 @@ that has rules about other pods is explained by the scheduler's words there, too
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -20,7 +20,7 @@ from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.errors import GridError
 from grid.kube.api import KubeApi
-from grid.kube.objects import ConfigMap, Node, Pod, StorageClass, Volume, VolumeClaim
+from grid.kube.objects import ConfigMap, Event, Node, Pod, StorageClass, Volume, VolumeClaim
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
 from grid.watch.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
@@ -42,9 +42,13 @@ class _Listed:
     until: float
     around: Surroundings | None
 
+    def is_after(self, created: datetime | None) -> bool:
+        return created is None or created <= self.at
+
 
 class NodesAround:
-    """The last list. Whoever asks meanwhile waits for the same one. `templates` reads what is remembered of the pools' nodes."""
+    """The last list. Whoever asks meanwhile waits for the same one. `templates` reads what is remembered of the pools' nodes,
+    `claim_events` returns what Kubernetes has said of a claim."""
 
     def __init__(
         self,
@@ -52,12 +56,14 @@ class NodesAround:
         namespace: str,
         *,
         templates: Callable[[], Awaitable[Mapping[str, NodeTemplate]]],
+        claim_events: Callable[[VolumeClaim], Sequence[Event]],
         clock: Callable[[], datetime],
         monotonic: Callable[[], float],
     ) -> None:
         self._api = api
         self._namespace = namespace
         self._templates = templates
+        self._claim_events = claim_events
         self._clock = clock
         self._monotonic = monotonic
         self._last: _Listed | None = None
@@ -66,12 +72,17 @@ class NodesAround:
         self._keeps_pods = True
 
     async def of(self, pod: Pod) -> Surroundings | None:
-        """Return what is around the pod, from a list that is younger than the pod; None when it is not known.
+        """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
+        around = await self.since(pod.metadata.creation_timestamp)
+        return around if self.can_judge(pod) else None
+
+    async def since(self, created: datetime | None) -> Surroundings | None:
+        """Return what is around all pods that were created until then; None when it is not known.
 
         All who ask wait for the same list, and only for its first seconds: they have others' executions to reconcile.
         """
-        last, created = self._last, pod.metadata.creation_timestamp
-        if last is None or self._monotonic() >= last.until or (created is not None and created > last.at):
+        last = self._last
+        if last is None or self._monotonic() >= last.until or not last.is_after(created):
             if self._reading is None or self._reading.done():
                 self._reading, self._awaited_until = (
                     asyncio.create_task(self._read()),
@@ -83,8 +94,15 @@ class NodesAround:
             except TimeoutError:
                 logger.info("nodes not listed for a message reason=not within %s s", PATIENCE_SECONDS)
                 return None
-        around = last.around
-        return None if around is not None and not self._keeps_pods and _asks_for_pods(pod) else around
+        return last.around
+
+    def is_listed_after(self, pod: Pod) -> bool:
+        """Return whether the last list was made after the pod."""
+        return self._last is not None and self._last.is_after(pod.metadata.creation_timestamp)
+
+    def can_judge(self, pod: Pod) -> bool:
+        """Return whether the last list has all that may keep the pod off a node."""
+        return self._keeps_pods or not _asks_for_pods(pod)
 
     @property
     def is_reading(self) -> bool:
@@ -115,7 +133,8 @@ class NodesAround:
                     await self._groups(),
                     await self._templates(),
                 )
-                return _around(nodes, room, pods or (), claims, volumes, classes, groups, templates)
+                found = _around(nodes, room, pods or (), claims, volumes, classes, groups, templates)
+                return replace(found, claim_events=self._claim_events)
         except (GridError, TimeoutError, msgspec.MsgspecError) as error:
             logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
             return None

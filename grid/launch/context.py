@@ -82,6 +82,7 @@ class Context:
             self.api,
             self.namespace,
             templates=partial(self.database, pooltemplates.remembered),
+            claim_events=self.events.about_claim,
             clock=self.clock,
             monotonic=self.monotonic,
         )

@@ -71,7 +71,7 @@ class WaitKeeper:
         around = await self._around(crowded)
         if around is None:
             return Observed(new_nodes, on_node)
-        seekers = list[RoomSeeker]()
+        seekers, crowded = list[RoomSeeker](), [pod for pod in crowded if self._is_judged(pod)]
         async for pod in in_slices(sorted(crowded, key=observing.rank_of)[: observing.MOST_SEEKERS], JUDGED_AT_ONCE):
             outlook = outlook_of(pod, self._events(pod), around, now=now)
             if outlook.needs_node and not _is_worker(pod):
@@ -83,8 +83,7 @@ class WaitKeeper:
     async def _around(self, crowded: Sequence[Pod]) -> Surroundings | None:
         """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
         be read."""
-        context, ids = self._context, {execution_of(pod) for pod in crowded}
-        now = context.clock()
+        context, now = self._context, self._context.clock()
         fresh = [
             pod
             for pod in crowded
@@ -93,13 +92,19 @@ class WaitKeeper:
         if not fresh or context.monotonic() < self._lists_from:
             return None
         self._lists_from = context.monotonic() + LIST_SECONDS
-        around = await context.nodes.of(fresh[0])
+        # A list that is younger than all of them: in an older one the claims of the later ones are missing.
+        created = [one for pod in fresh if (one := pod.metadata.creation_timestamp) is not None]
+        around = await context.nodes.since(max(created, default=None))
         if around is not None:
-            self._judged = ids
+            self._judged = {execution_of(pod) for pod in crowded if context.nodes.is_listed_after(pod)}
         elif context.nodes.is_reading:
             # Of a large cluster the list comes later, and is kept only for a short time.
             self._lists_from = context.monotonic()
         return around
+
+    def _is_judged(self, pod: Pod) -> bool:
+        """Return whether the list knows what may keep the pod off a node; later pods are judged by the next list."""
+        return self._context.nodes.is_listed_after(pod) and self._context.nodes.can_judge(pod)
 
     async def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:
         """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""

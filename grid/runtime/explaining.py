@@ -18,8 +18,7 @@ from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
-from grid.kube.objects import Event, Pod, VolumeClaim
-from grid.kube.resources import VOLUME_CLAIMS
+from grid.kube.objects import Event, Pod
 from grid.labels import APP_COMPONENT, Keys
 from grid.runtime.caches import DataPlaneCaches
 from grid.runtime.executions import ActiveExecutions
@@ -159,14 +158,9 @@ class PodExplainer:
             claims=known.claims if known is not None else None,
             volumes=known.volumes if known is not None else None,
             classes=known.classes if known is not None else None,
-            claim_events=self._claim_events,
+            claim_events=caches.events.about_claim,
             holder=self._holder if names_others else self._anonymous,
         )
-
-    def _claim_events(self, claim: VolumeClaim) -> Sequence[Event]:
-        meta = claim.metadata
-        kind = VOLUME_CLAIMS.kind
-        return self._caches.events.about(kind=kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def _holder(self, pod: Pod) -> str:
         row = self._executions.get(self.execution_id(pod))

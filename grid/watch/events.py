@@ -8,7 +8,8 @@ execution's history is written to the database by the controller.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
-from grid.kube.objects import Event
+from grid.kube.objects import Event, VolumeClaim
+from grid.kube.resources import VOLUME_CLAIMS
 from grid.watch.hub import Topic
 from grid.watch.store import Store
 
@@ -65,6 +66,11 @@ class EventStore(Store[Event]):
         if uid:
             known = [event for event in known if event.involved_object.uid in ("", uid, name)]
         return sorted(known, key=age_order)
+
+    def about_claim(self, claim: VolumeClaim) -> Sequence[Event]:
+        """Return the events about one volume claim, oldest first."""
+        meta = claim.metadata
+        return self.about(kind=VOLUME_CLAIMS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def from_component(self, component: str) -> Sequence[Event]:
         """Return the events reported by one component, oldest first."""

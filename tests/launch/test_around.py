@@ -10,16 +10,17 @@ from grid.centralconfig import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, P
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.errors import ClusterUnavailable, NotAllowed
 from grid.kube.objects import Node, Pod
-from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, Resource
 from grid.launch import around as module
 from grid.launch import pooltemplates
 from grid.launch.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
 from grid.launch.controller import Controller
 from grid.models import Execution
+from grid.watch.events import EventStore
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_controller import Configure
 from tests.launch.world import World, fresh, in_world
-from tests.support.builders import NAMESPACE, condition, config_map, decode, node, pod, stamp
+from tests.support.builders import NAMESPACE, condition, config_map, decode, event, node, pod, stamp
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import runtime_of
 from tests.support.virtual import virtual_time
@@ -53,6 +54,17 @@ async def given_up(shop: Shop, configure: Configure, world: World) -> Execution:
     return execution
 
 
+def forbid_to_list(forbidden: Resource, world: World) -> None:
+    controller_sees = world.cluster.list_page
+
+    async def refused(resource: Resource, **options: Any) -> bytes:
+        if resource == forbidden:
+            raise NotAllowed(f"{resource.plural} is forbidden")
+        return await controller_sees(resource, **options)
+
+    world.cluster.list_page = refused  # type: ignore[method-assign]
+
+
 @in_world
 async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop, configure: Configure) -> None:
     world = World()
@@ -64,6 +76,24 @@ async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop
     )
     assert "the largest has 0.5 cores" in execution.message
     assert "tell your admin that this one fits no node." in execution.message
+
+
+@in_world
+async def test_a_claim_without_a_volume_is_told_with_what_kubernetes_said_of_it(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1"))
+    execution, controller = await waits_for_a_node(shop, configure, world)
+    name = world.pod_of(execution)["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    claim = await world.cluster.get(VOLUME_CLAIMS, name, namespace=NAMESPACE)
+    world.cluster.put(VOLUME_CLAIMS, claim | {"spec": {"storageClassName": "fast"}, "status": {"phase": "Pending"}})
+    said = 'storageclass.storage.k8s.io "fast" not found'
+    world.cluster.put(EVENTS, event("e", about=claim, reason="ProvisioningFailed", message=said, kind="Warning"))
+    forbid_to_list(STORAGE_CLASSES, world)
+    world.passes(91)
+    await world.step(controller)
+    assert "has no volume: there is no storage class fast." in fresh(execution).message.replace("have", "has")
 
 
 @in_world
@@ -93,14 +123,7 @@ async def test_a_full_pool_is_told_with_the_autoscalers_limit(shop: Shop, config
 @in_world
 async def test_without_the_right_to_list_nodes_the_schedulers_words_are_told(shop: Shop, configure: Configure) -> None:
     world = World()
-    controller_sees = world.cluster.list_page
-
-    async def refused(resource: Any, **options: Any) -> bytes:
-        if resource == NODES:
-            raise NotAllowed("nodes is forbidden")
-        return await controller_sees(resource, **options)
-
-    world.cluster.list_page = refused  # type: ignore[method-assign]
+    forbid_to_list(NODES, world)
     world.cluster.put(NODES, node("n1", cpu="500m"))
     message = (await given_up(shop, configure, world)).message
     assert "No node took it within 90 seconds. Last known: " in message
@@ -173,6 +196,7 @@ class Clock:
             cluster,
             NAMESPACE,
             templates=nothing_remembered,
+            claim_events=EventStore().about_claim,
             clock=lambda: NOW + timedelta(seconds=self.seconds),
             monotonic=lambda: self.seconds,
         )

@@ -9,8 +9,10 @@ import pytest
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
+from grid.kube.objects import Pod
 from grid.kube.resources import EVENTS, NODES, PODS
-from grid.launch import waitkeeper
+from grid.labels import KEYS
+from grid.launch import around, waitkeeper
 from grid.launch.controller import Controller
 from grid.launch.expectation import observing
 from grid.launch.waitkeeper import LIST_SECONDS
@@ -19,7 +21,7 @@ from tests.launch.conftest import NOW, Shop
 from tests.launch.test_controller import Configure
 from tests.launch.test_expectation import ended
 from tests.launch.world import World, in_world
-from tests.support.builders import condition, event, node, stamp
+from tests.support.builders import RawObject, condition, event, node, stamp
 
 SIZE = 2_000_000_000
 
@@ -40,6 +42,14 @@ def refused(world: World, execution: Execution) -> None:
     pod["metadata"]["creationTimestamp"] = stamp(world.now)
     pod["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/1")]}
     world.cluster.put(PODS, pod)
+
+
+def with_a_rule_about_others(world: World, execution: Execution) -> RawObject:
+    refused(world, execution)
+    found = world.pod_of(execution)
+    term = {"topologyKey": "zone"}
+    found["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return found
 
 
 def predicted(execution: Execution) -> dict[str, float | None]:
@@ -141,6 +151,39 @@ async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_
     others.cancel()
     assert len(judged) == 12
     assert max(Counter(judged).values()) == waitkeeper.JUDGED_AT_ONCE
+
+
+@in_world
+async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_check(
+    shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
+    monkeypatch.setattr(around, "MOST_PODS", -1)
+    world, judged, seconds = World(now=NOW), list[str](), [0.0]
+    controller = world.controller(monotonic=lambda: seconds[0])
+    world.cluster.put(NODES, node("node-1", cpu="1500m"))
+    early, apart, late = (shop.launch(after=second) for second in range(3))
+    await world.step(controller)
+    refused(world, early)
+    world.cluster.put(PODS, with_a_rule_about_others(world, apart))
+
+    def judge(asked: Pod, *args: Any, **options: Any) -> Outlook:
+        assert asked.metadata.labels[KEYS.execution] != apart.pk, "only sums are kept, which do not tell who is where"
+        judged.append(asked.metadata.labels[KEYS.execution])
+        return outlook_of(asked, *args, **options)
+
+    monkeypatch.setattr(waitkeeper, "outlook_of", judge)
+    world.passes(12)
+    world.refresh(controller)
+    await controller.wait_keeper.observed()
+    assert judged == [early.pk]
+    world.passes(1)
+    refused(world, late)
+    world.passes(LIST_SECONDS)
+    seconds[0] = LIST_SECONDS + 1
+    world.refresh(controller)
+    await controller.wait_keeper.observed()
+    assert sorted(judged) == sorted([early.pk, early.pk, late.pk])
 
 
 @in_world

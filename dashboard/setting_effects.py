@@ -122,6 +122,7 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.FRONT_MAXIMUM_BODY: partial(_said, text=consequences.NEW_FRONTS),
     centralconfig.UNNEEDED_THRESHOLD: partial(_said, text=consequences.SHOWN_ONLY),
     centralconfig.UNNEEDED_SECONDS: partial(_said, text=consequences.SHOWN_ONLY),
+    centralconfig.WARM_PLACES: partial(_said, text=consequences.WARM_NODES),
     centralconfig.SESSION_IDLE: partial(_sessions, since="seen_at"),
     centralconfig.SESSION_ABSOLUTE: partial(_sessions, since="created_at"),
     centralconfig.LOGIN_FAILURES_AT_ADDRESS: partial(_locks, scope=Scope.NAME_AT_ADDRESS),

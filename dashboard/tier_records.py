@@ -1,25 +1,31 @@
 """Reads hardware tiers as what the tier doctor compares: requests, tolerations, alternatives; synchronous but for `known_shapes`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 
+from dashboard.viewmodels.administration import TierWords, tier_words
 from dashboard.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tier_check
+from grid.centralconfig import WARM_PLACES, value_of
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.resources import resource_amount, resource_amounts
 from grid.diagnosis.tierdoctor import TierRequest, examine
 from grid.diagnosis.tieroverlap import ComparedTier, overlap
+from grid.launch.placeholders import warm_hours
 from grid.launch.preview import requests_of, tolerations_of
 from grid.launch.runpod import executor_requests
 from grid.launch.spec import FilesSpec, tier_spec
+from grid.launch.warmhours import DAYS
 from grid.models import Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.models.execution import object_name_of
 from grid.runtime import Runtime
 from grid.runtime.poolshapes import pool_shapes
+from grid.wording import plural
 
 
 async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str, PoolShapes] | None:
@@ -44,6 +50,24 @@ def tier_request(tier: HardwareTier, files: FilesSpec | None) -> TierRequest:
     spec = tier_spec(tier)
     asked = executor_requests(files, with_disk=bool(spec.ephemeral_storage)) if files else {}
     return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), resource_amounts(asked))
+
+
+def listed_tier(tier: HardwareTier, now: datetime) -> TierWords:
+    """Return the tier in words for the list of tiers, with its warm-up hours."""
+    return tier_words(tier, _warm(tier, now) if tier.warm_places else "")
+
+
+def _warm(tier: HardwareTier, now: datetime) -> str:
+    places = plural(tier.warm_places or 0, "warm place")
+    if not value_of(WARM_PLACES):
+        return f"{places}, turned off by the central configuration"
+    hours = warm_hours(tier)
+    if hours is None:
+        return ""
+    if until := hours.until_words(now):
+        return f"{places} until {until}"
+    days = "daily" if len(hours.days) == len(DAYS) else ", ".join(day.capitalize() for day in DAYS if day in hours.days)
+    return f"{places} {days} {tier.warm_from} to {tier.warm_until} ({hours.zone.key})"
 
 
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:

@@ -25,6 +25,9 @@ POD_SECURITY = "pod-security.kubernetes.io/enforce"  # on a namespace
 HEAD = "head"  # values of APP_COMPONENT on the pods of a cluster
 WORKER = "worker"
 PROGRAM_ENDED = f"{PREFIX}/program-ended"  # annotation of a run's pod: tells its executor that the program has ended
+PLACEHOLDER = "placeholder"
+WARM_UNTIL = f"{PREFIX}/warm-until"  # annotation of a placeholder: when its tier's warm-up hours end, in words
+PLACEHOLDER_CLASS = "compute-grid-placeholder"  # the PriorityClass of placeholders
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -209,6 +209,8 @@ VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
 REPOSITORIES = env.str("GRID_REPOSITORIES", default="")
 # The claim of that volume in the executions' namespace, the image that fetches and saves files, and what it reserves in each pod.
 REPOSITORIES_CLAIM = env.str("GRID_REPOSITORIES_CLAIM", default="repositories")
+# What placeholders of tiers' warm-up hours run: a program that does nothing.
+PLACEHOLDER_IMAGE = env.str("GRID_PLACEHOLDER_IMAGE", default="registry.k8s.io/pause:3.10")
 EXECUTOR_IMAGE = env.str("GRID_EXECUTOR_IMAGE", default="compute-grid/executor:1")
 EXECUTOR_CORES = env.str("GRID_EXECUTOR_CORES", default="50m")
 EXECUTOR_MEMORY = env.str("GRID_EXECUTOR_MEMORY", default="64Mi")

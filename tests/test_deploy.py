@@ -24,6 +24,7 @@ from grid.launch.clusters.manifests import first, workers
 from grid.launch.leader import LEASE
 from grid.launch.manifests import Manifest, build
 from grid.launch.networkpolicy import build_for_all
+from grid.launch.placeholders import CLASS
 from grid.launch.registration import NAME, OWNER
 from grid.metrics.external import ServiceReference
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
@@ -252,3 +253,7 @@ def test_the_controller_may_register_this_one_api_and_no_other() -> None:
     named = [rule for rule in rules if rule["verbs"] != ["create"]]
     assert {name for rule in named for name in rule["resourceNames"]} == {NAME, OWNER}
     assert [rule["resources"] for rule in rules if rule["verbs"] == ["create"]] == [["apiservices"]]
+
+
+def test_the_class_of_placeholders_is_the_one_that_the_controller_names() -> None:
+    assert objects("access.yaml")["PriorityClass", CLASS["metadata"]["name"]] == CLASS

@@ -12,6 +12,7 @@ from dashboard.forms.fields import FrameworksField, LinesField, PairsField, Rows
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from dashboard.forms.projectfiles import ProjectFilesMixin
 from dashboard.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
+from dashboard.forms.warm import WARM_FIELDS, WARM_HELP, WARM_LABELS, WARM_WIDGETS, WarmFieldsMixin
 from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Membership, Project, User
 from grid.models.environment import Framework, Kind
@@ -53,7 +54,7 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
         """Leave the constraints to the database: saving a new default tier unmarks the old one in the same transaction."""
 
 
-class TierForm(CatalogueForm):
+class TierForm(WarmFieldsMixin, CatalogueForm):
     """The form of a tier; it checks the node pool against the cluster's pools when they are known (`pools` is not None)."""
 
     layout = (
@@ -75,6 +76,12 @@ class TierForm(CatalogueForm):
             "Shut-down",
             "When workspaces and apps on it are stopped by themselves. Empty: as the central configuration says.",
             ("idle_minutes", "lifetime_hours"),
+        ),
+        Section(
+            "Warm-up hours",
+            "When nodes are kept ready for it, so that launches start at once. Any launch may take the place of a placeholder.",
+            WARM_FIELDS,
+            is_closed=True,
         ),
         Section(
             "Kubernetes details",
@@ -127,6 +134,7 @@ class TierForm(CatalogueForm):
             "kinds",
             "idle_minutes",
             "lifetime_hours",
+            *WARM_FIELDS,
             "spot_allowed",
             "tolerations",
             "extra_labels",
@@ -143,6 +151,7 @@ class TierForm(CatalogueForm):
             "is_visible": "Shown in the launch form",
             "maximum_simultaneous": "Executions at once",
             **LIMIT_LABELS,
+            **WARM_LABELS,
             "spot_allowed": "May run on spot nodes",
         }
         help_texts = {
@@ -163,11 +172,13 @@ class TierForm(CatalogueForm):
             "maximum_simultaneous": "Of all people together; leave empty for no limit.",
             "idle_minutes": "0 never stops an idle execution on it.",
             "lifetime_hours": "0 for no maximum lifetime.",
+            **WARM_HELP,
             "spot_allowed": "Cheaper nodes that the cloud may reclaim at any time.",
         }
         widgets = {
             "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),
             "cost_per_hour": forms.TextInput(attrs={"inputmode": "decimal"}),
+            **WARM_WIDGETS,
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -13,12 +13,12 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_cells import CellMaps
 from dashboard.viewmodels.nodes import NodeSums, node_sums
 from dashboard.viewmodels.pool_history import DEFAULT_RANGE
-from dashboard.viewmodels.pools import PoolSums, in_order, pool_card
+from dashboard.viewmodels.pools import PoolSums, in_order, pool_card, warm_words
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
 from grid.kube.objects import Node, Pod
 from grid.runtime import Runtime
-from grid.runtime.caches import awaited_pool
+from grid.runtime.caches import awaited_pool, warm_pool
 from grid.watch.hub import Topic
 from grid.watch.pools import NodeGroup
 
@@ -74,7 +74,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.cells = CellMaps()
         self._usage_version = -1
         self._rows: dict[str, _Row] = {}
-        self._cards: dict[str, tuple[int, NodeGroup | None, int, Fragment]] = {}
+        self._cards: dict[str, tuple[int, NodeGroup | None, int, str, Fragment]] = {}
         self.mark_all(runtime.nodes.keys())
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
@@ -121,14 +121,16 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
 
     def names(self) -> list[str]:
         """Return the pools with nodes, those that the autoscaler may fill, and those that pods wait for."""
-        return list({**self.pools, **self.groups(), **self.pending()})
+        return list({**self.pools, **self.groups(), **self.pending(), **self.runtime.pods.counts("warm_pool")})
 
     def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:
         pool = self.pools.get(name) or PoolSums()
         known = self._cards.get(name)
-        if known is None or known[:3] != (pool.version, group, pending):
-            known = self._cards[name] = pool.version, group, pending, pool_card(name, pool, group, pending)
-        return known[3]
+        warm = warm_words(self.runtime.pods.by("warm_pool", name)) if name else ""
+        if known is None or known[:4] != (pool.version, group, pending, warm):
+            card = pool_card(name, pool, group, pending, warm)
+            known = self._cards[name] = pool.version, group, pending, warm, card
+        return known[4]
 
     def _size(self, pool: str) -> int:
         return len(self.pools[pool]) if pool in self.pools else 0
@@ -189,5 +191,12 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         for pod in (old, new):
             if pod is not None and pod.spec.node_name:
                 self.mark(pod.spec.node_name)
-        if (awaited_pool(old) if old else "") != (awaited_pool(new) if new else ""):
+        if _about_pool(old) != _about_pool(new):
             self._hub.publish(self.pools_topic)
+
+
+def _about_pool(pod: Pod | None) -> Hashable:
+    """Return what a pool's card says of the pod besides its node."""
+    return (
+        None if pod is None else (awaited_pool(pod), warm_pool(pod), bool(pod.spec.node_name) and bool(warm_pool(pod)))
+    )

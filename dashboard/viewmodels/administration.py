@@ -67,7 +67,8 @@ class EntryLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TierWords:
-    """A tier's sizes in words. `limits` is a sentence about limits above the requests, `kinds` lists what may run on the tier."""
+    """A tier's sizes in words. `limits` is a sentence about limits above the requests, `kinds` lists what may run on the tier, `warm`
+    tells of its warm-up hours."""
 
     cores: str
     memory: str
@@ -77,6 +78,7 @@ class TierWords:
     limits: str
     price: str
     kinds: str
+    warm: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class HistoryLine:
     can_be_taken_back: bool
 
 
-def tier_words(tier: TierLike) -> TierWords:
+def tier_words(tier: TierLike, warm: str = "") -> TierWords:
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),
@@ -135,6 +137,7 @@ def tier_words(tier: TierLike) -> TierWords:
         gpus=plural(tier.gpus, "GPU") if tier.gpus else "",
         limits=_limits(tier),
         price=price_words(tier.cost_per_hour),
+        warm=warm,
         kinds=", ".join(_KINDS.get(kind, f"{kind.capitalize()} clusters") for kind in tier.kinds),
     )
 

@@ -16,6 +16,7 @@ PROPOSAL = "Changes what the launch form proposes; running clusters keep theirs.
 SHOWN_ONLY = "Changes only what Infrastructure shows."
 ANNOUNCED = "Applies to running executions too. Nothing stops at once: each stop is announced before."
 NEW_FRONTS = "Applies to workspaces and apps launched from now on; running ones keep what they have."
+WARM_NODES = "Applies within half a minute: placeholders come or go, and the autoscaler follows."
 NEW_VOLUMES = "Applies to volumes claimed from now on; existing ones keep their size."
 
 

@@ -1,6 +1,7 @@
 """Node pools as sums over their nodes, updated incrementally, so that the cost of a change does not depend on the pool's size."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,8 +11,10 @@ from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
 from dashboard.viewmodels.window import OrderedWindow
 from grid.diagnosis.requests import Amounts
+from grid.kube.objects import Pod
+from grid.labels import WARM_UNTIL
 from grid.watch.pools import NodeGroup
-from grid.wording import plural
+from grid.wording import listed, plural
 
 TILES_PER_POOL = 40
 _FRAGMENTS = "dashboard/fragments/"
@@ -34,6 +37,7 @@ class PoolCard(ViewModel, frozen=True, gc=False):
     sizes: str
     coming: str
     pending: str
+    warm: str
     shares: tuple[Share, ...]
     has_metrics: bool
     tiles: tuple[Tile, ...]
@@ -98,8 +102,9 @@ def in_order(cards: list[Fragment]) -> list[Fragment]:
     return sorted(cards, key=order)
 
 
-def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int) -> Fragment:
-    """Return a pool's card for the region "pools"; `pending` counts the pods that wait for one of its nodes. The pool may be empty."""
+def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, warm: str = "") -> Fragment:
+    """Return a pool's card for the region "pools"; `pending` counts the pods that wait for one of its nodes, `warm` tells of its
+    placeholders. The pool may be empty."""
     nodes = pool.nodes.page(1, TILES_PER_POOL).items
     coming = max(0, group.target - len(pool)) if group else 0
     tiles = [_tile(one) for one in nodes]
@@ -114,12 +119,26 @@ def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int) 
         sizes=_sizes(len(pool), pool.ready, group),
         coming=f"{plural(coming, 'node')} on the way" if coming else "",
         pending=f"{plural(pending, 'pod')} waiting for a node" if pending else "",
+        warm=warm,
         shares=shares(pool.requested, pool.allocatable, pool.used if pool.measured else None) if pool else (),
         has_metrics=bool(pool.measured),
         tiles=tuple(tiles),
         more=max(0, len(pool) - TILES_PER_POOL),
     )
     return Fragment(element_id("pool", name), f"{_FRAGMENTS}pool_card.html", card, region="pools")
+
+
+def warm_words(placeholders: Iterable[Pod]) -> str:
+    """Return how many places a pool's placeholders keep warm, until when, and how many still wait for a node: "2 warm places until 18:00
+    (UTC), 1 waits for a node"; "" without any."""
+    by_end, waiting = Counter[str](), 0
+    for pod in placeholders:
+        by_end[pod.metadata.annotations.get(WARM_UNTIL, "")] += 1
+        waiting += not pod.spec.node_name
+    ends = [f"{plural(count, 'warm place')}{f' until {end}' if end else ''}" for end, count in sorted(by_end.items())]
+    if not ends:
+        return ""
+    return listed(ends) + (f", {waiting:,} {'waits' if waiting == 1 else 'wait'} for a node" if waiting else "")
 
 
 def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:

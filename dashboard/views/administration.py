@@ -16,6 +16,7 @@ from django.db.models import Prefetch, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.access import admin_required
@@ -23,7 +24,7 @@ from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
 from dashboard.forms.knowledge import KnowledgeForm
 from dashboard.membership_records import losses
-from dashboard.tier_records import files_in_git, known_shapes, outgrown, tier_checks, tier_request
+from dashboard.tier_records import files_in_git, known_shapes, listed_tier, outgrown, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
     HistoryLine,
     PeopleWords,
@@ -32,7 +33,6 @@ from dashboard.viewmodels.administration import (
     in_use_sentence,
     people_words,
     pool_words,
-    tier_words,
 )
 from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.views.tier_checking import Pools, check_context
@@ -366,7 +366,7 @@ def _active(instance: Any) -> int:
 def _words(instance: models.Model) -> TierWords | PeopleWords | None:
     if isinstance(instance, Project):
         return people_words((one.user.get_username(), one.role) for one in instance.memberships.all())
-    return tier_words(instance) if isinstance(instance, HardwareTier) else None
+    return listed_tier(instance, timezone.now()) if isinstance(instance, HardwareTier) else None
 
 
 def _has_problem(instance: models.Model, pools: Pools | None) -> bool:

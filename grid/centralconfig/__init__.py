@@ -26,6 +26,7 @@ from grid.centralconfig.general import (
     UNNEEDED_SECONDS,
     UNNEEDED_THRESHOLD,
     UPLOAD_SIZE,
+    WARM_PLACES,
 )
 from grid.centralconfig.retention import (
     AUDIT_RETENTION,
@@ -112,6 +113,7 @@ __all__ = [
     "UNNEEDED_SECONDS",
     "UNNEEDED_THRESHOLD",
     "UPLOAD_SIZE",
+    "WARM_PLACES",
     "WORKSPACE_IDLE",
     "WORKSPACE_LIFETIME",
     "ChangedMeanwhile",

@@ -204,6 +204,17 @@ LOGIN_COOL_OFF = Setting(
     meaning="How long a lock lasts, and how long after the last one wrong passwords are counted.",
 )
 
+WARM_PLACES = Setting(
+    key=f"{_NODES}.maximumWarmPlaces",
+    title="Most warm places",
+    default=0,
+    minimum=0,
+    maximum=1000,
+    unit="places",
+    meaning="Tiers may have warm-up hours, in which placeholder pods keep nodes ready for launches. This is how many there may be "
+    "at once, of all tiers together; 0 turns them off. Nodes that wait for launches cost money, which is charged to nobody.",
+)
+
 GENERAL_SETTINGS = (
     DEPLOYING_TIMEOUT,
     PREPARING_TIMEOUT,
@@ -219,6 +230,7 @@ GENERAL_SETTINGS = (
     RESULTS_SIZE,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
+    WARM_PLACES,
     SESSION_IDLE,
     SESSION_ABSOLUTE,
     LOGIN_FAILURES_AT_ADDRESS,

@@ -6,6 +6,7 @@ import msgspec
 
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, APP_NAME, MANAGER, PLACEHOLDER
 
 _MIRROR = "kubernetes.io/config.mirror"
 _ENDED = ("Succeeded", "Failed")
@@ -54,6 +55,13 @@ def has_ended(pod: Pod) -> bool:
 def holds_a_node(pod: Pod) -> bool:
     """Return True while the pod occupies a node, also while it is ending there."""
     return bool(pod.spec.node_name) and not has_ended(pod)
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Return True for a pod of ours that only keeps room warm: it gives way to the pod of any execution."""
+    labels = pod.metadata.labels
+    ours = labels.get(APP_COMPONENT) == PLACEHOLDER and labels.get(APP_NAME) == MANAGER
+    return ours and pod.spec.priority < 0
 
 
 def is_own(pod: Pod) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from grid.diagnosis.requests import Amounts, holds_a_node, is_own, summary
+from grid.diagnosis.requests import Amounts, holds_a_node, is_own, is_placeholder, summary
 from grid.diagnosis.resources import PODS, ResourceAmounts, requested_amounts
 from grid.kube.objects import Pod
 
@@ -10,7 +10,8 @@ _NOTHING: ResourceAmounts = {}
 
 
 class NodeRoom:
-    """Sums by node. `pod_changed` is a listener of a store of pods, so a change costs the same however many pods there are."""
+    """Sums by node, without placeholders, whose room is free to any execution. `pod_changed` is a listener of a store of pods, so a change
+    costs the same however many pods there are."""
 
     def __init__(self) -> None:
         self._requested: dict[str, dict[str, int]] = {}
@@ -39,8 +40,8 @@ class NodeRoom:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take in a pod that came (`old` is None), changed, or went (`new` is None)."""
-        before = old if old is not None and holds_a_node(old) else None
-        after = new if new is not None and holds_a_node(new) else None
+        before = old if old is not None and _takes_room(old) else None
+        after = new if new is not None and _takes_room(new) else None
         if before is not None and after is not None and before.spec == after.spec and is_own(before) == is_own(after):
             if before.metadata.key in self._keeping_apart:
                 self._keeping_apart[after.metadata.key] = after
@@ -57,6 +58,10 @@ class NodeRoom:
         _add(self._requested, pod, sign)
         if is_own(pod):
             _add(self._own, pod, sign)
+
+
+def _takes_room(pod: Pod) -> bool:
+    return holds_a_node(pod) and not is_placeholder(pod)
 
 
 def _add(sums_of: dict[str, dict[str, int]], pod: Pod, sign: int) -> None:

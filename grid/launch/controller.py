@@ -38,6 +38,7 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
 from grid.launch.peaks import PeakKeeper
+from grid.launch.placeholders import PlaceholderKeeper
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.revisionbuilds import RevisionBuilds
@@ -112,6 +113,7 @@ class Controller:
         self._peaks: PeakKeeper | None = None
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
         self.wait_keeper = WaitKeeper(context, self._troubles)
+        self.placeholders = PlaceholderKeeper(context, self._troubles, self._rng)
         self.dry_runs = DryRuns(context, rng=self._rng)
         self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
@@ -152,6 +154,7 @@ class Controller:
                 tasks.create_task(telling.run(self._context, self._troubles, self._rng, known=self.first_round.over))
                 tasks.create_task(self.policies.run())
                 tasks.create_task(RevisionBuilds(self._context, self._troubles, self._rng).run())
+                tasks.create_task(self.placeholders.run())
                 if self._peaks is not None:
                     tasks.create_task(self._peaks.run())
                 tasks.create_task(self.dry_runs.run(lambda: self._period))

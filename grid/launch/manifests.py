@@ -51,7 +51,7 @@ USER_ID = 1000
 NO_SECRETS: Mapping[str, str] = {}
 REMOTE = "remote/"  # no stored secret's name begins with it
 _SHELL = ("/bin/sh", "-c")
-_CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def pod(
                 **({"activeDeadlineSeconds": timeout} if timeout else {}),
                 **placement(spec, spec.tier),
             },
-            security=_CONFINED,
+            security=CONFINED,
         ),
     }
     return Manifest(PODS, body)
@@ -241,8 +241,12 @@ def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dic
 def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
     """Return the part of a pod's spec that its tier and image decide: nodes, image pull secret, and security context."""
     registry = spec.environment.image_pull_secret
+    return {**({"imagePullSecrets": [{"name": registry}]} if registry else {}), **bare_placement(tier)}
+
+
+def bare_placement(tier: TierSpec) -> dict[str, Any]:
+    """Return the part of a pod's spec that its tier decides, whatever its image is."""
     return {
-        **({"imagePullSecrets": [{"name": registry}]} if registry else {}),
         "nodeSelector": {NODE_POOL: tier.node_pool},
         "tolerations": tolerations_of(tier),
         "automountServiceAccountToken": False,
@@ -266,7 +270,7 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
         "workingDir": working_directory(spec),
         "resources": requests_and_limits(tier),
         "volumeMounts": mounts(spec, tier),
-        "securityContext": _CONFINED,
+        "securityContext": CONFINED,
         # The end of the log explains a failure to somebody who never looks into the container.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

@@ -1,4 +1,6 @@
-"""Validators shared by the models: quantities with units, and names that become part of Kubernetes names."""
+"""Validators shared by the models: quantities with units, times, and names that become part of Kubernetes names."""
+
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -30,6 +32,19 @@ validate_url_path = RegexValidator(
     r"\A(?!//)(?![^?#]*/\.\.?(/|\?|#|\Z))/[!-\[\]-~]*\Z",
     "Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.",
 )
+
+
+validate_time = RegexValidator(r"\A([01][0-9]|2[0-3]):[0-5][0-9]\Z", "Write hours and minutes, such as 08:00.")
+
+
+def validate_time_zone(name: str) -> None:
+    """Raise ValidationError unless `name` is a time zone that this machine knows."""
+    try:
+        ZoneInfo(name)
+    except (LookupError, OSError, ValueError) as error:
+        raise ValidationError(
+            f"There is no time zone “{name}”. Write a name such as Europe/Berlin.", code="zone"
+        ) from error
 
 
 LONGEST_IDLE_MINUTES = 30 * 24 * 60

@@ -14,8 +14,16 @@ from grid.models.fields import (
     LONGEST_LIFETIME_HOURS,
     validate_quantity,
     validate_slug_name,
+    validate_time,
+    validate_time_zone,
 )
 from grid.quantity import parse_quantity
+
+_OF_WARM_PLACES = {
+    "warm_days": "Choose the days of its warm-up hours.",
+    "warm_from": "Say when its warm-up hours begin.",
+    "warm_until": "Say when its warm-up hours end.",
+}
 
 
 class HardwareTier(models.Model):
@@ -69,6 +77,18 @@ class HardwareTier(models.Model):
         validators=[MaxValueValidator(LONGEST_LIFETIME_HOURS)],
         help_text="Maximum lifetime of a workspace or app on it; 0 for none, empty means as configured.",
     )
+    warm_places = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(1000)],
+        help_text="Placeholder pods that keep room ready for it in its warm-up hours; empty means none.",
+    )
+    warm_days = models.JSONField(default=list, blank=True, help_text="Days of the week on which those hours begin.")
+    warm_from = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text="Such as 08:00.")
+    warm_until = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text="Such as 18:00.")
+    warm_zone = models.CharField(
+        max_length=60, blank=True, validators=[validate_time_zone], help_text="IANA name; empty means UTC."
+    )
     spot_allowed = models.BooleanField(default=False)
     tolerations = models.JSONField(default=list, blank=True)
     extra_labels = models.JSONField(default=dict, blank=True)
@@ -104,6 +124,8 @@ class HardwareTier(models.Model):
             errors["shared_memory"] = f"Shared memory counts towards the memory limit of {self.effective_memory_limit}."
         if self.is_default and self.is_archived:
             errors["is_default"] = "An archived tier cannot be the default."
+        if self.warm_places:
+            errors |= {name: problem for name, problem in _OF_WARM_PLACES.items() if not getattr(self, name)}
         if errors:
             raise ValidationError(errors)
 

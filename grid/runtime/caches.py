@@ -7,6 +7,7 @@ from typing import TypeVar
 from django.conf import settings
 
 from grid.diagnosis.held import is_unplaced
+from grid.diagnosis.requests import has_ended, is_placeholder
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
@@ -56,8 +57,17 @@ class DataPlaneCaches:
 
 
 def awaited_pool(pod: Pod) -> str:
-    """Return the pool that a pod without a node asks for; "" when it names none, or waits no more."""
-    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "") if is_unplaced(pod) else ""
+    """Return the pool that a pod without a node asks for; "" when it names none, waits no more, or is a placeholder."""
+    return _pool(pod) if is_unplaced(pod) and not is_placeholder(pod) else ""
+
+
+def warm_pool(pod: Pod) -> str:
+    """Return the pool that a placeholder keeps warm; "" for other pods, and for one that has ended."""
+    return _pool(pod) if is_placeholder(pod) and not has_ended(pod) else ""
+
+
+def _pool(pod: Pod) -> str:
+    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 
 def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> DataPlaneCaches:
@@ -69,6 +79,7 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
             "node": lambda pod: pod.spec.node_name,
             "execution": lambda pod: pod.metadata.labels.get(execution, ""),
             "awaited_pool": awaited_pool,
+            "warm_pool": warm_pool,
         },
     )
     room = NodeRoom()

@@ -150,6 +150,7 @@ BUILT_IN = (
         ("nginx",),
         (Need("nginx", "The front of workspaces and apps is nginx: install it (Debian: nginx-light) and pull again"),),
     ),
+    Image("registry.k8s.io/pause:3.10", (), "Does nothing, for placeholders", ("sleep", "infinity")),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
     Image("compute-grid/test-sleep:1", (), "For tests: sleeps an hour", ("sleep", "3600")),

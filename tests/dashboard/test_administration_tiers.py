@@ -1,5 +1,6 @@
 """What admins edit of tiers: every error at its field, every change recorded and taken back, and whether a tier fits its nodes."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -7,8 +8,11 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from dashboard.tier_records import listed_tier
+from grid.centralconfig import WARM_PLACES
 from grid.launch.spec import pod_columns, tier_spec
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project, State
+from grid.launch.warmhours import DAYS
+from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, State
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
 from tests.conftest import People
@@ -361,3 +365,37 @@ def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: P
 def test_what_is_archived_already_is_not_asked_about(admin: Client) -> None:
     make_tier("old", is_archived=True)
     assert admin.get("/tiers/old/archive/").status_code == 404
+
+
+WARM = {"warm_places": "2", "warm_days": ["mon", "fri"], "warm_from": "08:00", "warm_until": "18:00"}
+
+
+def test_warm_up_hours_are_typed_bounded_and_shown(admin: Client, tier: HardwareTier) -> None:
+    def saved(**typed: Any) -> str:
+        form = admin.get("/tiers/small/").context["form"]
+        values = {name: form[name].value() for name in form.fields}
+        kept = {name: value for name, value in values.items() if value is not None and value is not False}
+        version = admin.get("/tiers/small/").context["version"]
+        return " ".join(admin.post("/tiers/small/", {**kept, "version": version, **typed}, follow=True).text.split())
+
+    assert "The central configuration allows none: “Most warm places”." in saved(**WARM)
+    ConfigRecord.objects.create(key=WARM_PLACES.key, value="2")
+    assert "The central configuration allows at most 2 of all tiers together" in saved(**WARM | {"warm_places": "3"})
+    page = saved(warm_places="2", warm_from="8", warm_zone="Mars/Base")
+    assert "Write hours and minutes, such as 08:00." in page
+    assert "There is no time zone “Mars/Base”." in page
+    assert "Choose the days of its warm-up hours." in page
+    page = saved(**WARM)
+    assert "Small is saved." in page, page[page.find("Nothing is saved") :][:600]
+    tier.refresh_from_db()
+    assert [listed_tier(tier, datetime(2026, 11, day, 17, tzinfo=UTC)).warm for day in (26, 27)] == [
+        "2 warm places Mon, Fri 08:00 to 18:00 (UTC)",
+        "2 warm places until 18:00 (UTC)",
+    ]
+    everyday = saved(warm_days=list(DAYS), warm_from="00:00", warm_until="00:00")
+    assert "2 warm places until 00:00 (UTC)" in everyday
+    ConfigRecord.objects.update(value="0")
+    assert "2 warm places, turned off by the central configuration" in admin.get("/tiers/").text
+    saved(description="Changed while they are off")
+    tier.refresh_from_db()
+    assert tier.description == "Changed while they are off", "what was allowed once stays"

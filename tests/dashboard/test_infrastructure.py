@@ -16,7 +16,7 @@ from grid.diagnosis.scaledown import ScaleDown
 from grid.errors import ClusterUnavailable, NotAllowed
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
-from grid.labels import KEYS, NODE_POOL
+from grid.labels import APP_COMPONENT, APP_NAME, KEYS, MANAGER, NODE_POOL, PLACEHOLDER, WARM_UNTIL
 from grid.models import ConfigRecord
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
@@ -172,6 +172,23 @@ def test_pods_that_ask_for_a_pool_without_nodes_are_counted_there(
     page = get(people, "operator", "/infrastructure/").content.decode()
     assert 'id="pool-gpu"' in page
     assert "1 pod waiting for a node" in page
+
+
+def test_placeholders_are_told_as_warm_places_and_hold_nothing(
+    people: People, scene: FakeCluster, runtime: Runtime
+) -> None:
+    for number, node in enumerate(("", "warm-1")):
+        placeholder = builders.pod(
+            f"warm-{number}",
+            spec={"nodeSelector": {NODE_POOL: "gpu"}, "priority": -10, **({"nodeName": node} if node else {})},
+            labels={APP_NAME: MANAGER, APP_COMPONENT: PLACEHOLDER},
+            annotations={WARM_UNTIL: "18:00 (<b>)"},
+        )
+        scene.put(PODS, placeholder)
+    fill(runtime, scene)
+    page = get(people, "operator", "/infrastructure/").content.decode()
+    assert "2 warm places until 18:00 (&lt;b&gt;), 1 waits for a node" in page
+    assert "pod waiting" not in page
 
 
 def test_yaml_comes_whole_without_what_only_machines_need(people: People, scene: FakeCluster) -> None:

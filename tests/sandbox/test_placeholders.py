@@ -1,0 +1,103 @@
+"""Placeholders on the embedded cluster: the autoscaler starts a node for them, and a launch takes their place at once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from grid.databasetrouble import TroubleLog
+from grid.kube.http import connect
+from grid.labels import NODE_POOL
+from grid.launch.caches import AutoscalerCache, EventCache, PodCache
+from grid.launch.context import Context, LaunchTarget
+from grid.launch.placeholders import PlaceholderKeeper
+from grid.launch.spec import TierSpec
+from grid.launch.warmhours import WantedPlaceholder
+from grid.sandbox.client import PODS, Client, Object
+from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
+from grid.sandbox.controllers.autoscaler import AutoscalerSettings
+from grid.sandbox.kubelet import FleetSettings
+from grid.sandbox.pools import DEFAULT_POOLS, NodePool
+from tests.sandbox.test_simulated import container, eventually, pod, with_retry
+
+pytestmark = pytest.mark.slow
+CAPACITY = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+POOL = NodePool(name="warm", instance_type="small", capacity=CAPACITY, minimum=0, maximum=1)
+TIER = TierSpec(
+    id="small", name="Small", node_pool="warm", cores="1500m", cores_limit="1500m", memory="1Gi", memory_limit="1Gi"
+)
+
+
+@pytest.fixture
+async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
+    """A simulated cluster with a pool that may have one node and has none."""
+    settings = EmbeddedClusterSettings(
+        data=tmp_path / "data",
+        port=0,
+        kubeconfig=tmp_path / "kubeconfig",
+        images=tmp_path / "images",
+        pools=(DEFAULT_POOLS[0], POOL),
+        autoscaler=replace(AutoscalerSettings(), scan_seconds=0.5),
+        fleet=FleetSettings(boot_seconds=0.1, ready_seconds=0.1, simulated=True),
+    )
+    stop, ready = asyncio.Event(), asyncio.Event()
+    running = asyncio.create_task(run_cluster(settings, stop, lambda url: ready.set()))
+    await ready.wait()
+    yield settings.kubeconfig
+    stop.set()
+    await running
+
+
+async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Path) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    asked = [WantedPlaceholder(TIER, number, until, "18:00 (UTC)") for number in (1, 2)]
+
+    async def database(*_: Any, **__: Any) -> Any:
+        return asked
+
+    api = await connect(kubeconfig=str(kubeconfig))
+    caches = PodCache(str, lambda: until), EventCache(str), AutoscalerCache(str)  # type: ignore[arg-type]
+    target = LaunchTarget("local", "default", str)
+    context = Context(api, database, target, *caches, lambda: datetime.now(UTC), time.monotonic)
+    keeper = PlaceholderKeeper(context, TroubleLog(time.monotonic), Random(1))
+    async with Client.from_kubeconfig(kubeconfig) as client:
+
+        async def running(start: str) -> dict[str, str]:
+            """Return the node of each running pod whose name begins so."""
+            pods: list[Object] = await client.list(PODS.path("default"))
+            return {
+                one["metadata"]["name"]: one["spec"]["nodeName"]
+                for one in pods
+                if one["metadata"]["name"].startswith(start) and one.get("status", {}).get("phase") == "Running"
+            }
+
+        async def both_warm() -> bool:
+            return len(await running("warm-small-")) == 2
+
+        async def launched() -> bool:
+            return bool(await running("launch"))
+
+        await with_retry(keeper.keep)
+        await eventually(both_warm, "the autoscaler starts a node for the placeholders")
+        nodes = set((await running("warm-small-")).values())
+        asks = pod("launch", {**container(), "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}})
+        asks["spec"]["nodeSelector"] = {NODE_POOL: "warm"}
+        await client.create(PODS.path("default"), asks)
+        await eventually(launched, "the launch starts where a placeholder was, for the pool cannot grow")
+        assert set((await running("launch")).values()) == nodes
+        assert len(await running("warm-small-")) == 1
+        asked.clear()
+        await keeper.keep()
+        await eventually(lambda: _none(client), "no placeholder is left")
+    await api.close()
+
+
+async def _none(client: Client) -> bool:
+    names = [one["metadata"]["name"] for one in await client.list(PODS.path("default"))]
+    return not any(name.startswith("warm-") for name in names)

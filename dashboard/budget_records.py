@@ -5,18 +5,25 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from dashboard.usage_records import read_everybody
-from dashboard.viewmodels.budgets import BudgetView, budget_view, left_words
+from dashboard.viewmodels.budgets import BudgetView, PastMonth, budget_view, left_words, past_month
 from grid.launch.budgets.closing import budgets, counted, problems_of_budget
 from grid.launch.budgets.rules import month_of
-from grid.models import Project
+from grid.models import BudgetMonth, Project
 
 _HOUR = 3600
+_PAST_MONTHS = 6
 
 
 def budget_of_project(project: Project, now: datetime) -> BudgetView | None:
     """Return the budget with what was spent until now; None for a project without one."""
     budget = budgets([project.pk]).get(project.pk)
     return budget_view(budget, costs_by_day(project.pk, now), now) if budget is not None else None
+
+
+def past_months(project: Project, now: datetime) -> list[PastMonth]:
+    """Return the latest earlier months in which the project had a budget, as the controller counted them last."""
+    rows = BudgetMonth.objects.filter(project=project, month__lt=month_of(now)).order_by("-month")[:_PAST_MONTHS]
+    return [past_month(row.month, row.spent, warned_at=row.warned_at, stopped_at=row.stopped_at) for row in rows]
 
 
 def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:

@@ -54,6 +54,21 @@ class BudgetView:
     last: date
 
 
+@dataclass(frozen=True, slots=True)
+class PastMonth:
+    """What was spent in an earlier month, and which lines were reached when, such as "warning line on 20 May, stop line on 28 May"."""
+
+    month: date
+    spent: str
+    reached: str
+
+
+def past_month(month: date, spent: Decimal, *, warned_at: datetime | None, stopped_at: datetime | None) -> PastMonth:
+    lines = (("warning line", warned_at), ("stop line", stopped_at))
+    reached = [f"{line} on {at.astimezone(UTC):%-d %B}" for line, at in lines if at is not None]
+    return PastMonth(month, money(spent), ", ".join(reached))
+
+
 def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) -> BudgetView:
     """Return the view; `costs` are what was spent on each day of the month until now."""
     month = month_of(now)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import may_administer, may_see_project
-from dashboard.budget_records import budget_of_project
+from dashboard.budget_records import budget_of_project, past_months
 from dashboard.forms.budgets import BudgetForm
 from dashboard.viewmodels.administration import history_lines
 from grid import audit
@@ -40,6 +40,7 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
     context: dict[str, Any] = {
         "project": project,
         "budget": budget_of_project(project, timezone.now()),
+        "past": past_months(project, timezone.now()),
         "form": form,
         "history": history_lines(entries, labels, is_reversible=False) if may_set else (),
     }

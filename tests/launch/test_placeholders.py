@@ -78,7 +78,11 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
     world = World()
     await world.controller().placeholders.keep()
     before = names(world)
-    changes = {"archived": {"is_archived": True}, "none": {"warm_places": None}, "otherwise": {"memory": "8Gi"}}
+    changes: dict[str, dict[str, Any]] = {
+        "archived": {"is_archived": True},
+        "none": {"warm_places": None},
+        "otherwise": {"memory": "8Gi"},
+    }
     HardwareTier.objects.filter(pk=warm.pk).update(**changes.get(how, {}))
     if how in ("off", "less"):
         configure(WARM_PLACES, 0 if how == "off" else 1)

@@ -9,7 +9,7 @@ import pytest
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
-from grid.kube.objects import Pod
+from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS
 from grid.launch import around, waitkeeper
@@ -21,7 +21,7 @@ from tests.launch.conftest import NOW, Shop
 from tests.launch.test_controller import Configure
 from tests.launch.test_expectation import ended
 from tests.launch.world import World, in_world
-from tests.support.builders import RawObject, condition, event, node, stamp
+from tests.support.builders import condition, event, node, stamp
 
 SIZE = 2_000_000_000
 

@@ -63,8 +63,8 @@ def test_the_end_is_told_by_the_clock_of_the_zone() -> None:
 
 
 def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
-    size = {"cores": "1", "cores_limit": "1", "memory": "1Gi", "memory_limit": "1Gi"}
-    return WarmTier(TierSpec(id=id, name=id, node_pool="default", **size), places, hours(begins, "18:00"))
+    tier = TierSpec(id=id, name=id, node_pool="default", cores="1", cores_limit="1", memory="1Gi", memory_limit="1Gi")
+    return WarmTier(tier, places, hours(begins, "18:00"))
 
 
 @pytest.mark.parametrize(

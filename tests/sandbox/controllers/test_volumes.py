@@ -32,6 +32,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
+from grid.watch.events import EventStore
 from tests.launch.test_around import nothing_remembered
 from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
@@ -102,6 +103,7 @@ class Storage:
                 reader,
                 "default",
                 templates=nothing_remembered,
+                claim_events=EventStore().about_claim,
                 clock=lambda: datetime.now(UTC),
                 monotonic=time.monotonic,
             )

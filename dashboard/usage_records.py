@@ -3,8 +3,9 @@
 For one person the cost follows that person's own intervals and days, for everybody the intervals that ended since the days begin.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from operator import add
 from typing import Any, TypeVar
 
 from django.db.models import DateField, F, Func, Model, Q, QuerySet, Sum
@@ -64,8 +65,19 @@ def read_everybody(
         ),
     )
     ended, ended_by_day, across = held
-    whole = [(first, *row[1:]) for row in (*ended, *deleted[0])]
-    return _named([*whole, *across]), _named([*ended_by_day, *deleted[1], *across])
+    whole = _added_up((first, *row[1:]) for row in (*ended, *deleted[0], *across))
+    nobody = (None,) * (len(_ALL) - 2)
+    days = _added_up([*ended_by_day, *deleted[1], *((row[0], *nobody, *row[len(_ALL) - 1 :]) for row in across)])
+    return _named(whole), _named(days)
+
+
+def _added_up(rows: Iterable[_Row]) -> list[_Row]:
+    """Add up the rows that differ in their sums only: a page costs what it shows."""
+    found: dict[_Row, _Row] = {}
+    for row in rows:
+        key, sums = row[: len(_ALL)], row[len(_ALL) :]
+        found[key] = tuple(map(add, found[key], sums)) if key in found else sums
+    return [(*key, *sums) for key, sums in found.items()]
 
 
 def _of_one_moment(read_deleted: Callable[[], _Deleted], read_held: Callable[[], _Held]) -> tuple[_Deleted, _Held]:

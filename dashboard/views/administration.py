@@ -1,5 +1,4 @@
-"""The pages on which admins edit tiers, environments, projects and the knowledge base: the same views, which differ only in their
-`EditedKind`."""
+"""The pages on which admins edit tiers, environments, projects and the knowledge base; the views differ only in their `EditedKind`."""
 
 import hashlib
 import json

@@ -5,7 +5,7 @@ import grid.models.fields
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grid", "0011_open_predictions")]
+    dependencies = [("grid", "0014_environment_revisions")]
 
     operations = [
         migrations.AddField(

@@ -17,6 +17,8 @@ SHOWN_ONLY = "Changes only what Infrastructure shows."
 ANNOUNCED = "Applies to running executions too. Nothing stops at once: each stop is announced before."
 NEW_FRONTS = "Applies to workspaces and apps launched from now on; running ones keep what they have."
 WARM_NODES = "Applies within half a minute: placeholders come or go, and the autoscaler follows."
+NEW_UPLOADS = "Applies to uploads from now on; files that are there stay."
+NEW_FILES = "Applies to workspaces and jobs launched from now on; files that are kept already stay."
 NEW_VOLUMES = "Applies to volumes claimed from now on; existing ones keep their size."
 
 

@@ -312,10 +312,10 @@ async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else
     await look(page, runtime, OPERATOR, view)
     made = group_of
 
-    def broken(row: ExecutionRow, *arguments: Any) -> Any:
+    def broken(row: ExecutionRow, *arguments: Any, **options: Any) -> Any:
         if row.id == "e1":
             raise ZeroDivisionError
-        return made(row, *arguments)
+        return made(row, *arguments, **options)
 
     monkeypatch.setattr(execution_lists, "group_of", broken)
     runtime.executions.replace([replace(ROW, title="New"), replace(ROW, id="e2", title="Newer")])

@@ -60,6 +60,7 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
         "Slots and queue",
         "Home volumes",
         "The nginx in front of workspaces and apps",
+        "Project files in Git",
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",

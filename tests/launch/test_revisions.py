@@ -208,7 +208,7 @@ def test_a_finished_build_is_the_current_revision(shop: Shop) -> None:
         ((BuildProgress("a", "failed", "No such package."),), "failed", "No such package."),
         ((NotFound("no"),), "failed", "builds no images"),
         ((Rejected([Problem("", "No such base.")]),), "failed", "No such base."),
-        ((ClusterUnavailable("away"),), "building", "does not answer at present"),
+        ((ClusterUnavailable("away"),), "building", "does not answer now"),
         ((ClusterUnavailable("away"), BUILDING), "building", ""),
         (tuple(BuildProgress(str(number), "building") for number in range(4)), "failed", "ended 3 times"),
         (tuple(BuildProgress(str(number), "building") for number in range(3)), "building", ""),

@@ -38,7 +38,7 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
 
 def files_in_git() -> FilesSpec | None:
     """Return the executor that stands beside programs of a project whose files are in Git; None when no project's are."""
-    if not Project.objects.filter(files=Project.Files.GIT, is_archived=False).exists():
+    if not Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
         return None
     cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
     return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)

@@ -9,7 +9,7 @@ from grid.errors import Problem
 BUILT_HERE = "compute-grid-built/"  # begins the names of images that the embedded cluster builds
 MOST_LINES = 200
 LONGEST_LINE = 500
-_COMMENT = re.compile(r"(^|\s+)#.*$")
+_COMMENT = re.compile(r"(^|\s)#.*$")
 # What pip takes for a file when one of that name lies in its folder.
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz", ".gz", ".bz2", ".xz", ".lzma", ".egg")
 _SHOWN = 60
@@ -45,7 +45,7 @@ def why_refused(line: str) -> str:
         return "Options of pip are not allowed here, only packages; the cluster's admin chooses the package index."
     try:
         requirement = Requirement(line)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):  # it reads nested parentheses by recursion
         if "/" in line or "\\" in line or line.startswith("."):
             return "Files, folders and addresses are not allowed; name a package of the index."
         return "This is no requirement. Write a package with its version, such as polars==1.9.0."

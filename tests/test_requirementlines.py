@@ -2,7 +2,7 @@
 
 import pytest
 
-from grid.requirementlines import MOST_LINES, parse_requirements
+from grid.requirementlines import MOST_LINES, parse_requirements, why_refused
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,14 @@ def test_at_least_one_requirement_is_needed(text: str) -> None:
 
 def test_too_many_requirements_are_refused() -> None:
     assert parse_requirements("polars\n" * (MOST_LINES + 1))[1][0].code == "too_many"
+
+
+def test_many_blanks_and_nested_brackets_are_read_at_once_or_refused() -> None:
+    # By a pattern that tries each blank as the beginning of a comment this takes hours.
+    assert parse_requirements("a" + " " * 400_000 + "x")[1]
+    nested = "a; " + 240 * "(" + "os_name>'x'" + 240 * ")"
+
+    def deeper(frames: int) -> str:
+        return deeper(frames - 1) if frames else why_refused(nested)
+
+    assert deeper(200) in ("", why_refused("no requirement at all"))

@@ -118,7 +118,11 @@ def uses_words(uses: Uses | None) -> str:
 def deprecation_sentences(line: RevisionLine, uses: Uses | None, next_number: int) -> list[str]:
     """Return what deprecating a revision means for those who use it."""
     sentences = []
-    if next_number != line.number:
+    if next_number == 0:
+        sentences.append(
+            "It is the only one that is ready, so new launches would have none: add another revision first."
+        )
+    elif next_number != line.number:
         sentences.append(f"New launches take revision {next_number}.")
     if uses is not None and uses.running:
         execution = plural(uses.running, "running execution")

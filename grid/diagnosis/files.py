@@ -85,9 +85,12 @@ def was_cut_short(pod: Pod) -> bool:
 
 
 def is_saving(pod: Pod) -> bool:
-    """Return whether the program has ended and its files are still being saved."""
+    """Return whether the program has ended and its files are still being saved, or will be: an ordinary container may start later than its
+    program, or again."""
     status = _status(pod)
-    return status is not None and status.state.running is not None and _program_ended(pod)
+    if status is None or not _program_ended(pod):
+        return False
+    return status.state.terminated is None if has_ordinary_executor(pod) else status.state.running is not None
 
 
 def has_ended_before_its_files(pod: Pod) -> bool:

@@ -23,7 +23,7 @@ from grid.backoff import Backoff
 from grid.centralconfig import WARM_PLACES, value_of
 from grid.databasetrouble import TroubleLog
 from grid.diagnosis.requests import has_ended
-from grid.errors import Conflict, GridError, NotAllowed, NotFound
+from grid.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS, PRIORITY_CLASSES
 from grid.labels import (
@@ -141,7 +141,8 @@ class PlaceholderKeeper:
             await asyncio.sleep(pause)
 
     async def keep(self) -> None:
-        """Create the placeholders that are missing, and delete the others. Raise the API server's errors."""
+        """Create the placeholders that are missing, and delete the others. Raise the API server's errors: of those that the server refuses
+        the first, once all have been tried."""
         context, now = self._context, self._context.clock()
         asked = await context.database(wanted_now, context.target.data_plane, now)
         bodies = {
@@ -152,8 +153,17 @@ class PlaceholderKeeper:
         for pod in pods:
             if pod.metadata.name not in bodies or has_ended(pod):
                 await self._delete(pod)
-        for name in bodies.keys() - {pod.metadata.name for pod in pods}:
-            await self._create(bodies[name])
+        there, refused = {pod.metadata.name for pod in pods}, None
+        for name, body in bodies.items():
+            if name not in there:
+                try:
+                    await self._create(body)
+                except ClusterUnavailable:
+                    raise
+                except GridError as error:
+                    refused = refused or error
+        if refused is not None:
+            raise refused
 
     async def _delete(self, pod: Pod) -> None:
         meta = pod.metadata

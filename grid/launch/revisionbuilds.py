@@ -88,7 +88,12 @@ class RevisionBuilds:
         found = await self._context.database(to_build)
         self._has_builds = bool(found)
         for revision in found:
-            answers &= await self._follow(revision)
+            try:
+                answers &= await self._follow(revision)
+            except Exception as error:  # which must not keep those after it
+                answers = False
+                if not self._troubles.are_why(error):
+                    logger.exception("environment=%s revision=%d not built", revision.environment_id, revision.number)
         return answers
 
     async def _follow(self, revision: EnvironmentRevision) -> bool:

@@ -62,6 +62,7 @@ class ImageBuilds:
 
     def __init__(self, store: ImageStore) -> None:
         self._store = store
+        self._one_at_a_time = asyncio.Lock()  # as pulls are, and beside them: a build may take half an hour
         self._builds: dict[str, _Build] = {}
 
     def ask(self, order: BuildOrder) -> BuildAnswer:
@@ -93,8 +94,10 @@ class ImageBuilds:
         order = build.order
         try:
             was_there = self._store.present(order.name)
-            async with asyncio.timeout(order.seconds):
-                pulled = was_there or (await self._store.pull(order.name, build.log))[0]
+            if was_there:
+                return await asyncio.to_thread(_ready, build, was_there)
+            async with self._one_at_a_time, asyncio.timeout(order.seconds):
+                pulled = await self._store.build(order.name, build.log)
         except TimeoutError:
             minutes = f"{order.seconds / 60:.0f} minutes"
             return self._failed(build, f"It was not built within {minutes}. Use fewer packages, or ones with wheels")
@@ -107,7 +110,7 @@ class ImageBuilds:
 
     def _failed(self, build: _Build, why: str) -> BuildAnswer:
         logger.warning("image name=%s not built: %s", build.order.name, why)
-        return BuildAnswer(build.id, "failed", message=f"{why.rstrip('.')}.", log=build.text)
+        return BuildAnswer(build.id, "failed", message=f"{why.rstrip('.')}.".replace("\x00", ""), log=build.text)
 
     def _forget(self) -> None:
         ended = [name for name, build in self._builds.items() if build.task is not None and build.task.done()]

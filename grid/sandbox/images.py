@@ -253,26 +253,33 @@ class ImageStore:
         found = (self._read(image) for image in self.catalogue.images())
         return [pulled for pulled in found if pulled is not None]
 
-    async def pull(self, name: str, log: bytearray | None = None) -> tuple[PulledImage, float]:
-        """Return the image, made if it is missing, and the seconds that this took without waiting for others. What the installer says is
-        added to the `log` as it comes.
+    async def pull(self, name: str) -> tuple[PulledImage, float]:
+        """Return the image, made if it is missing, and the seconds that this took without waiting for others.
 
         Raise `PullFailed`; cancelling ends the installer.
         """
+        async with self._one_at_a_time:
+            return await self._pull(name, None)
+
+    async def build(self, name: str, log: bytearray) -> PulledImage:
+        """Return the image, made if it is missing; pulls need not wait for it. What the installer says is added to the `log` as it comes.
+
+        Raise `PullFailed`; cancelling ends the installer.
+        """
+        return (await self._pull(name, log))[0]
+
+    async def _pull(self, name: str, log: bytearray | None) -> tuple[PulledImage, float]:
         image = self.catalogue.find(name)
         if image is None:
             known = ", ".join(self.catalogue.names())
             raise PullFailed(f'image "{name}" is not in the catalogue of this cluster, which has: {known}')
-        async with self._one_at_a_time:
-            try:
-                async with self._locked(image) as lock:
-                    started = time.monotonic()
-                    pulled = self._read(image) or await self._make(image, lock, log)
-                    return pulled, time.monotonic() - started
-            except OSError as error:
-                raise PullFailed(
-                    f'cannot store image "{name}" in {self.directory}: {error.strerror or error}'
-                ) from error
+        try:
+            async with self._locked(image) as lock:
+                started = time.monotonic()
+                pulled = self._read(image) or await self._make(image, lock, log)
+                return pulled, time.monotonic() - started
+        except OSError as error:
+            raise PullFailed(f'cannot store image "{name}" in {self.directory}: {error.strerror or error}') from error
 
     def _place(self, image: Image) -> Path:
         readable = _NOT_IN_A_FILE_NAME.sub("-", image.name).strip("-.")[:60]

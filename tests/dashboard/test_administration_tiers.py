@@ -214,13 +214,16 @@ def test_a_running_execution_that_would_find_no_place_again_is_counted(
     assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
 
-def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(admin: Client, tier: HardwareTier) -> None:
+@pytest.mark.parametrize("files", [Project.Files.GIT, Project.Files.REMOTE])
+def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
+    admin: Client, tier: HardwareTier, files: str
+) -> None:
     def said() -> str:
         return admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
     Project.objects.create(id="git", name="Git", files=Project.Files.GIT, is_archived=True)
     assert "for the executor" not in said()
-    Project.objects.update(is_archived=False)
+    Project.objects.update(is_archived=False, files=files)
     assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in said()
 
 

@@ -147,6 +147,21 @@ async def test_the_programs_exit_code_alone_says_how_the_run_ended(
 
 
 @in_world
+async def test_an_executor_that_cannot_start_yet_is_waited_for_when_the_program_has_ended(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop)
+    late: RawObject = {"waiting": {"reason": "ImagePullBackOff"}}
+    kubelet.reports("Running", prepare=ended(0), executor=late, run=ended(0))
+    for _ in range(3):
+        await world.step(controller)
+    assert fresh(execution).state == "finishing"
+    assert kubelet.pod["metadata"].get("deletionTimestamp") is None
+    kubelet.executor_ends(0, SAVED)
+    for _ in range(3):
+        await world.step(controller)
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
 async def test_a_run_goes_on_when_its_executor_was_killed(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop)
     kubelet.reports("Running", prepare=ended(0), executor=ended(137), run=kubelet.running)

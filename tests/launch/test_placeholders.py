@@ -9,8 +9,8 @@ from grid.centralconfig import WARM_PLACES
 from grid.diagnosis.requests import is_placeholder
 from grid.diagnosis.room import NodeRoom
 from grid.errors import ClusterUnavailable, NotAllowed
-from grid.kube.objects import Pod
-from grid.kube.resources import PODS, PRIORITY_CLASSES
+from grid.kube.objects import Pod, RawObject
+from grid.kube.resources import PODS, PRIORITY_CLASSES, Resource
 from grid.labels import KEYS, PLACEHOLDER_CLASS, WARM_UNTIL
 from grid.launch.placeholders import CLASS, PRIORITY
 from grid.models import HardwareTier, UsageInterval
@@ -129,6 +129,26 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
         await keeper.keep()
     await keeper.keep()
     assert len(world.pods()) == 2
+
+
+@in_world
+async def test_one_that_the_server_refuses_keeps_no_other_from_being_made(
+    warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    keeper, create = world.controller().placeholders, world.cluster.create
+    refused: list[str] = []
+
+    async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
+        if resource == PODS and not refused:
+            refused.append(body["metadata"]["name"])
+            raise NotAllowed("maximum memory usage per Pod is 1Gi")
+        return await create(resource, body, **options)
+
+    monkeypatch.setattr(world.cluster, "create", choosy)
+    with pytest.raises(NotAllowed, match="maximum memory"):
+        await keeper.keep()
+    assert len(world.pods()) == 1
 
 
 @in_world

@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
+from grid import audit
 from grid.errors import Problem, Rejected
 from grid.launch.spec import EnvironmentSpec, environment_spec
-from grid.models import Environment, EnvironmentRevision, Execution, Job, Workspace
+from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, User, Workspace
 from grid.requirementlines import BUILT_HERE, parse_requirements
 
 State = EnvironmentRevision.State
@@ -124,7 +125,8 @@ def to_build() -> list[EnvironmentRevision]:
 
 
 def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime) -> None:
-    """Store what the builder says of a revision; a finished one becomes the current one. Later news of it is ignored."""
+    """Store what the builder says of a revision; a finished one becomes the current one, which the environment's history says with who
+    asked for it. Later news of it is ignored."""
     with transaction.atomic():
         found = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING).first()
         if found is None:
@@ -138,7 +140,10 @@ def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime)
         _note(revision, progress, now)
         revision.save()
         if revision.state == State.READY:
+            before = audit.snapshot(environment)
             _set_current(environment)
+            if (maker := User.objects.filter(username=revision.made_by).first()) is not None:
+                audit.record(actor=maker, instance=environment, action=AuditEntry.Action.CHANGED, before=before)
 
 
 def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime) -> None:

@@ -13,7 +13,7 @@ from grid.launch import jobs, revisions, workspaces
 from grid.launch.revisionbuilds import RevisionBuilds
 from grid.launch.revisions import BuildProgress, RevisionUses, current_number, image_name
 from grid.launch.spec import parse_spec
-from grid.models import Environment, EnvironmentRevision, Execution, Job, State, Workspace
+from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, State, User, Workspace
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_jobs import LATER, ended, launched, start
 
@@ -190,6 +190,7 @@ READY = BuildProgress("a", "ready", log="Done", digest="sha256:1", size_bytes=30
 
 
 def test_a_finished_build_is_the_current_revision(shop: Shop) -> None:
+    User.objects.create_user("admin")
     made = build(shop.workspace)
     assert after(1, BUILDING)
     made.refresh_from_db()
@@ -200,6 +201,7 @@ def test_a_finished_build_is_the_current_revision(shop: Shop) -> None:
     assert (made.state, made.size_bytes, made.layer_bytes, made.digest) == ("ready", 300, 20, "sha256:1")
     lab = Environment.objects.get(pk=shop.workspace.pk)
     assert (lab.current_revision, lab.image) == (2, made.image)
+    assert AuditEntry.objects.get(object_id=lab.pk).changes == {"image": [shop.workspace.image, made.image]}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import logging
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -34,6 +34,8 @@ _AGAIN = "Choose the files again, and tick “Replace files that exist” if the
 def project_upload(request: HttpRequest, id: str) -> HttpResponse:
     """Show the form; take what it sends."""
     project, repository = project_repository(request, id)
+    if project.files == Project.Files.REMOTE:  # no execution would see it: they begin with what the server has
+        raise Http404
     most = centralconfig.value_of(UPLOAD_SIZE) * _MIB
     if request.method != "POST":
         form = UploadForm(initial={"folder": request.GET.get("path", "")[:1000]}, most=most)

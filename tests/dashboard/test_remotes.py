@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from grid.files.remotes import HostKey, Remote, RemoteFailed
+from grid.files.repositories import Repositories
 from grid.launch import remotes
 from grid.models import Project, RemoteRepository, RunFiles, State
 from tests.conftest import People
@@ -97,6 +99,14 @@ def test_the_files_page_says_where_they_are_and_links_only_https(
     assert owner.get(f"{FILES}download/?path=a").status_code == 404
     sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
     assert 'href="ssh://' not in owner.get(FILES).content.decode()
+
+
+def test_nobody_uploads_to_a_remote_repository(owner: Client, tmp_path: Path) -> None:
+    Project.objects.update(files=Project.Files.REMOTE)
+    assert "/files/upload/" not in owner.get(FILES).content.decode()
+    assert owner.get(f"{FILES}upload/").status_code == 404
+    assert owner.post(f"{FILES}upload/", {"chosen": [SimpleUploadedFile("a", b"1")]}).status_code == 404
+    assert not Repositories(tmp_path).of("churn").exists
 
 
 def test_what_could_not_be_pushed_is_pushed_again_to_the_server_and_stays_kept_until_then(

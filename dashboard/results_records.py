@@ -51,7 +51,7 @@ def compare_results(one_id: str, other_id: str) -> ResultsComparison | None:
 
 
 def _repository(project: Project) -> Repository:
-    if project.files != Project.Files.GIT or not settings.REPOSITORIES:
+    if not project.is_in_git or not settings.REPOSITORIES:  # results of remote ones are here too
         raise ResultsUnreadable(
             "The project's files are no longer in Git. Choose Git again on its page to see results."
         )

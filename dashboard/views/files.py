@@ -1,7 +1,7 @@
 """The files of a project that keeps them in Git: folders, files, commits, and what could not be pushed.
 
 What people's programs wrote is shown as text, or as an image in a picture's place, and given away as a download: nothing of it is ever a
-page of the dashboard's origin. Of a remote repository there is no copy here: the page says where it is.
+page of the dashboard's origin. Of a remote repository there is no copy here, only the results of executions: the page says where it is.
 """
 
 import asyncio
@@ -43,10 +43,13 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
     """Show a folder or a file at a branch or commit."""
     project, repository = project_repository(request, id)
     context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
-    if project.files == Project.Files.REMOTE:
-        return _elsewhere(request, context, repository)
+    is_remote = project.files == Project.Files.REMOTE
+    if is_remote:
+        context["remote"] = remotes.of_project(project)
     try:
-        branches = repository.branches() if repository.exists else []
+        if is_remote and not repository.has_results(request.GET.get("at", "")):
+            return _elsewhere(request, context, repository)
+        branches = repository.branches() if repository.exists and not is_remote else []
         context["unpushed"] = repository.unpushed() if repository.exists else ()
         context["branches"] = branches
         if not branches and not request.GET.get("at"):
@@ -149,10 +152,11 @@ def _close(read: Iterator[bytes]) -> None:
 
 def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
     project, repository = project_repository(request, id)
-    if project.files == Project.Files.REMOTE:
-        raise Http404
+    is_remote = project.files == Project.Files.REMOTE
     try:
-        place = _place(request, repository, repository.branches())
+        if is_remote and not repository.has_results(request.GET.get("at", "")):
+            raise Http404
+        place = _place(request, repository, () if is_remote else repository.branches())
         entry = repository.entry(place.commit, place.path) if place.path else None
     except (GitFailed, OSError) as error:
         raise Http404 from error
@@ -174,12 +178,8 @@ def project_repository(request: HttpRequest, id: str) -> tuple[Project, Reposito
 
 
 def _elsewhere(request: HttpRequest, context: dict[str, Any], repository: Repository) -> HttpResponse:
-    """Say where the remote repository is, and what could not be pushed there."""
-    context["remote"] = remotes.of_project(context["project"])
-    try:
-        context["unpushed"] = repository.unpushed()
-    except (GridError, OSError) as error:
-        return _unreadable(request, context, error)
+    """Say where the remote repository is, and what could not be pushed there. Raise GridError, OSError."""
+    context["unpushed"] = repository.unpushed()
     return render(request, "dashboard/files.html", context)
 
 

@@ -105,6 +105,15 @@ class Repository:
                 continue
         return None
 
+    def has_results(self, commit: str) -> bool:
+        """Return whether the commit is the results of an execution."""
+        if not COMMIT.fullmatch(commit) or not self.exists:
+            return False
+        found = git.run(
+            self.path, "for-each-ref", "--format=%(objectname)", "--count=1", "--points-at", commit, "refs/results/"
+        )
+        return found.decode().strip() == commit
+
     def entry(self, commit: str, path: str) -> TreeEntry | None:
         """Return what is at the path."""
         found = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))

@@ -5,14 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from grid.files.repositories import Repositories
+from grid.files.uploading import upload
 from grid.models import Execution, Job, JobRun, Membership, Project, RunFiles, State, User
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier
-from tests.dashboard.test_files import PIXEL
+from tests.dashboard.test_files import PIXEL, download
 from tests.dashboard.test_jobs import MACHINE, launched, post
 from tests.files.conftest import Runs, repository, runs
 from tests.support.frozen import write_frozen
@@ -92,6 +96,28 @@ def test_two_runs_are_compared_file_by_file(people: People, ran: Ran) -> None:
     assert "Only of run 1" in text(people.owner, ran.compare)
     RunFiles.objects.update(results="")
     assert 'id="results-title"' not in text(people.owner, ran.compare)
+
+
+def test_results_beside_a_remote_repository_are_shown_and_nothing_else_of_what_is_here(
+    people: People, ran: Ran
+) -> None:
+    other = upload(Repositories(settings.REPOSITORIES).of("churn"), "", {"log.txt": b"left behind"}, author="alice")
+    Project.objects.update(files=Project.Files.REMOTE)
+    commit = RunFiles.objects.get(pk=ran.executions[0].pk).results
+    files = "/projects/churn/files/"
+    assert f"?at={commit}&path=log.txt" in text(
+        people.teammate, reverse("execution-results", args=[ran.executions[0].pk])
+    )
+    assert " a\n-<b>\n+B\n c" in text(people.teammate, ran.compare)
+    shown = text(people.teammate, f"{files}?at={commit}&path=log.txt")
+    assert "<b>\nc" in shown and "In a remote repository" not in shown and f"{files}history/" not in shown
+    answer, content = async_to_sync(download)(people, f"at={commit}&path=plot.png")
+    assert (answer.status_code, content) == (200, PIXEL)
+    for at in (other, "main", ""):
+        assert "In a remote repository" in text(people.owner, f"{files}?at={at}&path=log.txt")
+        text(people.owner, f"{files}download/?at={at}&path=log.txt", 404)
+    text(people.stranger, f"{files}?at={commit}&path=log.txt", 404)
+    text(people.operator, f"{files}download/?at={commit}&path=log.txt", 403)
 
 
 def test_results_are_for_the_owner_and_contributors(people: People, ran: Ran) -> None:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.forms.uploading import UploadForm
 from dashboard.views.files import project_repository
 from grid import centralconfig
-from grid.centralconfig import UPLOAD_SIZE
+from grid.centralconfig import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.errors import GridError
 from grid.files.git import GitBusy
 from grid.files.repositories import Repository
@@ -53,9 +53,10 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
     """Commit the files; return False with the reason in the form."""
     data, who = form.cleaned_data, request.user.get_username()
     files: dict[str, bytes] = data["chosen"]
+    largest = centralconfig.value_of(REPOSITORY_SIZE)
     try:
         repository.create()
-        commit = upload(repository, data["folder"], files, author=who, replace=data["replace"])
+        commit = upload(repository, data["folder"], files, author=who, replace=data["replace"], largest=largest)
     except AlreadyThere as error:
         form.add_error("chosen", f"{error} {_AGAIN}")
     except UploadRefused as error:

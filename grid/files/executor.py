@@ -374,7 +374,7 @@ def _check_size(task: Task) -> None:
     """Raise TooLarge when the repository would have more than it may. What is new lies in the Git directory of this execution."""
     if not task.largest:
         return
-    size = sum(_size(folder) for folder in (task.repository, task.git / "objects")) / 2**30
+    size = sum(size_of(folder) for folder in (task.repository, task.git / "objects")) / 2**30
     if size > task.largest:
         raise TooLarge(
             f"It was not pushed: the project's repository would have {size:.1f} GiB, and may have {task.largest} GiB. "
@@ -382,7 +382,8 @@ def _check_size(task: Task) -> None:
         )
 
 
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
+    """Return the bytes of all that is in the folder."""
     found = 0
     for place in _all_below(folder):
         with suppress(OSError):  # gone meanwhile

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grid.errors import GridError
 from grid.files import git
-from grid.files.executor import identity
+from grid.files.executor import identity, size_of
 from grid.files.git import GitFailed
 from grid.files.repositories import COMMIT, MAIN, Repository
 from grid.wording import listed, plural
@@ -80,13 +80,21 @@ def _is_gits(name: str) -> bool:
 
 
 def upload(
-    repository: Repository, folder: str, files: Mapping[str, bytes], *, author: str, replace: bool = False
+    repository: Repository,
+    folder: str,
+    files: Mapping[str, bytes],
+    *,
+    author: str,
+    replace: bool = False,
+    largest: int = 0,
 ) -> str:
     """Commit the files to the folder of the main branch in one commit; return the commit, the present one when nothing differs.
 
-    What others push meanwhile is kept: then it is tried again on top of that. Raise UploadRefused, AlreadyThere, GitFailed, OSError.
+    `largest` is how many GiB the repository may have, 0 for no bound. What others push meanwhile is kept: then it is tried again on top of
+    that. Raise UploadRefused, AlreadyThere, GitFailed, OSError.
     """
     _check_names(folder, files)
+    _check_size(repository, files, largest)
     paths = {f"{folder}/{name}" if folder else name: content for name, content in files.items()}
     blobs: dict[str, str] = {}
     for _ in range(_TRIES):
@@ -123,6 +131,18 @@ def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
     longest = max(len(name) for name in files) + len(folder) + 1
     if longest > LONGEST_PATH:
         raise UploadRefused(f"The path would have {longest} characters; at most {LONGEST_PATH} are possible.")
+
+
+def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int) -> None:
+    """Raise UploadRefused when the repository would have more than it may; the executor says the same of what it cannot push."""
+    if not largest:
+        return
+    size = (size_of(repository.path) + sum(map(len, files.values()))) / 2**30
+    if size > largest:
+        raise UploadRefused(
+            f"Nothing was saved: the project's repository would have {size:.1f} GiB, and may have {largest} GiB. "
+            "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there."
+        )
 
 
 def _check_folders(repository: Repository, commit: str, folder: str) -> None:

@@ -9,13 +9,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from grid.centralconfig import UPLOAD_SIZE
+from grid.centralconfig import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.files.repositories import Repositories
 from grid.models import Membership, Project
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_project
 from tests.dashboard.launching import configure
+from tests.support.settings import change
 
 FILES = "/projects/churn/files/"
 UPLOAD = f"{FILES}upload/"
@@ -85,6 +86,16 @@ def test_what_cannot_be_saved_says_why(owner: Client, settings: Settings, tmp_pa
     (tmp_path / "file").touch()
     settings.REPOSITORIES = str(tmp_path / "file")
     assert "Nothing was saved" in said(send(owner, ("a", b"1")))
+
+
+def test_a_repository_grows_only_to_its_bound(owner: Client, people: People, tmp_path: Path) -> None:
+    change(REPOSITORY_SIZE.key, "1", actor=people.admin)
+    assert send(owner, ("a", b"1")).status_code == 302
+    with (tmp_path / "churn.git" / "objects" / "large").open("wb") as large:
+        large.truncate(2**30)  # of a sparse file, which takes no room
+    assert "would have 1.0 GiB, and may have 1 GiB" in said(send(owner, ("b", b"1")))
+    change(REPOSITORY_SIZE.key, "0", actor=people.admin)
+    assert send(owner, ("b", b"1")).status_code == 302
 
 
 def test_only_the_owner_and_contributors_upload(people: People, project: Project, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in
     first = runs(largest=1).prepare()
     (first.work / "a").write_text("1")
     assert first.save()["branch"] == "main"
-    monkeypatch.setattr(executor, "_size", lambda folder: 2**30 * 3 // 4)
+    monkeypatch.setattr(executor, "size_of", lambda folder: 2**30 * 3 // 4)
     run = runs(largest=1).prepare()
     (run.work / "a").write_text("2")
     said = run.save()

@@ -15,6 +15,7 @@ from grid.launch.front import ADDRESS, FRONT, KEY_FILE, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
 from grid.launch.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.launch.variables import FRONT_KEY_KEY
+from grid.quantity import parse_quantity
 
 REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
@@ -34,6 +35,7 @@ sed "s/{ADDRESS}/$address/g" {_FRONT_FILES_PATH}/{_CONFIGURATION} > {_FRONT_RUN_
 cat {_FRONT_KEY_PATH}/{KEY_FILE} > {_FRONT_RUN_PATH}/{KEY_FILE}
 exec nginx -p {_FRONT_RUN_PATH} -c {_FRONT_RUN_PATH}/{_CONFIGURATION} -e stderr
 """
+# The least that they are limited to: an operator may have them reserve more.
 _FRONT_LIMITS = {"cpu": "1", "memory": "128Mi"}
 # Git uses much only for a moment, when it packs. Without a limit of each kind, a quota of limits would refuse the pod.
 _LIMITS = {"cpu": "1", "memory": "1Gi"}
@@ -75,6 +77,7 @@ def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict
 
 
 def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
+    requests = front_requests(front)
     return {
         "name": FRONT,
         "image": front.image,
@@ -82,7 +85,7 @@ def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "ports": [{"name": "front", "containerPort": front.port, "protocol": "TCP"}],
         "restartPolicy": "Always",
-        "resources": {"requests": front_requests(front), "limits": _FRONT_LIMITS},
+        "resources": {"requests": requests, "limits": _limits(_FRONT_LIMITS, requests)},
         "volumeMounts": [
             {"name": _FRONT_FILES, "mountPath": _FRONT_FILES_PATH, "readOnly": True},
             {"name": _FRONT_KEY, "mountPath": _FRONT_KEY_PATH, "readOnly": True},
@@ -90,6 +93,11 @@ def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
         ],
         "securityContext": {**security, "readOnlyRootFilesystem": True},
     }
+
+
+def _limits(usual: dict[str, str], requests: dict[str, str]) -> dict[str, str]:
+    """Return the limits, none below its request: the API server would refuse the pod."""
+    return {name: max(amount, requests[name], key=parse_quantity) for name, amount in usual.items()}
 
 
 def front_requests(front: FrontSpec) -> dict[str, str]:
@@ -126,6 +134,7 @@ def executor_requests(files: FilesSpec, *, with_disk: bool) -> dict[str, str]:
 def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[str, Any]) -> dict[str, Any]:
     # Git stores what changed a second time, and the kubelet compares the volumes with the sum of the limits.
     disk = {"ephemeral-storage": spec.tier.ephemeral_storage} if spec.tier.ephemeral_storage else {}
+    requests = executor_requests(files, with_disk=bool(disk))
     arguments = {
         "repository": REPOSITORY_PATH,
         "work": PROJECT_PATH,
@@ -156,7 +165,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "args": [f"--{name}={value}" for name, value in arguments.items()],
         "env": [_text("GRID_AUTHOR", spec.owner), _text("GRID_TITLE", spec.title)],
         "restartPolicy": "Always",
-        "resources": {"requests": executor_requests(files, with_disk=bool(disk)), "limits": {**_LIMITS, **disk}},
+        "resources": {"requests": requests, "limits": {**_limits(_LIMITS, requests), **disk}},
         "volumeMounts": mounts,
         "startupProbe": {
             "exec": {"command": ["test", "-e", f"{STATE_PATH}/ready"]},

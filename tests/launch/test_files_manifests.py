@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.launch.manifests import Manifest, build
 from grid.launch.ordinaryexecutor import bare, without_sidecar
 from tests.launch.test_files_in_git import FILES
+from tests.launch.test_front import FRONT
 from tests.launch.test_manifests import spec
 from tests.support.golden import assert_golden
 
@@ -54,6 +56,26 @@ def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
     both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
     made = without_sidecar(Manifest(pod.resource, {**pod.body, "spec": both}))
     assert [one["name"] for one in made.body["spec"]["initContainers"]] == ["other", "executor-prepare"]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "limits"),
+    [
+        (("50m", "64Mi"), [("1", "128Mi"), ("1", "1Gi")]),
+        (("1000m", "1Gi"), [("1", "1Gi"), ("1", "1Gi")]),
+        (("1500m", "2Gi"), [("1500m", "2Gi"), ("1500m", "2Gi")]),
+    ],
+)
+def test_no_container_beside_the_program_reserves_more_than_it_may_have(
+    reserved: tuple[str, str], limits: list[tuple[str, str]]
+) -> None:
+    cores, memory = reserved
+    files, front = replace(FILES, cores=cores, memory=memory), replace(FRONT, cores=cores, memory=memory)
+    made_of = build(spec(files=files, front=front), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    found = [one["resources"] for one in pod.body["spec"]["initContainers"]]
+    assert [(one["requests"]["cpu"], one["requests"]["memory"]) for one in found] == [reserved, reserved]
+    assert [(one["limits"]["cpu"], one["limits"]["memory"]) for one in found] == limits
 
 
 def test_the_claim_of_repositories_is_no_new_volume() -> None:

@@ -22,7 +22,7 @@ from django.conf import settings  # noqa: E402
 
 from dashboard.preload import preload  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-from grid import database  # noqa: E402
+from grid import database, sessions  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
@@ -53,6 +53,7 @@ dashboard = RequestLimits(
         uploads=re.compile(r"/projects/[^/]+/files/upload/"),
         upload=settings.FILE_UPLOAD_MAX_MEMORY_SIZE,
     ),
+    holds=sessions.holds,
 )
 
 

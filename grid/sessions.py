@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -15,21 +16,29 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
-from django.db import IntegrityError, transaction
+from django.db import Error, IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from grid import centralconfig
+from grid import centralconfig, database
 from grid.accounts import DEMO_GROUP
+from grid.edge.bodies import BodyRefused
+from grid.edge.refusals import Refusal
 from grid.models import Session, User
 
 # Written at most this often, so that a page costs no write.
 SEEN_PRECISION = timedelta(minutes=1)
 _ADDRESS, _AGENT = "address", "agent"  # in the session's data
 _AGENT_LENGTH = 200
+_UNKNOWN = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "session-unknown",
+    "Nothing was saved: the database cannot say now who you are. Wait a moment and send it again.",
+    retry_after=5,
+)
 
 
 def stored_key(session_key: str) -> str:
@@ -159,6 +168,16 @@ def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
         for key, auth_hash, password, user_id, username, is_superuser in found
         if user_id is not None and _is_of_password(auth_hash, password)
     }
+
+
+async def holds(session_key: str) -> bool:
+    """Return whether somebody is logged in with the session whose cookie holds `session_key`. Raise BodyRefused where that cannot be
+    known now."""
+    stored = stored_key(session_key)
+    try:
+        return stored in await database.background.run(valid_users, [stored])
+    except Error as error:
+        raise BodyRefused(_UNKNOWN, value=type(error).__name__) from error
 
 
 def living_sessions(now: datetime) -> QuerySet[Session]:

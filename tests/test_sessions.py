@@ -2,19 +2,22 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Group
 from django.contrib.sessions.backends.base import UpdateError
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from grid import centralconfig
 from grid.accounts import DEMO_GROUP
+from grid.edge.bodies import BodyRefused
 from grid.models import Session, User
-from grid.sessions import SessionStore, SessionUser, purge, stored_key, touch, valid_users
+from grid.sessions import SessionStore, SessionUser, holds, purge, stored_key, touch, valid_users
 from tests.conftest import People
 from tests.support.settings import change
 
@@ -136,6 +139,17 @@ def test_a_demo_accounts_session_ends_with_demo_mode(people: People, settings: S
     assert valid_users([key_of(session)])
     settings.DEMO = False
     assert not valid_users([key_of(session)])
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_upload_is_let_in_only_with_a_session_in_which_somebody_is_logged_in(
+    session: Client, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await holds(cookie(session))
+    assert not await holds("made-up") and not await holds(key_of(session)) and not await holds("\xff" * 5000)
+    monkeypatch.setattr("grid.sessions.valid_users", Mock(side_effect=OperationalError))
+    with pytest.raises(BodyRefused, match="session-unknown"):
+        await holds(cookie(session))
 
 
 def test_a_session_of_nobody_is_not_logged_in(db: None) -> None:

@@ -29,7 +29,24 @@ class Bodies:
     upload_seconds: float = 120.0
 
     def is_upload(self, path: str, *, is_anonymous: bool) -> bool:
-        return not is_anonymous and self.uploads is not None and self.uploads.fullmatch(path) is not None
+        return not is_anonymous and self.is_for_uploads(path)
+
+    def is_for_uploads(self, path: str) -> bool:
+        return self.uploads is not None and self.uploads.fullmatch(path) is not None
+
+    def too_large(self, path: str, *, is_anonymous: bool) -> Refusal:
+        """Return what is answered to a body beyond `most`."""
+        size = _words(self.most(path, is_anonymous=is_anonymous))
+        if not self.is_for_uploads(path):
+            sentence = f"This form takes no more than {size}. Put large data into your project's files, and name their path instead."
+        elif is_anonymous:
+            sentence = "Nothing was saved: you are not logged in, or your session has ended. Log in, and choose the files again."
+        else:
+            sentence = (
+                f"Nothing was saved: all files of one upload and its form take no more than {size} together. Upload fewer at a time, and "
+                "have a workspace or job write large ones into the project."
+            )
+        return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", sentence)
 
     def most(self, path: str, *, is_anonymous: bool) -> int:
         if self.is_upload(path, is_anonymous=is_anonymous):
@@ -55,12 +72,12 @@ def has_body(scope: Scope) -> bool:
     return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
-async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float) -> Receive:
-    """Read the whole body and return a `receive` that replays it. Raise BodyRefused when it is too large or too late, Gone when the
-    client disconnects."""
+async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float, too_large: Refusal) -> Receive:
+    """Read the whole body and return a `receive` that replays it. Raise BodyRefused when it is too late, or with `too_large`, Gone when
+    the client disconnects."""
     declared = header(scope, b"content-length")
     if declared.isdecimal() and int(declared[:20]) > most:
-        raise BodyRefused(_too_large(most), value=declared)
+        raise BodyRefused(too_large, value=declared)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -72,7 +89,7 @@ async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > most:
-                    raise BodyRefused(_too_large(most), value=f"{len(body)} and more")
+                    raise BodyRefused(too_large, value=f"{len(body)} and more")
     except TimeoutError:
         raise BodyRefused(_too_late(seconds), value=f"{len(body)} of {declared or 'unknown'}") from None
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -83,13 +100,8 @@ async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float
     return replay
 
 
-def _too_large(most: int) -> Refusal:
-    size = f"{most // MIB} MiB" if most >= MIB else f"{most // KIB} KiB"
-    return Refusal(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "body-too-large",
-        f"This form takes no more than {size}. Put large data into your project's files, and name their path instead.",
-    )
+def _words(size: int) -> str:
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
 
 
 def _too_late(seconds: float) -> Refusal:

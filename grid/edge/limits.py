@@ -1,6 +1,6 @@
 """An ASGI wrapper that limits what one session and one address hold at the same time, and the size of request bodies."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -31,7 +31,8 @@ class Shares:
 
 class RequestLimits:
     """Limits requests, websockets and bodies. `cookies` are the names of session cookies; without `bodies`, bodies stream through, for
-    the application to bound."""
+    the application to bound. `holds` says before an upload whether somebody is logged in with the session of that cookie; it may raise
+    BodyRefused."""
 
     def __init__(
         self,
@@ -40,11 +41,13 @@ class RequestLimits:
         cookies: tuple[str, ...],
         bodies: Bodies | None = None,
         shares: Shares = Shares(),
+        holds: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._application = application
         self._cookies = cookies
         self._bodies = bodies
         self._shares = shares
+        self._holds = holds
         self._open = Counts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,23 +58,40 @@ class RequestLimits:
         address = client_key((scope.get("client") or ("", 0))[0])
         try:
             with self._shares_of(scope["type"], session, address):
-                if self._bodies is not None and scope["type"] == "http" and has_body(scope):
-                    most = self._bodies.most(scope["path"], is_anonymous=not session)
-                    if self._bodies.is_upload(scope["path"], is_anonymous=not session):
-                        with self._within(
-                            (("upload", "address", address), self._shares.uploads_of_address),
-                            (("upload", "process", ""), self._shares.uploads),
-                        ):
-                            receive = await read_body(scope, receive, most=most, seconds=self._bodies.upload_seconds)
-                            await self._application(scope, receive, send)
-                        return
-                    with self._within((("body", "address", address), self._shares.bodies_of_address)):
-                        receive = await read_body(scope, receive, most=most, seconds=self._bodies.seconds)
-                await self._application(scope, receive, send)
+                if self._bodies is None or scope["type"] != "http" or not has_body(scope):
+                    await self._application(scope, receive, send)
+                elif self._bodies.is_upload(scope["path"], is_anonymous=not session):
+                    await self._upload(scope, receive, send, session=session, address=address)
+                else:
+                    receive = await self._body(scope, receive, address=address, is_anonymous=not session)
+                    await self._application(scope, receive, send)
         except BodyRefused as refused:
             await refuse(scope, send, refused.refusal, value=refused.value)
         except Gone:
             return
+
+    async def _upload(self, scope: Scope, receive: Receive, send: Send, *, session: str, address: str) -> None:
+        """Let an upload through. Anybody can send a cookie, so what all people share is taken for sessions that hold alone."""
+        assert self._bodies is not None
+        with self._within((("upload", "address", address), self._shares.uploads_of_address)):
+            holds = self._holds is None or await self._holds(session)
+            if holds:
+                with self._within((("upload", "process", ""), self._shares.uploads)):
+                    most = self._bodies.most(scope["path"], is_anonymous=False)
+                    too_large = self._bodies.too_large(scope["path"], is_anonymous=False)
+                    seconds = self._bodies.upload_seconds
+                    receive = await read_body(scope, receive, most=most, seconds=seconds, too_large=too_large)
+                    await self._application(scope, receive, send)
+                return
+        receive = await self._body(scope, receive, address=address, is_anonymous=True)
+        await self._application(scope, receive, send)
+
+    async def _body(self, scope: Scope, receive: Receive, *, address: str, is_anonymous: bool) -> Receive:
+        assert self._bodies is not None
+        most = self._bodies.most(scope["path"], is_anonymous=is_anonymous)
+        too_large = self._bodies.too_large(scope["path"], is_anonymous=is_anonymous)
+        with self._within((("body", "address", address), self._shares.bodies_of_address)):
+            return await read_body(scope, receive, most=most, seconds=self._bodies.seconds, too_large=too_large)
 
     def _session(self, scope: Scope) -> str:
         said = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")

@@ -80,8 +80,12 @@ def at_once() -> Waiting:
     return found
 
 
+async def is_known(session: str) -> bool:
+    return session != "made-up"
+
+
 def limited(application: Any, *, shares: Shares = USUAL, bodies: Bodies | None = None) -> RequestLimits:
-    return RequestLimits(application, cookies=("grid",), shares=shares, bodies=bodies)
+    return RequestLimits(application, cookies=("grid",), shares=shares, bodies=bodies, holds=is_known)
 
 
 async def status_of(application: RequestLimits, request: Asked) -> int:
@@ -101,6 +105,8 @@ async def status_of(application: RequestLimits, request: Asked) -> int:
         ("somebody", "/files/upload/", 2049 * KIB, 413),
         ("somebody", "/files/upload/more/", 1025 * KIB, 413),
         ("", "/files/upload/", 17 * KIB, 413),
+        ("made-up", "/files/upload/", 17 * KIB, 413),
+        ("made-up", "/files/upload/", 15 * KIB, 200),
     ],
 )
 @pytest.mark.parametrize("is_declared", [True, False])
@@ -214,3 +220,32 @@ async def test_uploads_have_a_share_until_they_are_answered(shares: Shares) -> N
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert await status_of(application, asked(b"a", path="/files/upload/", cookie="other")) == 200
+
+
+async def test_a_cookie_that_anybody_can_send_takes_no_share_of_the_uploads_of_all() -> None:
+    application = limited(at_once(), shares=Shares(uploads=1), bodies=Bodies(uploads=UPLOADS))
+    async with asyncio.TaskGroup() as tasks:
+        slow = asked(b"a", b"b", path="/files/upload/", cookie="made-up")
+        slow.messages.pop()
+        task = tasks.create_task(status_of(application, slow))
+        while slow.messages:  # noqa: ASYNC110 - nobody announces that its first byte was read
+            await asyncio.sleep(0)
+        assert await status_of(application, asked(b"a", path="/files/upload/", cookie="somebody")) == 200
+        slow.messages.append({"type": "http.request", "body": b"b"})
+        task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("cookie", "path", "sentence"),
+    [
+        ("somebody", "/launch/", "This form takes no more than 1 MiB. Put large data into"),
+        ("somebody", "/files/upload/", "one upload and its form take no more than 21 MiB together"),
+        ("made-up", "/files/upload/", "Log in, and choose the files again"),
+        ("", "/files/upload/", "Log in, and choose the files again"),
+    ],
+)
+async def test_what_is_too_large_is_told_what_to_do_instead(cookie: str, path: str, sentence: str) -> None:
+    application = limited(at_once(), bodies=Bodies(uploads=UPLOADS, upload=21 * 1024 * KIB))
+    request = asked(path=path, cookie=cookie, headers={"content-length": "30000000"})
+    assert await status_of(application, request) == 413
+    assert sentence in request.sent[1]["body"].decode()

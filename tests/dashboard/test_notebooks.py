@@ -2,6 +2,8 @@
 
 import base64
 import json
+import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dashboard.viewmodels.notebooks import (
     NOTEBOOK_BYTES,
     SHOWN_CELLS,
     SHOWN_IMAGES,
+    SHOWN_LINES,
     SHOWN_OUTPUTS,
     SHOWN_TEXT,
     NotANotebook,
@@ -28,7 +31,7 @@ from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_project
 from tests.dashboard.test_files import PIXEL
 
-EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1))\ud800\x1b]8;;http://x\x07"
+EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1))\x1b]8;;http://x\x07"
 PNG = base64.b64encode(PIXEL).decode()
 
 
@@ -124,6 +127,7 @@ def test_a_script_in_every_field_is_text() -> None:
         b'{"cells": null}',
         b"[" * 200_000,
         b'{"a":' * 200_000,
+        b'{"cells": [{"source": "\\ud800"}]}',  # is no text: half a character
         *(b"9" * 5000, b'{"worksheets": [{"cells": []}]}', b'{"cells": [' + b"[" * 100_000 + b"]"),
     ],
 )
@@ -147,13 +151,45 @@ def test_a_giant_notebook_is_cut() -> None:
     stream = {"output_type": "stream", "text": text}
     cells = [code(*[stream] * (SHOWN_OUTPUTS + 5), source=text)] * 3 + [code(data(image__png=PNG))] * (SHOWN_CELLS + 5)
     found = notebook(made(*cells))
-    assert len(found.cells) == SHOWN_CELLS and found.note.startswith("8 more cells left out")
-    assert found.cells[0].outputs[-1].note == "5 more outputs left out."
+    assert len(found.cells) == SHOWN_CELLS and found.note.startswith("The cells after the first 300 are left out")
+    assert found.cells[0].outputs[-1].note == "The outputs after the first 20 are left out."
     assert len(found.cells[0].text) == SHOWN_TEXT and "cut here" in found.cells[0].note
     texts = [text for cell in found.cells for text in (cell.text, *(one.text for one in cell.outputs))]
     assert sum(map(len, texts)) <= ALL_TEXT
     images = [one for cell in found.cells for one in cell.outputs if one.kind == "image"]
     assert len(images) == SHOWN_IMAGES
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "[%s]",
+        '{"cells": [], "other": [%s]}',
+        '{"cells": [%s]}',
+        '{"cells": [{"cell_type": "code", "outputs": [%s]}]}',
+        '{"cells": [{"source": [%s]}]}',
+        '{"cells": [{"cell_type": "code", "outputs": [{"output_type": "display_data", "data": {"text/plain": [%s]}}]}]}',
+        '{"cells": [{"cell_type": "code", "outputs": [{"output_type": "display_data", "data": [%s]}]}]}',
+        '{"cells": [], "metadata": {"language_info": [%s]}}',
+    ],
+)
+@pytest.mark.parametrize("part", ["[]", "{}", '"a"', "1.5", '{"a":[[[]]]}'])
+def test_a_hostile_notebook_is_passed_over_without_an_object_for_each_part(around: str, part: str) -> None:
+    content = (around % ",".join([part] * 50_000)).encode()
+    tracemalloc.start()
+    try:
+        with suppress(NotANotebook):
+            notebook(content)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 500_000  # json.loads takes megabytes for most of them
+
+
+def test_a_text_of_many_lines_is_cut() -> None:
+    found = notebook(made(code(source=["a\n"] * (SHOWN_LINES + 1))))
+    assert found.cells[0].text == "a\n" * SHOWN_LINES and "cut here" in found.cells[0].note
+    assert notebook(b"\xef\xbb\xbf" + made(code(source=["a\n"] * SHOWN_LINES))).cells[0].note == ""
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Sessions end when they are idle or old, when they are ended, and when the account or its password says so."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import Mock
 
 import pytest
@@ -15,6 +15,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from grid import centralconfig
 from grid.accounts import DEMO_GROUP
+from grid.asgi import dashboard
 from grid.edge.bodies import BodyRefused
 from grid.models import Session, User
 from grid.sessions import SessionStore, SessionUser, holds, purge, stored_key, touch, valid_users
@@ -150,6 +151,28 @@ async def test_an_upload_is_let_in_only_with_a_session_in_which_somebody_is_logg
     monkeypatch.setattr("grid.sessions.valid_users", Mock(side_effect=OperationalError))
     with pytest.raises(BodyRefused, match="session-unknown"):
         await holds(cookie(session))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_upload_with_a_made_up_cookie_is_refused_before_it_arrives(people: People) -> None:
+    headers = {"cookie": f"{django_settings.SESSION_COOKIE_NAME}=made-up", "content-length": "20000"}
+    sent: list[Any] = []
+
+    async def receive() -> NoReturn:
+        raise AssertionError("its body is read")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": "/projects/churn/files/upload/",
+        "client": ("10.0.0.1", 5),
+    }
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await dashboard(scope, receive, send)
+    assert sent[0]["status"] == 413 and b"Log in" in sent[1]["body"]
 
 
 def test_a_session_of_nobody_is_not_logged_in(db: None) -> None:

@@ -18,7 +18,7 @@ from dashboard.forms.remotes import RemoteForm
 from dashboard.viewmodels.confirmation import Confirmation
 from grid.encryption import Undecryptable
 from grid.errors import Rejected
-from grid.files.remotes import HostKey, RemoteFailed
+from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
 from grid.launch import remotes
 from grid.models import Project, RemoteRepository, User
 
@@ -57,7 +57,10 @@ def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
         connection = remotes.connection(remote)
         if not remote.is_usable:
             return _ask(request, project, remote, connection.host_key())
-        branches = connection.branches()
+        try:
+            branches = connection.branches()
+        except HostKeyRefused:
+            return _ask_again(request, project, remote, _other_key(connection, remote))
     except Undecryptable:
         messages.error(request, _UNREADABLE)
     except RemoteFailed as error:
@@ -107,21 +110,52 @@ def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -
         messages.error(request, f"The connection works, but it has no branch {remote.branch}. Choose one that it has.")
 
 
+def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
+    """Return the key that the server shows now, in place of the confirmed one. Raise RemoteFailed when it is that again."""
+    key = connection.host_key()
+    if f"{key.type} {key.text}" == remote.host_key:
+        raise RemoteFailed("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
+    return key
+
+
 def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
+    sentences = [
+        f"It shows a key of type {key.type} with the fingerprint {key.fingerprint}.",
+        "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one.",
+    ]
+    return _question(request, project, remote, key, "Is this the key of", sentences, "It is the same: confirm")
+
+
+def _ask_again(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
+    sentences = [
+        f"The server was known by the fingerprint {_fingerprint(remote)}.",
+        f"Now it shows another key, of type {key.type} with the fingerprint {key.fingerprint}.",
+        "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place.",
+    ]
+    return _question(
+        request, project, remote, key, "Has the key been changed by", sentences, "It is the new key: confirm"
+    )
+
+
+def _question(
+    request: HttpRequest,
+    project: Project,
+    remote: RemoteRepository,
+    key: HostKey,
+    title: str,
+    sentences: list[str],
+    answer: str,
+) -> HttpResponse:
     question = Confirmation(
-        "Is this the key of",
+        title,
         remotes.host_of(remote),
-        [
-            f"It shows a key of type {key.type} with the fingerprint {key.fingerprint}.",
-            "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one.",
-            "Once it is confirmed, executions talk to a server with this key only.",
-        ],
+        [*sentences, "Once it is confirmed, executions talk to a server with this key only."],
         action_url=reverse("project-remote-confirm", args=[project.pk]),
-        answer="It is the same: confirm",
+        answer=answer,
         keep="Do not confirm",
         keep_url=reverse("project-remote", args=[project.pk]),
         fields=(("key", f"{key.type} {key.text}"), ("url", remote.url)),
-        is_danger=False,
+        is_danger=bool(remote.host_key),
     )
     return render(request, "dashboard/question.html", {"question": question})
 

@@ -12,11 +12,14 @@ import hashlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,12 +28,18 @@ from pathlib import Path
 
 from grid.errors import GridError
 from grid.files.executor import ASKPASS, SSH_COMMAND
-from grid.files.remotetroubles import explain, scrubbed
+from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.remoteurls import RemoteUrl
 
 SECONDS = 25.0
 _PUSH_SECONDS = 240.0
 _LONGEST_ANSWER = 4 * 2**20
+# Of each process, in MiB of address space: git keeps all that a server says of its branches before it prints the first.
+_MEMORY = 256
+_PUSH_MEMORY = 1024
+_LARGEST_BUNDLE = 200 * 2**20  # it is unpacked in a folder that all replicas' processes share, and that is small
+_STALE_SECONDS = 15 * 60.0  # longer than any call takes
+_FOLDERS = "compute-grid-remote-"
 _AT_ONCE = threading.BoundedSemaphore(4)
 _PATIENCE = 5.0
 _BRANCH_LINE = re.compile(r"[0-9a-f]{40,64}\trefs/heads/(.+)")
@@ -40,6 +49,14 @@ _CONFIGURATION = """\
 [core]
 hooksPath = /dev/null
 fsmonitor = false
+bigFileThreshold = 16m
+packedGitWindowSize = 16m
+packedGitLimit = 128m
+[pack]
+threads = 1
+windowMemory = 32m
+[fetch]
+unpackLimit = 1
 [http]
 followRedirects = false
 lowSpeedLimit = 1000
@@ -55,6 +72,10 @@ MayReach = Callable[[str], bool]
 
 class RemoteFailed(GridError):
     """The remote repository did not do as asked; the message is a sentence for the project's owner."""
+
+
+class HostKeyRefused(RemoteFailed):
+    """The SSH server shows another key than the confirmed one, or none was confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +133,15 @@ class Remote:
 
     def push_bundle(self, bundle: Path, branch: str, *, objects: Path | None = None) -> None:
         """Push the commit of an executor's bundle to a branch; `objects` are of the repository that it may build on. Raise RemoteFailed."""
+        _check_room(bundle)
         with self._folder() as (folder, address):
             if objects is not None and objects.is_dir():
                 (folder / "git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
             names = f"refs/heads/kept:refs/heads/{branch}"
             local = ("fetch", "--quiet", "--no-tags", "--", str(bundle), names)
-            self._git(folder, address, *local, seconds=_PUSH_SECONDS, protocol="file")
+            self._git(folder, address, *local, seconds=_PUSH_SECONDS, memory=_PUSH_MEMORY, protocol="file")
             push = ("push", "--quiet", "--", self.url.text, f"refs/heads/{branch}:refs/heads/{branch}")
-            self._git(folder, address, *push, seconds=_PUSH_SECONDS)
+            self._git(folder, address, *push, seconds=_PUSH_SECONDS, memory=_PUSH_MEMORY)
 
     def host_key(self) -> HostKey:
         """Return the key that the SSH server shows, which nobody has confirmed. Raise RemoteFailed."""
@@ -142,8 +164,9 @@ class Remote:
         if not _AT_ONCE.acquire(timeout=_PATIENCE):
             raise RemoteFailed("Several connections are being tested now. Try again in a minute.")
         try:
+            _remove_stale_folders(Path(tempfile.gettempdir()), time.time())
             address = _address(self.url, self.may_reach)
-            with tempfile.TemporaryDirectory(prefix="compute-grid-") as name:
+            with tempfile.TemporaryDirectory(prefix=_FOLDERS) as name:
                 folder = Path(name)
                 for file, text in self.credentials.files().items():
                     (folder / file).touch(0o600)
@@ -161,11 +184,21 @@ class Remote:
         finally:
             _AT_ONCE.release()
 
-    def _git(self, folder: Path, address: str, *arguments: str, seconds: float = SECONDS, protocol: str = "") -> str:
+    def _git(
+        self,
+        folder: Path,
+        address: str,
+        *arguments: str,
+        seconds: float = SECONDS,
+        memory: int = _MEMORY,
+        protocol: str = "",
+    ) -> str:
         environment = self._environment(folder, address) | {"GIT_ALLOW_PROTOCOL": protocol or self.url.scheme}
-        code, said = _run(["git", *arguments], environment, folder, seconds)
+        code, said = _run(["git", *arguments], environment, folder, seconds, memory)
         if code == 0:
             return said
+        if self.url.is_ssh and is_about_host_key(said):
+            raise HostKeyRefused(explain(said))
         hidden = (self.credentials.token, self.credentials.key.strip())
         raise RemoteFailed(explain(said) or f"Git reports: {scrubbed(said, hidden) or 'nothing'}.")
 
@@ -211,20 +244,43 @@ def _held_to(url: RemoteUrl, address: str) -> str:
     return f"[http]\ncurloptResolve = {url.host}:{url.port}:{shown}\n"
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float) -> tuple[int, str]:
-    """Return the exit code and what it has printed, of both outputs. Raise RemoteFailed when it takes too long or says too much."""
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
+def _check_room(bundle: Path) -> None:
+    """Raise RemoteFailed for a bundle that is too large to be unpacked here."""
+    size, free = bundle.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
+    if size > _LARGEST_BUNDLE:
+        raise RemoteFailed(
+            f"They are a bundle of {size / 2**20:.0f} MiB, and {_LARGEST_BUNDLE // 2**20} MiB is the most that is pushed from here. "
+            f"Ask an operator to push {bundle.name} from the volume of the repositories."
         )
-    except FileNotFoundError as error:
-        raise RemoteFailed(f"The program {command[0]} is not installed where the dashboard runs.") from error
+    if 2 * size > free:
+        raise RemoteFailed("There is not enough free disk space for that here. Ask an operator to make room.")
+
+
+def _remove_stale_folders(root: Path, now: float) -> None:
+    """Remove what a process that was killed has left behind: there are secrets in it."""
+    for folder in root.glob(f"{_FOLDERS}*"):
+        with suppress(OSError):  # gone meanwhile
+            facts = folder.lstat()
+            if facts.st_uid == os.getuid() and stat.S_ISDIR(facts.st_mode) and now - facts.st_mtime > _STALE_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float, memory: int = _MEMORY
+) -> tuple[int, str]:
+    """Return the exit code and what it has printed, of both outputs. Raise RemoteFailed when it takes too long or says too much. It and
+    all that it starts have so many MiB of address space each."""
+    if shutil.which(command[0], path=environment["PATH"]) is None:
+        raise RemoteFailed(f"The program {command[0]} is not installed where the dashboard runs.")
+    process = subprocess.Popen(
+        ["sh", "-c", f'ulimit -v {memory * 1024} && exec "$@"', "sh", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(environment),
+        cwd=folder,
+        start_new_session=True,
+    )
     assert process.stdout is not None
     is_late = threading.Event()
 
@@ -236,12 +292,12 @@ def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path, s
     timer.start()
     try:
         said = process.stdout.read(_LONGEST_ANSWER + 1)
-    finally:
-        timer.cancel()
-        if is_late.is_set() or process.stdout.read(1):
+        if len(said) > _LONGEST_ANSWER:
             _kill(process)
         process.stdout.close()
-        code = process.wait()
+        code = process.wait()  # what has closed its output may still be there, so the timer ends only after it
+    finally:
+        timer.cancel()
     if is_late.is_set():
         raise RemoteFailed(explain("timed out"))
     if len(said) > _LONGEST_ANSWER:

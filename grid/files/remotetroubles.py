@@ -9,16 +9,24 @@ from collections.abc import Iterable
 
 _CREDENTIALS = re.compile(r"//[^/\s@]*@")
 _LONGEST = 500
+_HOST_KEY = (
+    r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key",
+    r"No \S+ host key is known|Host key verification failed",
+)
 # The first that matches, in git's own words (LC_ALL=C) and those of curl with OpenSSL or GnuTLS, and of OpenSSH.
 _KNOWN = tuple(
     (re.compile(pattern, re.IGNORECASE), sentence)
     for pattern, sentence in (
         (
-            r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key",
-            "The server's key is not the confirmed one. Ask who runs the server whether it has a new key before you confirm that.",
+            r"[Oo]ut of memory|Cannot allocate memory",
+            "It needs more memory than it may have: the server names too many branches, or the changes are too large. Ask an operator.",
         ),
         (
-            r"No \S+ host key is known|Host key verification failed",
+            _HOST_KEY[0],
+            "The server's key is not the confirmed one. Ask who runs the server whether it has a new key; then test the connection.",
+        ),
+        (
+            _HOST_KEY[1],
             "The server's key is not known yet. Confirm its fingerprint on the page of the remote repository.",
         ),
         (
@@ -64,6 +72,11 @@ _KNOWN = tuple(
 def explain(text: str) -> str:
     """Return a sentence with what to do; "" for a text that is not known."""
     return next((sentence for pattern, sentence in _KNOWN if pattern.search(text)), "")
+
+
+def is_about_host_key(text: str) -> bool:
+    """Return whether an SSH server's key is not the confirmed one, or none was confirmed."""
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in _HOST_KEY)
 
 
 def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:

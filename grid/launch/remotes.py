@@ -80,9 +80,12 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
             found = HostKey.parse(key)
         except ValueError as error:
             raise Rejected([Problem("", "This is no key of an SSH server. Test the connection again.")]) from error
+        before = (
+            f"{remote.url}, its server's key {HostKey.parse(remote.host_key).fingerprint}" if remote.host_key else ""
+        )
         remote.host_key = f"{found.type} {found.text}"
         remote.save(update_fields=["host_key"])
-        _record(by, project, ["", f"{remote.url}, its server's key {found.fingerprint}"])
+        _record(by, project, [before, f"{remote.url}, its server's key {found.fingerprint}"])
     return found
 
 

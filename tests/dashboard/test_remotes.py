@@ -8,14 +8,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from grid.files.remotes import HostKey, Remote, RemoteFailed
+from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
 from grid.files.repositories import Repositories
 from grid.launch import remotes
-from grid.models import Project, RemoteRepository, RunFiles, State
+from grid.models import AuditEntry, Project, RemoteRepository, RunFiles, State
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project
-from tests.launch.test_remotes import HOST_KEY, TOKEN, URL, private_key
+from tests.launch.test_remotes import HOST_KEY, OTHER_HOST_KEY, TOKEN, URL, private_key
 
 PAGE, PROJECT, FILES = "/projects/churn/remote/", "/projects/churn/", "/projects/churn/files/"
 
@@ -85,6 +85,25 @@ def test_an_ssh_servers_key_is_asked_about_before_it_is_used(owner: Client, monk
     assert "no key of an SSH server" in sent(owner, f"{PAGE}confirm/", {"key": "x", "url": stored})
     assert "is known by" in sent(owner, f"{PAGE}confirm/", {"key": HOST_KEY, "url": stored})
     assert RemoteRepository.objects.get().is_usable
+
+
+def test_a_changed_key_is_shown_beside_the_confirmed_one_with_a_warning_and_can_be_confirmed(
+    owner: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
+    url = RemoteRepository.objects.get().url
+    sent(owner, f"{PAGE}confirm/", {"key": HOST_KEY, "url": url})
+    answers(monkeypatch, "branches", HostKeyRefused("The server's key is not the confirmed one."))
+    old, new = HostKey.parse(HOST_KEY), HostKey.parse(OTHER_HOST_KEY)
+    answers(monkeypatch, "host_key", new)
+    question = sent(owner, f"{PAGE}test/")
+    assert old.fingerprint in question and new.fingerprint in question
+    assert "Ask whoever runs the server first" in question and OTHER_HOST_KEY in question
+    assert RemoteRepository.objects.get().host_key == HOST_KEY, "nobody has confirmed it"
+    assert "is known by" in sent(owner, f"{PAGE}confirm/", {"key": OTHER_HOST_KEY, "url": url})
+    assert RemoteRepository.objects.get().host_key == OTHER_HOST_KEY
+    assert AuditEntry.objects.filter(changes__icontains=old.fingerprint).count() == 2, "when it came and when it went"
+    assert "and now that again" in sent(owner, f"{PAGE}test/")
 
 
 def test_the_files_page_says_where_they_are_and_links_only_https(

@@ -13,7 +13,7 @@ import pytest
 
 from grid.files import executor, remotes
 from grid.files.executor import GONE, UNUSABLE, GitError
-from grid.files.remotes import HostKey, Remote, RemoteCredentials, RemoteFailed
+from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import parse
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
@@ -337,7 +337,8 @@ def test_a_changed_key_of_a_server_is_a_warning(ssh: SshServer, tmp_path: Path) 
     make_key(tmp_path / "old")
     old = " ".join((tmp_path / "old.pub").read_text().split()[:2])
     secret = RemoteCredentials(key=ssh.key, known_hosts=f"[127.0.0.1]:{ssh.port} {old}\n")
-    assert "not the confirmed one" in problem(connection(ssh, "k.git", secret))
+    with pytest.raises(HostKeyRefused, match="not the confirmed one"):
+        connection(ssh, "k.git", secret).branches()
 
 
 def test_a_server_that_is_silent_or_too_talkative_is_left(

@@ -26,6 +26,7 @@ from tests.launch.world import World, fresh, in_world
 TOKEN = "tok3n-of-the-tests"
 URL = "https://git.example.com/churn.git"
 HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)).decode()
+OTHER_HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"n" * 32).decode()
 
 
 def private_key(passphrase: bytes = b"") -> str:

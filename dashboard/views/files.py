@@ -123,10 +123,8 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
             repository.push_again(name)
     except (GridError, OSError) as error:
         logger.warning("not pushed again project=%s name=%s reason=%s", id, name[:60], error)
-        why = f"{error} " if isinstance(error, RemoteFailed) else ""
-        messages.error(
-            request, f"The changes of {name[:60]} could not be pushed now; they stay kept. {why}Try again later."
-        )
+        why = str(error) if isinstance(error, RemoteFailed) else "Try again later."
+        messages.error(request, f"The changes of {name[:60]} could not be pushed now; they stay kept. {why}")
         return redirect("project-files", id)
     found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
     found.update(branch=name, kept="", problem="")

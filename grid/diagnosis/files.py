@@ -20,6 +20,7 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
     began: str = ""
     ended: str = ""
     branch: str = ""
+    instead_of: str = ""  # the branch that the workspace had left, which is gone
     kept: str = ""
     problem: str = ""
     left_out: int = 0

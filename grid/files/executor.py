@@ -38,7 +38,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,9 @@ class Task:
     name: str
     branch: str = ""
     commit: str = ""
+    fallback: str = (
+        ""  # the branch to take where a remote repository has `branch` no more, as nobody has asked for that one
+    )
     results: str = ""
     results_bytes: int = 0
     author: str = ""
@@ -142,7 +145,7 @@ class Task:
     told: Path | None = None
     only_prepare: bool = False
     patience: float = 0.0
-    largest: int = 0  # GiB that the repository may have; 0 for no bound
+    largest: int = 0  # GiB that the repository on the volume may have; 0 for no bound
     remote: str = ""
     secret: Path = Path("/nonexistent")
 
@@ -209,11 +212,13 @@ def prepare(task: Task) -> None:
         if not task.remote and _is_own(task, place):
             _restore(place)
     if began is not None:
-        _write(task.ready, {"began": began, "base": began})
+        commit, branch = began
+        instead = {"branch": branch} if branch != task.branch else {}
+        _write(task.ready, {"began": commit, "base": commit, **instead})
 
 
-def _check_out(task: Task) -> str:
-    """Return the commit that is checked out; "" in a repository that has none yet."""
+def _check_out(task: Task) -> tuple[str, str]:
+    """Return the commit that is checked out, "" in a repository that has none yet, and the branch that the work goes to."""
     task.state.mkdir(parents=True, exist_ok=True)
     _empty(task.work)
     shutil.rmtree(task.git, ignore_errors=True)
@@ -227,10 +232,10 @@ def _check_out(task: Task) -> str:
     (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
     if not task.remote:  # objects of the repository are read where they are, and not copied
         (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
-    began = _beginning(task)
+    began, branch = _beginning(task)
     if began:
         _git(task, "checkout", "--quiet", "--force", "--detach", began)
-    return began
+    return began, branch
 
 
 def _make_repository(task: Task) -> None:
@@ -242,17 +247,17 @@ def _make_repository(task: Task) -> None:
         _git(task, "config", name, "true", directory=task.repository)
 
 
-def _beginning(task: Task) -> str:
-    """Return the commit to begin with; "" in a repository that has none yet."""
+def _beginning(task: Task) -> tuple[str, str]:
+    """Return the commit to begin with, "" in a repository that has none yet, and its branch: the fallback where the other is gone."""
     _fetch(task)
-    name = task.commit or f"refs/remotes/origin/{task.branch}"
-    try:
-        return _git(task, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    except GitError:
-        pass
+    branches = [task.branch, *filter(None, [task.fallback])]
+    for branch in branches:
+        name = task.commit or f"refs/remotes/origin/{branch}"
+        with suppress(GitError):
+            return _git(task, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"), branch
     if not task.commit and not _git(task, "for-each-ref", "--count=1", "refs/remotes/origin/"):
-        return ""
-    what = f"commit {task.commit}" if task.commit else f"branch {task.branch}"
+        return "", branches[-1]
+    what = f"commit {task.commit}" if task.commit else f"branch {branches[-1]}"
     raise Missing(f"The project's repository has no {what}.")
 
 
@@ -310,8 +315,11 @@ def _save_changes(task: Task) -> dict[str, Any]:
     try:
         known = json.loads(task.ready.read_text())
         began = known["began"]
+        gone, task = task.branch, replace(task, branch=known.get("branch", task.branch))
         commit, left_out = _commit(task, known["base"])
         report: dict[str, Any] = {"began": began, "ended": commit, "branch": task.branch}
+        if task.branch != gone:
+            report["instead_of"] = gone
         if left_out:
             report |= {"left_out": left_out, "kept": _keep_copy(task)}
         return report if commit == known["base"] else _push_or_keep(task, report)
@@ -325,7 +333,8 @@ def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + task.seconds
     for number in range(_TRIES):
         try:
-            _check_size(task)
+            if not task.remote:
+                _check_size(task, size_of(task.git / "objects"), "It was not pushed")
             branch, ended = _push(task, commit, task.branch or task.name, deadline)
         except TooLarge as error:
             kept = _keep(task, commit, began, at_home_first=True) or _keep_copy(task)
@@ -334,7 +343,7 @@ def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
             problem = _short(error, task)
         else:
             with suppress(OSError):  # without it the next save merges what is on the branch already
-                _write(task.ready, {"began": began, "base": commit})
+                _write(task.ready, {**json.loads(task.ready.read_text()), "base": commit})
             return {**report, "branch": branch, "ended": ended}
         pause = 2.0**number
         if time.monotonic() + pause > deadline:
@@ -370,14 +379,14 @@ def _commit(task: Task, base: str) -> tuple[str, int]:
     return commit, left_out
 
 
-def _check_size(task: Task) -> None:
-    """Raise TooLarge when the repository would have more than it may. What is new lies in the Git directory of this execution."""
+def _check_size(task: Task, more: int, what: str) -> None:
+    """Raise TooLarge, with `what` became of it, when the repository on the volume would have more than it may."""
     if not task.largest:
         return
-    size = sum(size_of(folder) for folder in (task.repository, task.git / "objects")) / 2**30
+    size = (size_of(task.repository) + more) / 2**30
     if size > task.largest:
         raise TooLarge(
-            f"It was not pushed: the project's repository would have {size:.1f} GiB, and may have {task.largest} GiB. "
+            f"{what}: the project's repository would have {size:.1f} GiB, and may have {task.largest} GiB. "
             "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there"
         )
 
@@ -398,12 +407,12 @@ def _push(task: Task, commit: str, target: str, until: float) -> tuple[str, str]
         try:
             _push_to(task, commit, target, until)
         except GitError as error:
-            if task.remote and _REJECTED in str(error) and target != task.name:
-                break  # a protected branch, for example
             _fetch(task, until)
             theirs = _git(task, "for-each-ref", "--format=%(objectname)", f"refs/remotes/origin/{target}")
-            if not theirs or _is_ancestor(task, theirs, commit):
-                raise  # nobody has pushed meanwhile, so something else is wrong
+            if not theirs or _is_ancestor(task, theirs, commit):  # nobody has pushed meanwhile
+                if task.remote and _REJECTED in str(error) and target != task.name:
+                    break  # a protected branch, for example
+                raise
         else:
             return target, commit
         merged = _merge(task, theirs, commit)
@@ -451,6 +460,11 @@ def _keep(task: Task, commit: str, began: str, *, at_home_first: bool = False) -
         ("repository", task.repository / "unpushed", (f"^{began}",) if began and not task.remote else ()),
         ("home", task.home / "unpushed-files", ()),  # whole: perhaps the repository is what is broken
     )
+    if task.remote:  # the bundle has all that the server has, and every run whose push fails leaves one
+        try:
+            _check_size(task, size_of(task.git / "objects"), "")
+        except TooLarge:
+            at_home_first = True
     for place, folder, since in reversed(places) if at_home_first else places:
         try:
             _git(task, "update-ref", "refs/heads/kept", commit)
@@ -462,9 +476,10 @@ def _keep(task: Task, commit: str, began: str, *, at_home_first: bool = False) -
     return ""
 
 
-def _keep_copy(task: Task) -> str:
+def _keep_copy(task: Task, *, only_at_home: bool = False) -> str:
     """Keep a copy of the files as an archive; return where: `home`, `copy` beside the branches, or "" when nothing can be written."""
-    for place, folder in (("home", task.home / "unpushed-files"), ("copy", task.repository / "unpushed")):
+    places = (("home", task.home / "unpushed-files"), ("copy", task.repository / "unpushed"))
+    for place, folder in places[:1] if only_at_home else places:
         unfinished = folder / f"{task.name}.tar.gz.unfinished"
         command = ["tar", "-C", str(task.work), "--ignore-failed-read", "-czf", str(unfinished), "."]
         try:
@@ -507,6 +522,8 @@ def _save_results(task: Task) -> dict[str, Any]:
     """Push what is in the results folder to a ref of the execution's own; return what to report of it, nothing where there is nothing."""
     try:
         return _push_results(task)
+    except TooLarge as error:  # nor is a copy put beside the branches then
+        return {"results_problem": str(error), "results_kept": _keep_copy(task, only_at_home=True)}
     except Exception as error:  # whatever it is: the changes are saved already, and their report has to arrive
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200].encode(errors="replace").decode()
         return {"results_problem": f"The results could not be kept: {reason}", "results_kept": _keep_copy(task)}
@@ -521,6 +538,7 @@ def _push_results(task: Task) -> dict[str, Any]:
         tree = _git(task, "write-tree", f"--prefix={task.results}/")
     finally:
         _forget_results(task)
+    _check_size(task, sum(sizes.values()), "The results are not with the run")
     commit = _git(task, "commit-tree", tree, "-m", f"Results of {task.name}\n\nExecution: {task.name}\n")
     target = f"+{commit}:refs/results/{task.name}"  # a program that did not end in time is saved twice
     _make_repository(task)  # also beside a remote one, which gets the changes and no results
@@ -815,7 +833,7 @@ def _task(arguments: Sequence[str] | None) -> Task:
     parser.add_argument("--name", required=True)
     parser.add_argument("--results", default="")
     parser.add_argument("--results-bytes", type=int, default=0)
-    for name in ("branch", "commit", "remote"):
+    for name in ("branch", "commit", "fallback", "remote"):
         parser.add_argument(f"--{name}", default="")
     parser.add_argument("--secret", type=Path, default=Path("/nonexistent"))
     parser.add_argument("--largest", type=int, default=0)

@@ -138,7 +138,12 @@ def sentence_of(report: FilesReport) -> str:
     """Return what has become of the files, and of the results."""
     kept = f"Results: {plural(report.results_files, 'file')}." if report.results else ""
     problem = report.results_problem and f"{report.results_problem}."
-    return " ".join(filter(None, (_changes_sentence(report), kept, problem)))
+    gone = (
+        f"The branch {report.instead_of}, where the workspace had left its files, is gone, so it began at the project's usual one."
+        if report.instead_of
+        else ""
+    )
+    return " ".join(filter(None, (gone, _changes_sentence(report), kept, problem)))
 
 
 def _changes_sentence(report: FilesReport) -> str:

@@ -146,6 +146,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "commit": files.commit,
         "grace": str(grace),
         "seconds": str(files.save_seconds // 2),
+        **({"fallback": files.fallback} if files.fallback else {}),
         **({"largest": str(files.largest_gibibytes)} if files.largest_gibibytes else {}),
         **({"remote": files.remote, "secret": REMOTE_PATH} if files.remote else {}),
     }

@@ -86,7 +86,12 @@ class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     branch: str = MAIN
     commit: str = ""
-    largest_gibibytes: int = 0  # to which the repository may grow; 0 for no bound, and for remote ones
+    fallback: str = (
+        ""  # of a remote repository: the branch where `branch` is gone, as nobody has asked for that one; "" for none
+    )
+    largest_gibibytes: int = (
+        0  # to which the repository on the volume may grow, which beside a remote one has results; 0: no bound
+    )
     remote: str = ""  # the URL of a remote repository; what is kept goes to the volume all the same
     results: str = ""  # of a job: the folder, below the files, whose content is kept for each run
     results_bytes: int = 0
@@ -353,22 +358,24 @@ def _project(project: Project) -> ProjectSpec:
 
 
 def _files(execution: Execution, job: JobSpec | None, central: LaunchSettings) -> FilesSpec | None:
-    """Return where its files in Git begin: as asked, or for a workspace that is resumed where it left them, which after a conflict is a
-    branch of its own."""
+    """Return where its files in Git begin: as asked, or where a resumed workspace left them, which after a conflict is its own branch."""
     project = execution.project
     if not project.is_in_git:
         return None
     asked = job.files_at if job else ""
     is_commit = bool(COMMIT.fullmatch(asked))
     remote = RemoteRepository.objects.filter(project=project).first() if project.files == Project.Files.REMOTE else None
+    # Nothing is launched without a remote repository (grid.launch.request); if it were, no other one would be used.
+    url = (remote.url if remote else "none") if project.files == Project.Files.REMOTE else ""
+    usual, left = remote.branch if remote else MAIN, "" if asked else _branch_left(execution, url)
     return FilesSpec(
-        branch="" if is_commit else asked or _branch_left(execution) or (remote.branch if remote else MAIN),
+        branch="" if is_commit else asked or left or usual,
+        fallback=usual if remote and left else "",
         commit=asked if is_commit else "",
         claim=settings.REPOSITORIES_CLAIM,
         repository=repository_name(project.pk),
-        largest_gibibytes=0 if project.files == Project.Files.REMOTE else central.repository_gibibytes,
-        # Nothing is launched without a remote repository (grid.launch.request); if it were, no other one would be used.
-        remote=(remote.url if remote else "none") if project.files == Project.Files.REMOTE else "",
+        largest_gibibytes=central.repository_gibibytes,
+        remote=url,
         image=settings.EXECUTOR_IMAGE,
         cores=settings.EXECUTOR_CORES,
         memory=settings.EXECUTOR_MEMORY,
@@ -377,11 +384,13 @@ def _files(execution: Execution, job: JobSpec | None, central: LaunchSettings) -
     )
 
 
-def _branch_left(execution: Execution) -> str:
+def _branch_left(execution: Execution, url: str) -> str:
+    """Return where a workspace that is resumed has left its files, in this repository and no other; "" for nowhere."""
     if not execution.workspace_id:
         return ""
     lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id).exclude(branch="")
-    return lives.order_by("-execution__requested_at").values_list("branch", flat=True).first() or ""
+    found = lives.order_by("-execution__requested_at").values_list("branch", "execution__spec__files__remote")
+    return next((branch for branch, remote in found if (remote or "") == url), "")
 
 
 def _home(execution: Execution, gibibytes: int) -> HomeSpec:

@@ -45,7 +45,7 @@ class Run:
     def start_unready(self, *prefix: str) -> subprocess.Popen[bytes]:
         places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
         arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
-        arguments += [f"--{name}={getattr(self.task, name)}" for name in ("remote", "secret")]
+        arguments += [f"--{name}={getattr(self.task, name)}" for name in ("fallback", "remote", "secret")]
         arguments += [f"--told={self.task.told}"] if self.task.told else []
         arguments += ["--only-prepare", f"--patience={self.task.patience}"] if self.task.only_prepare else []
         environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}

@@ -14,10 +14,12 @@ from grid.encryption import decrypt
 from grid.errors import Rejected
 from grid.kube.resources import SECRETS
 from grid.launch import remotes
+from grid.launch.filesaving import sentence_of
+from grid.launch.jobsettings import JobSettings
 from grid.launch.manifests import build
 from grid.launch.spec import parse_spec
 from grid.launch.storedsecrets import SecretMissing
-from grid.models import AuditEntry, Project, RemoteRepository
+from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_files_in_git import FILES
 from tests.launch.test_manifests import spec
@@ -159,6 +161,39 @@ async def test_what_was_launched_with_one_url_never_gets_the_secret_of_another(s
     await world.step(world.controller())
     assert fresh(execution).state == "error"
     assert "changed after the launch" in fresh(execution).message
+
+
+def test_a_resumed_workspace_begins_where_it_left_this_repository_or_else_at_its_branch(shop: Shop) -> None:
+    use(shop, branch="develop")
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, branch=first.object_name)
+    Execution.objects.update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(second := shop.launch(workspace=first.workspace, after=60)).files
+    assert files is not None
+    assert (files.branch, files.fallback, files.largest_gibibytes) == (first.object_name, "develop", 50)
+    (pod,) = [one.body for one in build(parse_spec(second), namespace="grid", token="t") if one.body["kind"] == "Pod"]
+    assert "--fallback=develop" in pod["spec"]["initContainers"][0]["args"]
+    Execution.objects.update(state="stopped", settled_at=NOW, ended_at=NOW)
+    put(shop, url="https://elsewhere.example.com/a", secret="another", branch="master")
+    files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
+    assert files is not None
+    assert (files.branch, files.fallback) == ("master", ""), (
+        "the other repository's branches say nothing about this one"
+    )
+
+
+def test_the_branch_that_a_person_asked_for_is_never_replaced(shop: Shop) -> None:
+    use(shop)
+    files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="tidy"))).files
+    assert files is not None
+    assert (files.branch, files.fallback) == ("tidy", "")
+
+
+def test_a_branch_that_is_gone_is_in_the_history() -> None:
+    report = FilesReport(began="a" * 40, ended="b" * 40, branch="main", instead_of="workspace-x")
+    assert sentence_of(report).startswith("The branch workspace-x, where the workspace had left its files, is gone")
+    assert "so it began at the project's usual one. The project's files are saved: commit" in sentence_of(report)
 
 
 def test_a_secret_that_cannot_be_read_is_a_sentence(shop: Shop) -> None:

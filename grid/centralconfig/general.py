@@ -78,8 +78,8 @@ REPOSITORY_SIZE = Setting(
     maximum=1024 * 1024,
     unit="GiB",
     meaning="How large the Git repository of a project may become on the volume of all repositories; 0 sets no bound. An execution whose "
-    "changes do not fit keeps them in HOME and says so, and an upload is refused. Holds for executions launched after a change, and not "
-    "for remote repositories.",
+    "changes or results do not fit keeps them in HOME and says so, and an upload is refused. Beside a remote repository the volume has "
+    "results and what could not be pushed. Holds for executions launched after a change.",
 )
 HOME_VOLUME_SIZE = Setting(
     key=f"{_HOMES}.volumeSizeGibibytes",

@@ -115,3 +115,18 @@ def read(repository: Repository) -> Callable[[str, str], str | None]:
         return repository.head_of(entry, 1000).decode() if entry else None
 
     return text
+
+
+def see_end_of(pid: str) -> None:
+    """Wait until a process that was killed is gone, or a zombie: a kill takes effect when the machine has time for it."""
+    deadline = time.monotonic() + 60
+    while _is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

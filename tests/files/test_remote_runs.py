@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from grid.files.executor import GONE, UNUSABLE, GitError
 from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import parse
 from grid.files.repositories import Repository
-from tests.files.conftest import Run, Runs
+from tests.files.conftest import Run, Runs, see_end_of
 from tests.files.gitservers import (
     READ_TOKEN,
     SSHD,
@@ -256,17 +255,7 @@ def test_git_that_hangs_ends_with_all_that_it_has_started(
     with pytest.raises(subprocess.TimeoutExpired):
         runs().prepare()
     for pid in pids.read_text().split():
-        deadline = time.monotonic() + 60  # a kill takes effect when the machine has time for it
-        while _is_alive(pid):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-
-def _is_alive(pid: str) -> bool:
-    try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+        see_end_of(pid)
 
 
 # --- What the dashboard asks ---

@@ -11,7 +11,7 @@ import pytest
 from grid.files import git
 from grid.files.git import GitBusy, GitFailed
 from grid.files.repositories import Repositories, Repository, is_path, is_revision
-from tests.files.conftest import Runs
+from tests.files.conftest import Runs, see_end_of
 
 
 def test_folders_come_first_and_only_what_is_there_is_found(runs: Runs, repository: Repository) -> None:
@@ -208,5 +208,4 @@ def test_what_git_has_started_ends_with_it(
     monkeypatch.setenv("PATH", str(script.parent), prepend=":")
     with pytest.raises(GitFailed):
         git.run(repository.path, "show", seconds=0.5)
-    state = Path(f"/proc/{child.read_text().strip()}/stat")
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+    see_end_of(child.read_text().strip())

@@ -48,6 +48,9 @@ GONE, UNUSABLE = 3, 4  # exit codes: what was asked for is not there; the reposi
 _TRIES = 5
 _LOOK_SECONDS = 0.5
 _COMMAND_SECONDS = 1800.0
+_LEAST_SECONDS = (
+    30.0  # for a command that begins near the end; the grace period leaves as much again as there was for all
+)
 _LONGEST_REPORT = 4000
 _LONGEST_PAUSE = 5.0
 _MOST_RESULTS = 10_000  # files of an execution
@@ -628,7 +631,7 @@ def _forget_results(task: Task) -> None:
 def _git(
     task: Task, *arguments: str, directory: Path | None = None, until: float | None = None, is_local: bool = False
 ) -> str:
-    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at the latest at the moment `until`. With `is_local`
+    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at about the moment `until`. With `is_local`
     it may speak to the repository on the volume, and otherwise to the remote one if there is one."""
     process = subprocess.Popen(
         ["git", *arguments],
@@ -639,7 +642,7 @@ def _git(
         cwd=task.work if directory is None else directory.parent,
         start_new_session=True,  # a signal to this program does not end it half-way
     )
-    left = _COMMAND_SECONDS if until is None else min(_COMMAND_SECONDS, max(1.0, until - time.monotonic()))
+    left = _COMMAND_SECONDS if until is None else min(_COMMAND_SECONDS, max(_LEAST_SECONDS, until - time.monotonic()))
     try:
         said, complained = process.communicate(timeout=left)
     except subprocess.TimeoutExpired:

@@ -6,9 +6,10 @@ Every request has a connect and a read timeout. Connecting happens at the first 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import aiohttp
 import msgspec
@@ -165,47 +166,20 @@ class Transport:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Yield one successful response, to be read. Refused credentials are read again once, and the request repeated."""
         connection = await self._connected()
+        headers = self._headers | {"Accept": accept}
         data = None if body is None else msgspec.json.encode(body)
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=CONNECT_SECONDS, sock_read=read_seconds or self._read_seconds
+        if data is not None:
+            headers["Content-Type"] = content_type
+        ask = partial(
+            _ask, method, path, query=query, data=data, headers=headers, seconds=read_seconds or self._read_seconds
         )
-
-        async def send() -> aiohttp.ClientResponse:
-            headers = self._headers | {"Accept": accept}
-            # Asked anew for each request: a service account's token is replaced while we run.
-            if authorization := await connection.access.authorization():
-                headers["Authorization"] = authorization
-            if data is not None:
-                headers["Content-Type"] = content_type
-            asked_at, code = self._clock(), 0
-            try:
-                response = await connection.session.request(
-                    method,
-                    URL(connection.access.server + path, encoded=True),
-                    params=query,
-                    data=data,
-                    headers=headers,
-                    timeout=timeout,
-                    allow_redirects=False,
-                    proxy=connection.access.proxy,
-                    server_hostname=connection.access.tls_server_name,
-                )
-                code = response.status
-                return response
-            except RuntimeError as error:
-                # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was
-                # closed meanwhile, because the credentials changed.
-                raise ClusterUnavailable(f"The connection to the API server at {connection.host} broke.") from error
-            finally:
-                telemetry.asked(method, code, self._clock() - asked_at)
-
         try:
             with translated(connection.host):
-                response = await send()
+                response = await self._counted(method, ask(connection))
                 if response.status == 401 and (renewed := await self._renewed(connection)) is not connection:
                     response.release()
                     connection = renewed
-                    response = await send()
+                    response = await self._counted(method, ask(connection))
                 try:
                     if response.status >= 300:
                         raise error_of(response.status, decode_status(await response.read()), response.headers)
@@ -216,6 +190,15 @@ class Transport:
         except ClusterUnavailable:
             self._suspect = True
             raise
+
+    async def _counted(self, method: str, answer: Awaitable[aiohttp.ClientResponse]) -> aiohttp.ClientResponse:
+        began, code = self._clock(), 0
+        try:
+            response = await answer
+            code = response.status
+            return response
+        finally:
+            telemetry.asked(method, code, self._clock() - began)
 
     async def _connected(self) -> _Connection:
         """Return the connection, which is made at the first request, and again when requests failed and the kubeconfig was rewritten."""
@@ -249,6 +232,38 @@ class Transport:
         connector = aiohttp.TCPConnector(ssl=access.tls or True, limit=0)
         session = aiohttp.ClientSession(connector=connector, read_bufsize=2**20)
         return _Connection(access, session, host, signature, self._clock())
+
+
+async def _ask(
+    method: str,
+    path: str,
+    connection: _Connection,
+    *,
+    query: dict[str, str] | None,
+    data: bytes | None,
+    headers: dict[str, str],
+    seconds: float,
+) -> aiohttp.ClientResponse:
+    """Send a request once and return the answer of which the head has come; `seconds` is how long it may say nothing."""
+    # Asked anew for each request: a service account's token is replaced while we run.
+    if authorization := await connection.access.authorization():
+        headers = headers | {"Authorization": authorization}
+    try:
+        return await connection.session.request(
+            method,
+            URL(connection.access.server + path, encoded=True),
+            params=query,
+            data=data,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=seconds),
+            allow_redirects=False,
+            proxy=connection.access.proxy,
+            server_hostname=connection.access.tls_server_name,
+        )
+    except RuntimeError as error:
+        # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was closed
+        # meanwhile, because the credentials changed.
+        raise ClusterUnavailable(f"The connection to the API server at {connection.host} broke.") from error
 
 
 def query_of(**given: str) -> dict[str, str]:

@@ -32,7 +32,8 @@ from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.imagebuilds import ImageBuilds
-from grid.sandbox.images import BadCatalogue, ImageCatalogue, ImageStore
+from grid.sandbox.images import BadCatalogue, ImageCatalogue
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages

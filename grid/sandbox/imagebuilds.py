@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from grid.sandbox.builtimages import BuildableCatalogue, CannotBuild
-from grid.sandbox.images import ImageStore, PulledImage, PullFailed
+from grid.sandbox.imagestore import ImageStore, PulledImage, PullFailed
 from grid.sandbox.layers import added_bytes
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from yarl import URL
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
 from grid.launch.frameworks.dask import Dask
 from grid.launch.spec import ExecutionSpec
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from tests.end_to_end.grid import IMAGES
 from tests.frameworks.spark_processes import Container, Machine
 from tests.launch.cluster_specs import HEAD_TIER, cluster, spec

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from grid.launch.spec import ExecutionSpec
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from tests.end_to_end.grid import IMAGES
 from tests.frameworks.ray_cluster import RayCluster, cluster_spec
 from tests.frameworks.spark_processes import Machine

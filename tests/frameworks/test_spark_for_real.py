@@ -17,7 +17,7 @@ import pytest
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, Program, WorkerPod
 from grid.launch.frameworks.spark import MASTER_PORT
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.frameworks.spark_cluster import spark_spec

@@ -13,7 +13,8 @@ from grid.requirementlines import BUILT_HERE
 from grid.sandbox.builtimages import BuildableCatalogue, CannotBuild
 from grid.sandbox.control import Control
 from grid.sandbox.imagebuilds import BuildAnswer, BuildOrder, ImageBuilds
-from grid.sandbox.images import Image, ImageCatalogue, ImageStore
+from grid.sandbox.images import Image, ImageCatalogue
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.population import Population, Size
 from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.kubelet.support import World, eventually, pod

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from grid.sandbox.client import Api, Clock, Object, SystemClock
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.capacity import allocatable_of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grid.sandbox.client import PODS, Api, Clock, EventRecorder, Mirror, Object, key_of, name_of, namespace_of, uid_of
 from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.admittance import refusal
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.handlers import Handlers, Web

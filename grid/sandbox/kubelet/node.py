@@ -24,7 +24,7 @@ from grid.sandbox.client import (
     parse_time,
     uid_of,
 )
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.services import Events
 
 logger = logging.getLogger(__name__)

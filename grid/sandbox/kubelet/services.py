@@ -23,7 +23,7 @@ from grid.sandbox.client import (
     answer_of,
     reference_to,
 )
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.environment import ConfigError, decoded
 from grid.sandbox.kubelet.handlers import Handlers

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from grid.quantity import millicores, whole
 from grid.sandbox.client import Clock
-from grid.sandbox.images import Image, ImageStore, PulledImage, PullFailed
+from grid.sandbox.images import Image
+from grid.sandbox.imagestore import ImageStore, PulledImage, PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, ContainerStats, Executed, Exit, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.services import first_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grid.quantity import whole
 from grid.sandbox.client import Object, name_of, namespace_of, uid_of
-from grid.sandbox.images import PulledImage, PullFailed
+from grid.sandbox.imagestore import PulledImage, PullFailed
 from grid.sandbox.kubelet.backoff import spell
 from grid.sandbox.kubelet.clusterips import addresses_in, replaced
 from grid.sandbox.kubelet.environment import (

@@ -15,7 +15,7 @@ from grid.sandbox.controllers.horizontal import HorizontalController
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
 from tests.sandbox.support import FastClock, api_server, make_deployment, make_pod, running

@@ -16,7 +16,8 @@ from grid.kube import resources
 from grid.kube.api import Propagation
 from grid.kube.resources import Resource
 from grid.sandbox.client import Object, PatchKind, name_of, namespace_of
-from grid.sandbox.images import ImageCatalogue, ImageStore
+from grid.sandbox.images import ImageCatalogue
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.handlers import SharedWeb
 from grid.sandbox.kubelet.kubelet import Host, Kubelet

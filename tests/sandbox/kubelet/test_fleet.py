@@ -12,7 +12,7 @@ import pytest
 from grid.sandbox.client import NODES
 from grid.sandbox.controllers.claimprotection import ClaimProtection
 from grid.sandbox.controllers.volumeprotection import VolumeProtection
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
 from grid.sandbox.kubelet.localvolumes import LocalVolumes

@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grid.sandbox.images import (
-    BUILT_IN,
-    BadCatalogue,
-    Image,
-    ImageCatalogue,
-    ImageStore,
-    PullFailed,
-    installer_environment,
-)
+from grid.sandbox.images import BUILT_IN, BadCatalogue, Image, ImageCatalogue
+from grid.sandbox.imagestore import ImageStore, PullFailed, installer_environment
 from grid.sandbox.needs import Need
 from grid.sandbox.nodeprograms import NodeProgram
 from tests.sandbox.kubelet.support import World, eventually, pod

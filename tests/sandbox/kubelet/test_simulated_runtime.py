@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.images import PullFailed
+from grid.sandbox.imagestore import PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
 from tests.sandbox.kubelet.support import JumpClock, eventually

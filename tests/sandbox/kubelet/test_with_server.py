@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from grid.sandbox.client import NODES, PODS, Object, SystemClock, condition_of
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
 from tests.sandbox.support import api_server

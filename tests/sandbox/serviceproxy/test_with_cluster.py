@@ -12,7 +12,7 @@ from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, Sys
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.replicas import DELETION_COST
 from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.images import ImageStore
+from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
 from tests.sandbox.support import api_server, eventually, running

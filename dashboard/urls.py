@@ -57,7 +57,7 @@ from dashboard.views import (
     workspace_restart,
     workspaces,
 )
-from dashboard.views.administration import ENVIRONMENTS, KNOWLEDGE, PROJECTS, TIERS, EditedKind
+from dashboard.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, PROJECTS, TIERS, EditedKind
 
 register_converter(IdConverter, "id")
 register_converter(NameConverter, "name")

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -11,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
-from django.db.models import Prefetch, Q
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -20,8 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.access import admin_required
 from dashboard.archiving import archiving_means
-from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
-from dashboard.forms.knowledge import KnowledgeForm
+from dashboard.forms.administration import CatalogueForm, ProjectForm, TierForm
 from dashboard.membership_records import losses
 from dashboard.tier_records import files_in_git, known_shapes, listed_tier, outgrown, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
@@ -34,11 +32,12 @@ from dashboard.viewmodels.administration import (
     pool_words,
 )
 from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.views.edited_kinds import TIERS, EditedKind
 from dashboard.views.tier_checking import Pools, check_context
 from grid import audit
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.tierdoctor import examine
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, User
+from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry, Membership, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
 
@@ -49,76 +48,6 @@ _ROLES = {
     "contributors": Membership.Role.CONTRIBUTOR,
     "viewers": Membership.Role.VIEWER,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class EditedKind:
-    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names."""
-
-    name: str
-    singular: str
-    title: str
-    model: type[models.Model]
-    form: type[CatalogueForm]
-    purpose: str
-    related: tuple["str | Prefetch[Any]", ...] = ()  # the relations that its list fetches along
-    is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
-    one: str = ""  # the name of one object within a sentence, where it is not the title's singular
-    while_archived: str = "nobody can choose it"
-
-    @property
-    def table(self) -> str:
-        return f"dashboard/fragments/{self.singular}_table.html"
-
-    @property
-    def noun(self) -> str:
-        """The name of one object within a sentence."""
-        return self.one or self.title.removesuffix("s").lower()
-
-    @property
-    def object_type(self) -> str:
-        return self.model._meta.model_name or ""
-
-
-TIERS = EditedKind(
-    "tiers",
-    "tier",
-    "Hardware tiers",
-    HardwareTier,
-    TierForm,
-    "The sizes of machine that people choose from.",
-    related=("groups",),
-    is_frozen_at_launch=True,
-)
-ENVIRONMENTS = EditedKind(
-    "environments",
-    "environment",
-    "Environments",
-    Environment,
-    EnvironmentForm,
-    "The images and commands that run.",
-    is_frozen_at_launch=True,
-)
-PROJECTS = EditedKind(
-    "projects",
-    "project",
-    "Projects",
-    Project,
-    ProjectForm,
-    "Who works together, and where their files are.",
-    # The users joined: asked for apart, each would be a condition, and SQLite takes a thousand.
-    related=(Prefetch("memberships", Membership.objects.select_related("user")),),
-)
-KNOWLEDGE = EditedKind(
-    "knowledge",
-    "knowledge-entry",
-    "Knowledge base",
-    KnowledgeEntry,
-    KnowledgeForm,
-    "Known lines in the logs of failed programs: what they mean, and the usual cure.",
-    one="entry",
-    while_archived="no log is searched for it",
-)
 
 
 @require_safe

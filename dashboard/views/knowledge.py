@@ -10,7 +10,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import admin_required, may_administer, may_observe
 from dashboard.knowledge_records import COUNTED, newest_occurrences, read_knowledge
-from dashboard.views.administration import EditedKind, catalogue_archive, catalogue_edit
+from dashboard.views.administration import catalogue_archive, catalogue_edit
+from dashboard.views.edited_kinds import EditedKind
 from grid.diagnosis import logfindings
 from grid.diagnosis.logpatterns import BUILT_IN, is_built_in
 from grid.launch import knowledge

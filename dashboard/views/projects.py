@@ -26,7 +26,8 @@ from dashboard.membership_records import grace, work_in
 from dashboard.viewmodels.administration import history_lines
 from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.viewmodels.memberships import member_sentences
-from dashboard.views.administration import EditedKind, catalogue_edit, catalogue_list
+from dashboard.views.administration import catalogue_edit, catalogue_list
+from dashboard.views.edited_kinds import EditedKind
 from grid import audit
 from grid.models import AuditEntry, Membership, Project, User
 from grid.wording import duration

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -11,8 +10,6 @@ from pathlib import Path
 
 from grid.sandbox.needs import Need
 from grid.sandbox.nodeprograms import NodeProgram
-
-logger = logging.getLogger(__name__)
 
 # Increased when another environment is made of the same requirements.
 _RECIPE = 3

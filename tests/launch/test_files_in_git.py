@@ -1,7 +1,7 @@
 """Executions of a project whose files are in Git: their pod, and how their files are fetched and saved around the program."""
 
 import json
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -117,7 +117,7 @@ def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None
 # --- Around the program ---
 
 
-class Kubelet:
+class NewKubelet:
     """Writes the pod's status as the node's kubelet would."""
 
     def __init__(self, world: World, execution: Execution) -> None:
@@ -168,12 +168,23 @@ def _ended(code: int, message: str = "") -> RawObject:
     return {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}}
 
 
-async def prepared(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, Kubelet]:
+class Kubelet(Protocol):
+    """What reports the states of an execution's containers."""
+
+    def __init__(self, world: World, execution: Execution) -> None: ...
+    def fetches(self) -> None: ...
+    def runs(self) -> None: ...
+
+
+K = TypeVar("K", bound=Kubelet)
+
+
+async def prepared(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Controller, Execution, K]:
     """A world with an execution whose files are being fetched."""
     Project.objects.update(files=Project.Files.GIT)
     environment = shop.job if kind == "job" else shop.workspace
     world, execution = World(), shop.launch(kind=kind, environment=environment)
-    controller, kubelet = world.controller(), Kubelet(world, execution)
+    controller, kubelet = world.controller(), of(world, execution)
     await world.step(controller)
     world.schedule(world.pod_of(execution))
     await world.step(controller)
@@ -183,8 +194,8 @@ async def prepared(shop: Shop, kind: str = "job") -> tuple[World, Controller, Ex
     return world, controller, execution, kubelet
 
 
-async def runs(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, Kubelet]:
-    world, controller, execution, kubelet = await prepared(shop, kind)
+async def runs(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Controller, Execution, K]:
+    world, controller, execution, kubelet = await prepared(shop, of, kind)
     kubelet.runs()
     await world.step(controller)
     assert fresh(execution).state == "running"
@@ -193,7 +204,7 @@ async def runs(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execut
 
 @in_world
 async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_are_saved(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
     assert fresh(execution).state == "finishing"
@@ -212,7 +223,7 @@ async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_
 
 @in_world
 async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.ends(7)
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("finishing", "exit_code")
@@ -226,7 +237,7 @@ async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
 
 @in_world
 async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, "workspace")
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
     assert fresh(execution).state == "stopping"
@@ -244,7 +255,7 @@ async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) ->
 
 @in_world
 async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, "workspace")
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
     kubelet.saved(SAVED)
@@ -258,7 +269,7 @@ async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop:
 
 @in_world
 async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.saved({**SAVED, "branch": "", "kept": "repository", "problem": "It could not be pushed: no space"})
     for _ in range(2):
         await world.step(controller)
@@ -274,7 +285,7 @@ async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
 
 @in_world
 async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
     await world.step(controller)
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
@@ -304,7 +315,7 @@ def test_trouble_with_files_is_told_once_and_of_a_sweep_for_one_run(shop: Shop) 
 
 @in_world
 async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing_short(shop: Shop) -> None:
-    world, controller, execution, kubelet = await prepared(shop, "workspace")
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
     kubelet.reports({"state": _ended(137)}, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
@@ -314,7 +325,7 @@ async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing
 
 @in_world
 async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.saved({**SAVED, "left_out": 2, "kept": "home"})
     await world.step(controller)
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
@@ -324,7 +335,7 @@ async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
 
 @in_world
 async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
     kept = {"results": OTHER, "results_files": 3, "results_bytes": 70}
@@ -340,7 +351,7 @@ async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop
 
 @in_world
 async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) -> None:
-    world, controller, execution, kubelet = await prepared(shop)
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet)
     kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "files_missing")
@@ -349,7 +360,7 @@ async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) 
 
 @in_world
 async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -> None:
-    world, controller, execution, kubelet = await prepared(shop)
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet)
     kubelet.cannot_fetch({"code": 4, "problem": "The project's repository cannot be used: no answer"})
     await world.step(controller)
     assert fresh(execution).state == "preparing"
@@ -360,7 +371,7 @@ async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -
 
 @in_world
 async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop: Shop) -> None:
-    world, controller, _, kubelet = await runs(shop)
+    world, controller, _, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
     world.passes(1020)
@@ -370,7 +381,7 @@ async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop:
 
 @in_world
 async def test_a_workspace_that_crashes_is_started_again_with_its_files(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, "workspace")
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     kubelet.ends(1)
     await world.step(controller)
     assert fresh(execution).state == "running"

@@ -8,11 +8,10 @@ import pytest
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.labels import PROGRAM_ENDED
-from grid.launch.controller import Controller
 from grid.launch.request import request_stop
-from grid.models import Execution, LifecycleEntry, Project, RunFiles
+from grid.models import Execution, LifecycleEntry, RunFiles
 from tests.launch.conftest import Shop
-from tests.launch.test_files_in_git import OTHER, SAVED
+from tests.launch.test_files_in_git import OTHER, SAVED, prepared, runs
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import condition, container_status, stamp
 
@@ -30,6 +29,7 @@ class OldKubelet:
     def __init__(self, world: World, execution: Execution) -> None:
         self._world = world
         self._execution = execution
+        world.cluster.server.registry.native_sidecars = False
 
     @property
     def pod(self) -> RawObject:
@@ -71,32 +71,9 @@ class OldKubelet:
         self.reports(phase, prepare=ended(0), executor=ended(code, report), run=ended(run))
 
 
-async def prepared(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, OldKubelet]:
-    Project.objects.update(files=Project.Files.GIT)
-    environment = shop.job if kind == "job" else shop.workspace
-    world, execution = World(), shop.launch(kind=kind, environment=environment)
-    world.cluster.server.registry.native_sidecars = False
-    controller, kubelet = world.controller(), OldKubelet(world, execution)
-    await world.step(controller)
-    world.schedule(world.pod_of(execution))
-    await world.step(controller)
-    kubelet.fetches()
-    await world.step(controller)
-    assert fresh(execution).state == "preparing"
-    return world, controller, execution, kubelet
-
-
-async def runs(shop: Shop, kind: str = "job") -> tuple[World, Controller, Execution, OldKubelet]:
-    world, controller, execution, kubelet = await prepared(shop, kind)
-    kubelet.runs()
-    await world.step(controller)
-    assert fresh(execution).state == "running"
-    return world, controller, execution, kubelet
-
-
 @in_world
 async def test_its_executor_is_an_ordinary_container(shop: Shop) -> None:
-    _, _, _, kubelet = await prepared(shop)
+    _, _, _, kubelet = await prepared(shop, OldKubelet)
     spec = kubelet.pod["spec"]
     assert [one["name"] for one in spec["initContainers"]] == ["executor-prepare"]
     assert [one["name"] for one in spec["containers"]] == ["run", "executor"]
@@ -104,7 +81,7 @@ async def test_its_executor_is_an_ordinary_container(shop: Shop) -> None:
 
 @in_world
 async def test_the_executor_is_told_when_the_program_has_ended_and_not_before(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, OldKubelet)
     assert not kubelet.is_told
     kubelet.program_ends()
     await world.step(controller)
@@ -119,7 +96,7 @@ async def test_the_executor_is_told_when_the_program_has_ended_and_not_before(sh
 
 @in_world
 async def test_another_controller_tells_what_a_killed_one_did_not(shop: Shop) -> None:
-    world, _, _, kubelet = await runs(shop)
+    world, _, _, kubelet = await runs(shop, OldKubelet)
     kubelet.program_ends()
     for _ in range(2):
         await world.step(world.controller())
@@ -134,7 +111,7 @@ async def test_another_controller_tells_what_a_killed_one_did_not(shop: Shop) ->
 async def test_the_programs_exit_code_alone_says_how_the_run_ended(
     shop: Shop, run: int, executor: int, state: str, told: str
 ) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, OldKubelet)
     kubelet.program_ends(run)
     await world.step(controller)
     kubelet.executor_ends(executor, None if executor else SAVED, run=run)
@@ -148,7 +125,7 @@ async def test_the_programs_exit_code_alone_says_how_the_run_ended(
 
 @in_world
 async def test_an_executor_that_cannot_start_yet_is_waited_for_when_the_program_has_ended(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, OldKubelet)
     late: RawObject = {"waiting": {"reason": "ImagePullBackOff"}}
     kubelet.reports("Running", prepare=ended(0), executor=late, run=ended(0))
     for _ in range(3):
@@ -163,7 +140,7 @@ async def test_an_executor_that_cannot_start_yet_is_waited_for_when_the_program_
 
 @in_world
 async def test_a_run_goes_on_when_its_executor_was_killed(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop)
+    world, controller, execution, kubelet = await runs(shop, OldKubelet)
     kubelet.reports("Running", prepare=ended(0), executor=ended(137), run=kubelet.running)
     await world.step(controller)
     assert fresh(execution).state == "running"
@@ -172,7 +149,7 @@ async def test_a_run_goes_on_when_its_executor_was_killed(shop: Shop) -> None:
 
 @in_world
 async def test_a_workspace_that_crashes_is_started_again_and_its_executor_not_told(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, "workspace")
+    world, controller, execution, kubelet = await runs(shop, OldKubelet, "workspace")
     kubelet.program_ends(1)
     await world.step(controller)
     assert (fresh(execution).state, kubelet.is_told) == ("running", False)
@@ -180,7 +157,7 @@ async def test_a_workspace_that_crashes_is_started_again_and_its_executor_not_to
 
 @in_world
 async def test_a_stop_ends_both_at_once_and_the_report_is_kept(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, "workspace")
+    world, controller, execution, kubelet = await runs(shop, OldKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
     assert kubelet.pod["metadata"]["deletionGracePeriodSeconds"] == 930
@@ -206,7 +183,7 @@ async def test_a_stop_ends_both_at_once_and_the_report_is_kept(shop: Shop) -> No
 async def test_a_job_whose_files_cannot_be_fetched_ends_with_a_sentence(
     shop: Shop, code: int, problem: str, reason: str, step: str
 ) -> None:
-    world, controller, execution, kubelet = await prepared(shop)
+    world, controller, execution, kubelet = await prepared(shop, OldKubelet)
     kubelet.reports("Failed", prepare=ended(code, {"code": code, "problem": problem}))
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", reason)

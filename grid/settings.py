@@ -219,7 +219,7 @@ FRONT_IMAGE = env.str("GRID_FRONT_IMAGE", default="")
 FRONT_CORES = env.str("GRID_FRONT_CORES", default="10m")
 FRONT_MEMORY = env.str("GRID_FRONT_MEMORY", default="32Mi")
 # Blocks of private addresses that projects' remote repositories may lead to when we connect to them, see grid.egress; and a file of
-# certificates that are believed there instead of the machine's.
+# certificates that are trusted there instead of the machine's.
 GIT_PRIVATE = env.list("GRID_GIT_PRIVATE", default=[])
 GIT_AUTHORITIES = env.str("GRID_GIT_AUTHORITIES", default="")
 # Destinations outside the cluster that executions may connect to, see grid.egress; empty means none.

@@ -73,7 +73,7 @@ def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_POST
 def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
-    """Believe the server's key that the person has compared."""
+    """Trust the server's key that the person has compared."""
     project = _project(request, id)
     try:
         key = remotes.confirm(
@@ -100,7 +100,7 @@ def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
 def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -> None:
     if not branches:
         messages.success(
-            request, f"The connection works. It has no branches yet; the first to save makes {remote.branch}."
+            request, f"The connection works. It has no branches yet; the first save creates {remote.branch}."
         )
     elif remote.branch in branches:
         messages.success(

@@ -43,7 +43,7 @@ _FOLDERS = "compute-grid-remote-"
 _AT_ONCE = threading.BoundedSemaphore(4)
 _PATIENCE = 5.0
 _BRANCH_LINE = re.compile(r"[0-9a-f]{40,64}\trefs/heads/(.+)")
-# The best first; what OpenSSH still believes.
+# The best first; what OpenSSH still accepts.
 _KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 _CONFIGURATION = """\
 [core]

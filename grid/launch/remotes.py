@@ -71,7 +71,7 @@ def put(
 
 
 def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
-    """Believe the server's key from now on; `url` is whose it is. Raise Rejected."""
+    """Trust the server's key from now on; `url` is whose it is. Raise Rejected."""
     with transaction.atomic():
         remote = _locked(project)
         if remote is None or remote.url != url or not remote.is_ssh:

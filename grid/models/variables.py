@@ -35,7 +35,7 @@ _OBEYED_NAMES = frozenset(
         *("CUDA_INJECTION64_PATH", "OCL_ICD_VENDORS"),
         # Tools that start others as they are configured.
         *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "KUBECONFIG", "CURL_HOME"),
-        # Whose servers are believed, when something is installed.
+        # Whose servers are trusted, when something is installed.
         *("OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "SSL_CERT_DIR", "SSL_CERT_FILE"),
         *("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
         *("AWS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),

@@ -37,7 +37,7 @@ def test_without_a_browser_it_says_so_and_starts_nothing(
     monkeypatch.setenv("GRID_CHROMIUM", "")
     monkeypatch.setenv("PATH", "")
     assert pictures.main() == 1
-    assert "install the package chromium" in capsys.readouterr().err
+    assert "install the package chromium-headless-shell" in capsys.readouterr().err
 
 
 def test_a_picture_keeps_its_pixels() -> None:

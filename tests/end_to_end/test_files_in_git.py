@@ -29,7 +29,7 @@ def test_a_job_saves_its_files_as_a_commit_that_the_next_one_begins_with(
     grid: Grid, browser: Browser, options: tuple[str, ...]
 ) -> None:
     grid.population = options
-    grid.start(seconds=180)
+    grid.start()
     page = log_in(browser, grid, "admin").new_page()
     page.goto("/projects/")
     page.locator("tbody th a").first.click()

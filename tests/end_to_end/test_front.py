@@ -25,7 +25,7 @@ pytestmark = [
 def test_a_workspace_is_used_through_its_nginx_which_answers_nobody_else_and_ends_with_it(
     grid: Grid, browser: Browser
 ) -> None:
-    grid.start(seconds=180)
+    grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
     id = launch(page, tier="Small", title="Guarded")

@@ -21,6 +21,8 @@ from grid.models import RemoteRepository, StoredSecret, WebhookTarget
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 _LEAST_KEY = 32
+_BUILDERS = ("buildkit", "buildah")  # of grid.launch.buildjobs
+_REPOSITORY = re.compile(r"(?=.{1,120}$)[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+/?")
 # The first migration of versions whose databases cannot be migrated.
 _FORMER_BEGINNING = ("grid", "0001_initial")
 _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
@@ -240,6 +242,19 @@ def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
         sentence = "GRID_EMAIL_HOST names a mail server, and GRID_EMAIL_FROM no sender, so no e-mail is sent."
         found.append(Error(sentence, hint="Set GRID_EMAIL_FROM to an address of yours.", id="grid.E042"))
     return found
+
+
+@register
+def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why."""
+    hint = "docs/environments.md says what the settings of the builder may be."
+    if settings.BUILDER and settings.BUILDER not in _BUILDERS:
+        sentence = f"GRID_BUILDER is “{settings.BUILDER}”, which is none of {' and '.join(_BUILDERS)}."
+        return [Error(sentence, hint=hint, id="grid.E050")]
+    if settings.BUILDER and not _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY):
+        sentence = f"GRID_BUILD_REPOSITORY is “{settings.BUILD_REPOSITORY}”, which no image can be pushed to."
+        return [Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051")]
+    return []
 
 
 @register

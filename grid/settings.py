@@ -214,6 +214,17 @@ PLACEHOLDER_IMAGE = env.str("GRID_PLACEHOLDER_IMAGE", default="registry.k8s.io/p
 EXECUTOR_IMAGE = env.str("GRID_EXECUTOR_IMAGE", default="compute-grid/executor:1")
 EXECUTOR_CORES = env.str("GRID_EXECUTOR_CORES", default="50m")
 EXECUTOR_MEMORY = env.str("GRID_EXECUTOR_MEMORY", default="64Mi")
+# The rootless builder of environments' revisions (buildkit or buildah; empty: none), its image if not its project's own, where it runs, the
+# repository that it pushes to, and the name of the Secret with the registry's credentials there.
+BUILDER = env.str("GRID_BUILDER", default="")
+BUILD_IMAGE = env.str("GRID_BUILD_IMAGE", default="")
+BUILD_NAMESPACE = env.str("GRID_BUILD_NAMESPACE", default="compute-grid-builds")
+BUILD_REPOSITORY = env.str("GRID_BUILD_REPOSITORY", default="")
+BUILD_SECRET = env.str("GRID_BUILD_SECRET", default="")
+BUILD_CORES = env.str("GRID_BUILD_CORES", default="1")
+BUILD_MEMORY = env.str("GRID_BUILD_MEMORY", default="4Gi")
+# Where packages come from when a revision is built there; empty: what the base's own pip is configured for.
+PACKAGE_INDEX = env.str("GRID_PACKAGE_INDEX", default="")
 # The image of the nginx in front of workspaces and apps, and what it reserves in each such pod; without an image there is none.
 FRONT_IMAGE = env.str("GRID_FRONT_IMAGE", default="")
 FRONT_CORES = env.str("GRID_FRONT_CORES", default="10m")

@@ -7,8 +7,18 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
-from grid.checks import demand_service, egress, notifications, origins, stored_secrets, trusted_proxies
+from grid.checks import (
+    _BUILDERS,
+    builds,
+    demand_service,
+    egress,
+    notifications,
+    origins,
+    stored_secrets,
+    trusted_proxies,
+)
 from grid.encryption import encrypt
+from grid.launch.buildjobs import BUILDERS
 from grid.models import StoredSecret, User, WebhookTarget
 from tests.test_deploy import DEPLOY
 
@@ -66,6 +76,25 @@ def test_mail_and_webhooks_that_cannot_be_meant_are_errors_with_a_sentence(setti
     found = notifications(None)
     assert [message.id for message in found] == ["grid.E040", "grid.E041", "grid.E042"]
     assert "begins at its first one: 10.0.0.0/8" in found[0].msg
+
+
+@pytest.mark.parametrize(
+    ("builder", "repository", "found"),
+    [
+        ("", "", []),
+        ("buildkit", "registry.example.com:5000/grid/images", []),
+        ("kaniko", "registry.example.com/grid", ["grid.E050"]),
+        ("buildah", "", ["grid.E051"]),
+        ("buildah", "registry.example.com/grid,push=false", ["grid.E051"]),
+        ("buildah", "https://registry.example.com/grid", ["grid.E051"]),
+    ],
+)
+def test_a_builder_of_images_that_cannot_be_meant_is_an_error(
+    settings: Settings, builder: str, repository: str, found: list[str]
+) -> None:
+    assert tuple(BUILDERS) == _BUILDERS
+    settings.BUILDER, settings.BUILD_REPOSITORY = builder, repository
+    assert [message.id for message in builds(None)] == found
 
 
 def test_no_controller_starts_with_such_a_mistake(settings: Settings) -> None:

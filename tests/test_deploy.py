@@ -31,6 +31,7 @@ from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from tests.launch.cluster_specs import cluster, spec
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
+BUILD_NAMESPACE = "compute-grid-builds"  # GRID_BUILD_NAMESPACE's default
 OPTIONAL = "external-metrics.yaml"
 
 
@@ -119,6 +120,14 @@ def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
     for resource in made:
         for verb in ("create", "get"):
             assert may("controller", verb, resource.group, resource.plural), f"{verb} {resource.plural}"
+
+
+def test_the_builds_file_lets_the_controller_do_what_a_build_needs_and_no_more() -> None:
+    role = objects("builds.yaml")["Role", "compute-grid-controller"]
+    assert role["metadata"]["namespace"] == BUILD_NAMESPACE
+    allowed = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    made = {(one, verb) for one in ("jobs", "configmaps") for verb in ("get", "create")}
+    assert allowed == {*made, ("pods", "list"), ("pods/log", "get")}
 
 
 def test_the_controller_may_list_what_the_message_of_an_execution_without_a_node_tells() -> None:

@@ -21,6 +21,7 @@ from dashboard.views.log_reading import kept_lines
 from grid import audit
 from grid.errors import GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.launch import revisions as rules
+from grid.launch.jobbuilder import build_repository, build_settings
 from grid.launch.revisionbuilds import NO_BUILDER
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User
 from grid.runtime import Runtime, get_runtime
@@ -92,7 +93,10 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
 
 
 async def builds_images(runtime: Runtime) -> bool:
-    """Return whether the cluster builds images itself; one that does not answer is taken for one that does: the build then waits."""
+    """Return whether a builder is set, or the cluster builds images itself; one that does not answer is taken for one that does: the
+    build then waits."""
+    if build_settings() is not None:
+        return True
     try:
         await runtime.api.ask_sandbox("GET", "population")
     except (NotFound, NotAllowed):
@@ -130,7 +134,9 @@ def _made(
         return rules.make_image(environment.pk, data["image"], **about)
     if not is_built_here:
         raise Rejected([Problem("requirements", NO_BUILDER, "no_builder")])
-    return rules.make_built(environment.pk, data["base"] or 0, data["requirements"], **about)
+    return rules.make_built(
+        environment.pk, data["base"] or 0, data["requirements"], repository=build_repository(), **about
+    )
 
 
 def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:

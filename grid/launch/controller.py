@@ -41,7 +41,7 @@ from grid.launch.peaks import PeakKeeper
 from grid.launch.placeholders import PlaceholderKeeper
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
-from grid.launch.revisionbuilds import RevisionBuilds
+from grid.launch.revisionbuilds import revision_builds
 from grid.launch.scheduler import JobScheduler
 from grid.launch.waitkeeper import WaitKeeper
 from grid.models import State
@@ -153,7 +153,7 @@ class Controller:
                 tasks.create_task(scheduler.run(after=self.first_round.run))
                 tasks.create_task(telling.run(self._context, self._troubles, self._rng, known=self.first_round.over))
                 tasks.create_task(self.policies.run())
-                tasks.create_task(RevisionBuilds(self._context, self._troubles, self._rng).run())
+                tasks.create_task(revision_builds(self._context, self._troubles, self._rng).run())
                 tasks.create_task(self.placeholders.run())
                 if self._peaks is not None:
                     tasks.create_task(self._peaks.run())

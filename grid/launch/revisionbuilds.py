@@ -1,7 +1,7 @@
 """Has revisions of environments built, and keeps what the builder says of each. The leading controller does it, beside everything else.
 
 The row is the request, and asking the builder again is harmless: so what a controller or a cluster was doing when it died goes on or begins
-again. `Builder` is the seam to what builds; there is one for the embedded cluster.
+again. `Builder` is the seam to what builds: the embedded cluster, or a Job of a rootless builder (`jobbuilder`).
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from grid.databasetrouble import TroubleLog
 from grid.errors import GridError, NotAllowed, NotFound, Rejected
 from grid.kube.api import KubeApi
 from grid.launch.context import Context
+from grid.launch.jobbuilder import installed_builder
 from grid.launch.revisions import BuildProgress, record_progress, record_waiting, to_build
 from grid.models import EnvironmentRevision
 
@@ -52,6 +53,11 @@ class EmbeddedBuilder:
             "seconds": BUILD_SECONDS,
         }
         return msgspec.convert(await self._api.ask_sandbox("POST", "builds", order), BuildProgress)
+
+
+def revision_builds(context: Context, troubles: TroubleLog, rng: random.Random) -> "RevisionBuilds":
+    """Return the builds of this installation: by the builder that is set, else by the embedded cluster."""
+    return RevisionBuilds(context, troubles, rng, installed_builder(context.api))
 
 
 class RevisionBuilds:

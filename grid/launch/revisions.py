@@ -42,6 +42,7 @@ class BuildProgress(msgspec.Struct, frozen=True):
     digest: str = ""
     size_bytes: int = 0
     layer_bytes: int = 0
+    image: str = ""  # what pods run, if it is not the name that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,12 @@ def current_number(revisions: Iterable[tuple[int, str]]) -> int:
     return max((number for number, state in revisions if state == State.READY), default=0)
 
 
-def image_name(environment: str, number: int, base_image: str, requirements: Iterable[str]) -> str:
+def image_name(
+    environment: str, number: int, base_image: str, requirements: Iterable[str], repository: str = BUILT_HERE
+) -> str:
     """Return the name of an image to build; another content has another name, also in another database."""
     content = "\n".join([base_image, *requirements])
-    return f"{BUILT_HERE}{environment}:{number}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+    return f"{repository}{environment}:{number}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
 def make_image(environment_id: str, image: str, *, note: str, by: str, now: datetime) -> EnvironmentRevision:
@@ -79,8 +82,11 @@ def make_image(environment_id: str, image: str, *, note: str, by: str, now: date
     return made
 
 
-def make_built(environment_id: str, base: int, text: str, *, note: str, by: str, now: datetime) -> EnvironmentRevision:
-    """Store a revision of requirements on top of the base with that number; the controller has it built. Raise Rejected."""
+def make_built(
+    environment_id: str, base: int, text: str, *, note: str, by: str, now: datetime, repository: str = BUILT_HERE
+) -> EnvironmentRevision:
+    """Store a revision of requirements on top of the base with that number; the controller has it built, as an image of the
+    repository. Raise Rejected."""
     if len(text) > LONGEST_TEXT:
         raise Rejected([Problem("requirements", f"Use at most {LONGEST_TEXT:,} characters.", "too_long")])
     requirements, problems = parse_requirements(text)
@@ -91,7 +97,8 @@ def make_built(environment_id: str, base: int, text: str, *, note: str, by: str,
         below = environment.revisions.filter(number=base, state=State.READY).first()
         if below is None:
             raise Rejected([Problem("base", "Choose a revision that is ready; this one is not, or no longer.", "base")])
-        name = image_name(environment_id, _next_number(environment), below.image, requirements)
+        number = _next_number(environment)
+        name = image_name(environment_id, number, below.image, requirements, repository)
         about: dict[str, Any] = {
             "image": name,
             "base": below,
@@ -150,7 +157,7 @@ def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime)
     revision.log, revision.message = progress.log or revision.log, progress.message
     if progress.state == State.READY:
         revision.state, revision.ready_at = State.READY, now
-        revision.digest = progress.digest
+        revision.digest, revision.image = progress.digest, progress.image or revision.image
         revision.size_bytes, revision.layer_bytes = progress.size_bytes or None, progress.layer_bytes or None
     elif progress.state == State.FAILED:
         revision.state = State.FAILED

@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from grid.launch import revisions
 from grid.launch.revisions import BuildProgress
@@ -62,6 +63,16 @@ def test_requirements_are_refused_where_nothing_builds_them(admin: Client, lab: 
     assert "builds no images" in text(admin, f"{LIST}new/")
     answer = admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars"})
     assert "builds no images" in answer.context["form"].errors["requirements"][0]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_requirements_are_taken_where_a_builder_is_set_and_named_after_its_repository(
+    admin: Client, lab: Environment, settings: Settings
+) -> None:
+    settings.BUILDER, settings.BUILD_REPOSITORY = "buildah", "registry.example.com/grid"
+    assert "builds no images" not in text(admin, f"{LIST}new/")
+    admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars"})
+    assert EnvironmentRevision.objects.get(number=2).image.startswith("registry.example.com/grid/lab:2-")
 
 
 @pytest.mark.usefixtures("runtime")

@@ -1,18 +1,44 @@
 """Reads the revisions of an environment from the database, synchronously."""
 
-from dashboard.viewmodels.revisions import RevisionLine, revision_line
+from collections.abc import Collection, Sequence
+
+from dashboard.viewmodels.revisions import ImageFacts, RevisionLine, revision_line
+from grid.diagnosis.nodeimages import on_nodes
+from grid.kube.objects import Node
+from grid.launch.expectation.paces import recent_pace, usual_pull
 from grid.launch.revisions import uses_of
 from grid.models import Environment, EnvironmentRevision
 
 _SHOWN = 200
 
 
-def revisions_of(environment: Environment) -> list[RevisionLine]:
-    """Return the newest revisions, each with who uses it."""
+def revisions_of(environment: Environment, nodes: Collection[Node]) -> list[RevisionLine]:
+    """Return the newest revisions, each with who uses it and what nodes report of its image."""
+    rows = list(environment.revisions.select_related("base").defer("log", "base__log")[:_SHOWN])
+    return lines_of(environment, rows, nodes)
+
+
+def lines_of(
+    environment: Environment, rows: Sequence[EnvironmentRevision], nodes: Collection[Node]
+) -> list[RevisionLine]:
+    """Return those revisions, with their bases read, as lines."""
     uses = uses_of(environment.pk)
-    rows = environment.revisions.select_related("base").defer("log", "base__log")[:_SHOWN]
     current = environment.current_revision
-    return [revision_line(row, base=base_of(row), current=current, uses=uses.get(row.number)) for row in rows]
+    images = {row.image for row in rows} | {row.base.image for row in rows if row.base}
+    seen, pace = on_nodes(images, nodes), recent_pace()
+    lines = []
+    for row in rows:
+        found = seen[row.image]
+        size = row.size_bytes or found.size
+        facts = ImageFacts(
+            found.size,
+            seen[row.base.image].size if row.base else None,
+            found.have,
+            found.nodes,
+            usual_pull(size, pace) if size else None,
+        )
+        lines.append(revision_line(row, base=base_of(row), current=current, uses=uses.get(row.number), image=facts))
+    return lines
 
 
 def base_of(revision: EnvironmentRevision) -> int:

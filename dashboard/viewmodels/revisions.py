@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from dashboard.viewmodels.nodes import StatusLine
 from grid.quantity import format_bytes
-from grid.wording import listed, plural
+from grid.wording import duration, listed, plural
 
 _STATES = {
     "building": StatusLine("wait", "Building"),
@@ -15,6 +15,10 @@ _STATES = {
     "failed": StatusLine("problem", "Failed"),
     "deprecated": StatusLine("neutral", "Deprecated"),
 }
+
+
+LARGE = 1 << 30  # bytes of an image that is worth a hint
+_CAN_RUN = ("ready", "deprecated")
 
 
 class StoredRevision(Protocol):
@@ -45,6 +49,20 @@ class Uses(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What nodes report of a revision's image, and of its base's; `pull_seconds` is how long a pull of the image usually takes here."""
+
+    size: int | None = None
+    base_size: int | None = None
+    have: int = 0
+    nodes: int = 0
+    pull_seconds: float | None = None
+
+
+_UNSEEN = ImageFacts()
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionLine:
     """A revision as a row of the list and as the head of its page."""
 
@@ -59,6 +77,7 @@ class RevisionLine:
     has_failed: bool
     message: str
     size: str
+    pull_hint: str
     uses: str
     note: str
     because: str
@@ -74,7 +93,10 @@ class RevisionLine:
         return f"{shown}{more}"
 
 
-def revision_line(stored: StoredRevision, *, base: int, current: int, uses: Uses | None) -> RevisionLine:
+def revision_line(
+    stored: StoredRevision, *, base: int, current: int, uses: Uses | None, image: ImageFacts = _UNSEEN
+) -> RevisionLine:
+    size, layer = known_sizes(stored, image)
     return RevisionLine(
         number=stored.number,
         image=stored.image,
@@ -86,13 +108,36 @@ def revision_line(stored: StoredRevision, *, base: int, current: int, uses: Uses
         may_deprecate=stored.state == "ready",
         has_failed=stored.state == "failed",
         message=stored.message,
-        size=size_words(stored.size_bytes, stored.layer_bytes),
+        size=", ".join(filter(None, (size_words(size, layer), nodes_words(image)))),
+        pull_hint=pull_hint(size, image.pull_seconds) if stored.state in _CAN_RUN else "",
         uses=uses_words(uses),
         note=stored.note,
         because=stored.deprecated_because,
         made_by=stored.made_by,
         made_at=stored.made_at,
     )
+
+
+def known_sizes(stored: StoredRevision, image: ImageFacts) -> tuple[int | None, int | None]:
+    """Return the size of an image and of what it adds to its base: as its builder said, else as nodes report them."""
+    if stored.size_bytes is not None:
+        return stored.size_bytes, stored.layer_bytes
+    layer = image.size - image.base_size if image.size and image.base_size else None
+    return image.size, layer if layer is not None and layer > 0 else None
+
+
+def nodes_words(image: ImageFacts) -> str:
+    """Return for example "on 2 of 5 nodes"; "" when no node reports it, which it may have all the same."""
+    return f"on {image.have:,} of {plural(image.nodes, 'node')}" if image.have else ""
+
+
+def pull_hint(size: int | None, seconds: float | None) -> str:
+    """Return what a large image means for a start, as a sentence; "" for one that is not large."""
+    if size is None or size < LARGE:
+        return ""
+    if seconds is None:
+        return "Large: a node that has not run it yet has to pull it all before anything starts."
+    return f"Large: a node that has not run it yet pulls it in about {duration(timedelta(seconds=seconds))} here."
 
 
 def size_words(size: int | None, layer: int | None) -> str:

@@ -13,13 +13,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import admin_required
 from dashboard.forms.revisions import BUILT, IMAGE, DeprecationForm, RevisionForm
-from dashboard.revision_records import base_of, bases_of, revisions_of
+from dashboard.revision_records import base_of, bases_of, lines_of, revisions_of
 from dashboard.viewmodels.log import LogQuery, LogView
 from dashboard.viewmodels.log_lines import cursor_before, parse_cursor, rows_of
 from dashboard.viewmodels.revisions import deprecation_sentences, revision_line
 from dashboard.views.log_reading import kept_lines
 from grid import audit
 from grid.errors import GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.kube.objects import Node
 from grid.launch import revisions as rules
 from grid.launch.jobbuilder import build_repository, build_settings
 from grid.launch.revisionbuilds import NO_BUILDER
@@ -31,7 +32,7 @@ from grid.runtime import Runtime, get_runtime
 @admin_required
 def revision_list(request: HttpRequest, id: str) -> HttpResponse:
     environment = get_object_or_404(Environment, pk=id)
-    context = {"environment": environment, "revisions": revisions_of(environment)}
+    context = {"environment": environment, "revisions": revisions_of(environment, _nodes())}
     return render(request, "dashboard/revisions.html", context)
 
 
@@ -48,8 +49,7 @@ def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
     if request.GET.get("part") == "rows":
         return render(request, "dashboard/fragments/log_rows.html", {"log": view or LogView()})
     environment = stored.environment
-    uses = rules.uses_of(id).get(number)
-    line = revision_line(stored, base=base_of(stored), current=environment.current_revision, uses=uses)
+    (line,) = lines_of(environment, [stored], _nodes())
     context = {"environment": environment, "line": line, "digest": stored.digest, "log": view}
     return render(request, "dashboard/revision.html", context)
 
@@ -104,6 +104,10 @@ async def builds_images(runtime: Runtime) -> bool:
     except GridError:
         return True
     return True
+
+
+def _nodes() -> list[Node]:
+    return list(get_runtime().nodes.values())
 
 
 def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:

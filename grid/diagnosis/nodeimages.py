@@ -4,7 +4,9 @@ A kubelet reports its largest images, fifty unless it is told otherwise. So an i
 it is no larger than the smallest of them.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from grid.kube.nodereports import NodeImage
@@ -28,6 +30,32 @@ def image_on(node: Node, image: str) -> NodeImage | None:
     """Return the image as the node reports it; None when it does not."""
     asked = full_name(image)
     return next((one for one in node.status.images if any(full_name(name) == asked for name in one.names or ())), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOnNodes:
+    """How many nodes report an image, of how many that there are, and its size in bytes if any does."""
+
+    size: int | None = None
+    have: int = 0
+    nodes: int = 0
+
+
+def on_nodes(images: Collection[str], nodes: Collection[Node]) -> dict[str, ImageOnNodes]:
+    """Return what the nodes report of each image, in one pass over them."""
+    # Nodes share the objects of their images: names are compared once for each of them, not once for each node.
+    reported = {id(image): image for node in nodes for image in node.status.images}
+    counted = Counter(id(image) for node in nodes for image in node.status.images)
+    asked = {full_name(image): image for image in images}
+    found = {image: ImageOnNodes(nodes=len(nodes)) for image in images}
+    for key, image in reported.items():
+        names = {full_name(name) for name in image.names or ()}
+        for name in names & asked.keys():
+            known = found[asked[name]]
+            found[asked[name]] = ImageOnNodes(
+                known.size or image.size_bytes or None, known.have + counted[key], len(nodes)
+            )
+    return found
 
 
 def has_image(node: Node, image: str, size: int | None) -> bool | None:

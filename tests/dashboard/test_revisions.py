@@ -4,13 +4,20 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from dashboard.viewmodels.revisions import LARGE, pull_hint
+from grid.kube.objects import Node
 from grid.launch import revisions
+from grid.launch.expectation.curve import Curve
+from grid.launch.expectation.paces import recent_pace, usual_pull
 from grid.launch.revisions import BuildProgress
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
+from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.executing import make_project, make_workspace
 from tests.support import builders
+from tests.support.builders import decode
 from tests.support.cluster import POPULATION, FakeCluster
+from tests.support.runtime import become
 
 LIST = "/environments/lab/revisions/"
 
@@ -22,6 +29,53 @@ def lab(db: None) -> Environment:
 
 def text(client: Client, path: str) -> str:
     return " ".join(client.get(path).content.decode().split())
+
+
+def reporting(name: str, **images: int) -> Node:
+    reported = [{"names": [image], "sizeBytes": size} for image, size in images.items()]
+    return decode(builders.node(name, status={"images": reported}), Node)
+
+
+def test_the_size_of_an_image_is_what_nodes_report_and_a_large_one_has_a_hint(
+    admin: Client, lab: Environment, runtime: Runtime
+) -> None:
+    EnvironmentRevision.objects.filter(number=1).update(image="base")
+    base = EnvironmentRevision.objects.get()
+    digest = f"sha256:{'1a' * 32}"
+    lab.revisions.create(number=2, image=f"registry.example.com/lab@{digest}", state="ready", base=base)
+    lab.revisions.create(number=3, image="unseen:1", state="ready")
+    built = {f"registry.example.com/lab@{digest}": 5 << 30, "docker.io/library/base:latest": 4 << 30}
+    become(runtime.nodes, [reporting("n-1", **built), reporting("n-2", **{"docker.io/library/base:latest": 4 << 30})])
+    shown = text(admin, LIST)
+    assert "4 GiB, on 2 of 2 nodes" in shown
+    assert "5 GiB, 1 GiB of it on top of the base, on 1 of 2 nodes" in shown
+    assert shown.count("Large: a node that has not run it yet has to pull it all") == 2
+    assert "on 1 of 2 nodes" in text(admin, f"{LIST}2/")
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "hint"),
+    [
+        (None, 9.0, ""),
+        (LARGE - 1, 9.0, ""),
+        (LARGE, None, "has to pull it all"),
+        (9 * LARGE, 200.0, "in about 3 minutes here"),
+    ],
+)
+def test_a_large_image_says_how_long_its_pull_takes(size: int | None, seconds: float | None, hint: str) -> None:
+    said = pull_hint(size, seconds)
+    assert hint in said
+    assert bool(hint) == bool(said)
+
+
+def test_the_usual_pull_is_known_from_five_pulls_on() -> None:
+    assert usual_pull(100, Curve([(0.1, True)] * 4)) is None
+    assert usual_pull(100, Curve([(0.1, True)] * 3 + [(0.5, True)] * 2)) == pytest.approx(10.0)
+
+
+@pytest.mark.django_db
+def test_no_pulls_have_no_pace() -> None:
+    assert not recent_pace().covers(0.0)
 
 
 @pytest.mark.usefixtures("runtime")
@@ -110,6 +164,7 @@ def used(people: People) -> Workspace:
     return workspace
 
 
+@pytest.mark.usefixtures("runtime")
 def test_deprecating_says_first_who_uses_it(admin: Client, used: Workspace) -> None:
     path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
     asked = text(admin, path)

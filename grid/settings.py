@@ -225,6 +225,10 @@ BUILD_CORES = env.str("GRID_BUILD_CORES", default="1")
 BUILD_MEMORY = env.str("GRID_BUILD_MEMORY", default="4Gi")
 # Where packages come from when a revision is built there; empty: what the base's own pip is configured for.
 PACKAGE_INDEX = env.str("GRID_PACKAGE_INDEX", default="")
+# The index that is asked which packages are vulnerable or yanked; empty: none is.
+PACKAGE_ADVISORIES = env.str(
+    "GRID_PACKAGE_ADVISORIES", default=PACKAGE_INDEX or env.str("PIP_INDEX_URL", default="https://pypi.org/simple")
+)
 # The image of the nginx in front of workspaces and apps, and what it reserves in each such pod; without an image there is none.
 FRONT_IMAGE = env.str("GRID_FRONT_IMAGE", default="")
 FRONT_CORES = env.str("GRID_FRONT_CORES", default="10m")

@@ -22,3 +22,4 @@ os.environ.pop("DATABASE_URL", None)  # processes that tests start have database
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_AUTOREFRESH = True
 DEMAND_IS_SERVED = True
+PACKAGE_ADVISORIES = ""  # no test asks the internet

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.packages import PackageWords, package_words
 from grid.quantity import format_bytes
 from grid.wording import duration, listed, plural
 
@@ -35,6 +36,9 @@ class StoredRevision(Protocol):
     made_at: Any
     note: Any
     deprecated_because: Any
+    packages_report: Any
+    packages_unchecked: Any
+    packages_asked_at: Any
 
 
 class Uses(Protocol):
@@ -78,6 +82,7 @@ class RevisionLine:
     message: str
     size: str
     pull_hint: str
+    packages: PackageWords
     uses: str
     note: str
     because: str
@@ -110,6 +115,7 @@ def revision_line(
         message=stored.message,
         size=", ".join(filter(None, (size_words(size, layer), nodes_words(image)))),
         pull_hint=pull_hint(size, image.pull_seconds) if stored.state in _CAN_RUN else "",
+        packages=package_words(stored.packages_report, stored.packages_unchecked, stored.packages_asked_at),
         uses=uses_words(uses),
         note=stored.note,
         because=stored.deprecated_because,

@@ -37,6 +37,7 @@ from grid.launch.firstround import FirstRound
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
+from grid.launch.packagechecks import package_checks
 from grid.launch.peaks import PeakKeeper
 from grid.launch.placeholders import PlaceholderKeeper
 from grid.launch.policykeeper import PolicyKeeper
@@ -154,6 +155,7 @@ class Controller:
                 tasks.create_task(telling.run(self._context, self._troubles, self._rng, known=self.first_round.over))
                 tasks.create_task(self.policies.run())
                 tasks.create_task(revision_builds(self._context, self._troubles, self._rng).run())
+                tasks.create_task(package_checks(self._database, self._clock, self._troubles).run())
                 tasks.create_task(self.placeholders.run())
                 if self._peaks is not None:
                     tasks.create_task(self._peaks.run())

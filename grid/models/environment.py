@@ -155,6 +155,11 @@ class EnvironmentRevision(models.Model):
     digest = models.CharField(max_length=100, blank=True)
     size_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="With its base; null: not known.")
     layer_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="What it adds to its base.")
+    packages_report = models.JSONField(null=True, blank=True, help_text="What the package index said of them last.")
+    packages_asked_at = models.DateTimeField(null=True, blank=True, help_text="When the index was asked last.")
+    packages_unchecked = models.TextField(
+        blank=True, help_text='Why it said nothing then, as a sentence; "" if it did.'
+    )
     made_by = models.CharField(max_length=150, blank=True)
     made_at = models.DateTimeField(default=timezone.now)
     ready_at = models.DateTimeField(null=True, blank=True)

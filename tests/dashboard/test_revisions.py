@@ -9,6 +9,8 @@ from grid.kube.objects import Node
 from grid.launch import revisions
 from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.paces import recent_pace, usual_pull
+from grid.launch.packagechecks import record_report, record_unchecked
+from grid.launch.packageindex import Advisory, Package, PackageMark, PackageReport
 from grid.launch.revisions import BuildProgress
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
 from grid.runtime import Runtime
@@ -162,6 +164,39 @@ def used(people: People) -> Workspace:
     Workspace.objects.update(environment_revision=1)
     revisions.make_image(workspace.environment_id, "lab:2", note="", by="admin", now=builders.MOMENT)
     return workspace
+
+
+@pytest.mark.usefixtures("runtime")
+def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is_said(
+    admin: Client, lab: Environment
+) -> None:
+    made = revisions.make_built("lab", 1, "jinja2", note="", by="admin", now=builders.MOMENT)
+    revisions.record_progress(made.pk, BuildProgress("a", "ready"), now=builders.MOMENT)
+    assert "Known against its packages" not in text(admin, f"{LIST}2/")
+    record_unchecked(made.pk, "pypi.org did not answer within 10 seconds.", builders.MOMENT)
+    assert "Not checked: pypi.org did not answer within 10 seconds." in text(admin, f"{LIST}2/")
+    assert "Packages not checked" in text(admin, LIST)
+    advisory = Advisory("PYSEC-2019-217", "https://osv.dev/vulnerability/PYSEC-2019-217", ("2.10.1", "3"))
+    marks = (
+        PackageMark(Package("jinja2", "2.10"), (advisory,)),
+        PackageMark(Package("rich", "1"), why_yanked="<b>Broken</b>"),
+    )
+    report = PackageReport(builders.MOMENT, "pypi.org", 3, marks, (Package("ours", "1"),))
+    record_report(made.pk, report)
+    assert "1 package with known vulnerabilities and 1 package yanked" in text(admin, LIST)
+    shown = text(admin, f"{LIST}2/")
+    assert 'href="https://osv.dev/vulnerability/PYSEC-2019-217"' in shown
+    for words in (
+        "fixed in 2.10.1 and 3",
+        "Yanked: &lt;b&gt;Broken",
+        "2 marked of 3 packages, says pypi.org",
+        "not know ours 1.",
+    ):
+        assert words in shown
+    record_unchecked(made.pk, "pypi.org cannot be reached.", builders.MOMENT)
+    assert "Not checked since, last on" in text(admin, f"{LIST}2/")
+    record_report(made.pk, PackageReport(builders.MOMENT, "pypi.org", 3))
+    assert "Nothing is known against 3 packages, says pypi.org" in text(admin, f"{LIST}2/")
 
 
 @pytest.mark.usefixtures("runtime")

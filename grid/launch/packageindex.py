@@ -1,0 +1,169 @@
+"""What a package index knows of packages: vulnerable releases and yanked ones, from the JSON API that PyPI serves and mirrors copy.
+
+https://docs.pypi.org/api/json/ describes it. An answer is data of somebody else: it is bounded, and of its links only http ones are kept.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from yarl import URL
+
+SECONDS = 10.0  # for each package
+MOST_PACKAGES = 400
+_AT_ONCE = 4
+_LARGEST = 8 << 20
+_MOST_ADVISORIES = 20
+_INSTALLED = re.compile(r"Successfully installed (.+)")
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,60}")
+_VERSION = re.compile(r"[A-Za-z0-9.!+_-]{1,40}")
+_OSV = "https://osv.dev/vulnerability/"
+
+
+class NotChecked(Exception):
+    """The index cannot be asked now; the message is a sentence that says why."""
+
+
+class Package(msgspec.Struct, frozen=True, order=True):
+    """An installed release."""
+
+    name: str
+    version: str
+
+
+class Advisory(msgspec.Struct, frozen=True):
+    """A known vulnerability of a release."""
+
+    id: str
+    link: str
+    fixed_in: tuple[str, ...] = ()
+
+
+class PackageMark(msgspec.Struct, frozen=True):
+    """A release that is vulnerable or yanked; `why_yanked` is None for one that is not, and may be empty for one that is."""
+
+    package: Package
+    advisories: tuple[Advisory, ...] = ()
+    why_yanked: str | None = None
+
+
+class PackageReport(msgspec.Struct, frozen=True):
+    """What an index said of a revision's packages: how many it knows, which of them are marked, and which it does not know."""
+
+    at: datetime
+    index: str
+    checked: int
+    marks: tuple[PackageMark, ...] = ()
+    unknown: tuple[Package, ...] = ()
+
+
+class _Vulnerability(msgspec.Struct):
+    id: str
+    link: str | None = ""
+    fixed_in: list[str] | None = None
+    withdrawn: str | None = None
+
+
+class _File(msgspec.Struct):
+    yanked: bool = False
+    yanked_reason: str | None = None
+
+
+class _Release(msgspec.Struct):
+    vulnerabilities: list[_Vulnerability] | None = None
+    urls: list[_File] | None = None
+
+
+def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
+    """Return what was installed: as pip's log says, with what the requirements needed; without such a line, what they name exactly."""
+    found = {
+        Package(canonicalize_name(match[1]), match[2])
+        for line in _INSTALLED.findall(log)
+        for match in map(_NAMED.fullmatch, line.split())
+        if match is not None
+    }
+    if not found:
+        for requirement in map(Requirement, requirements):
+            exact = [one.version for one in requirement.specifier if one.operator == "==" and "*" not in one.version]
+            if len(exact) == 1:
+                found.add(Package(canonicalize_name(requirement.name), exact[0]))
+    return sorted(found)[:MOST_PACKAGES]
+
+
+def mark_of(package: Package, answer: bytes) -> PackageMark | None:
+    """Return the mark that an answer of the index means; None for a release that nothing is known against. Raise NotChecked."""
+    try:
+        release = msgspec.json.decode(answer, type=_Release)
+    except msgspec.DecodeError as error:
+        raise NotChecked("The package index answered something that is not PyPI's JSON.") from error
+    advisories = tuple(
+        Advisory(one.id, _link_of(one), tuple(version for version in one.fixed_in or () if _VERSION.fullmatch(version)))
+        for one in release.vulnerabilities or ()
+        if not one.withdrawn and _ID.fullmatch(one.id)
+    )
+    files = release.urls or []
+    why = (files[0].yanked_reason or "")[:300] if files and all(one.yanked for one in files) else None
+    return PackageMark(package, advisories[:_MOST_ADVISORIES], why) if advisories or why is not None else None
+
+
+def _link_of(one: _Vulnerability) -> str:
+    link = one.link or ""
+    return link if link.startswith(("https://", "http://")) and len(link) <= 300 else f"{_OSV}{quote(one.id)}"
+
+
+class PackageIndex:
+    """Asks the index with that address, such as https://pypi.org/simple; each answer has `seconds`."""
+
+    def __init__(self, url: str, *, seconds: float = SECONDS) -> None:
+        self._url = URL(url.rstrip("/").removesuffix("/simple"))
+        self._seconds = seconds
+
+    @property
+    def host(self) -> str:
+        return self._url.host or ""
+
+    async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
+        """Return what the index says of all of them. Raise NotChecked at the first that it does not answer for."""
+        asking = asyncio.Semaphore(_AT_ONCE)
+        async with aiohttp.ClientSession(trust_env=True, headers={"User-Agent": "compute-grid"}) as session:
+
+            async def one(package: Package) -> PackageMark | bool | None:
+                async with asking:
+                    return await self._ask(session, package)
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(one(package)) for package in packages]
+            except* NotChecked as errors:
+                raise NotChecked(str(errors.exceptions[0])) from None
+        answers = [task.result() for task in tasks]
+        unknown = tuple(package for package, answer in zip(packages, answers, strict=True) if answer is False)
+        if packages and len(unknown) == len(packages):
+            raise NotChecked(f"{self.host} knows none of its packages, or does not serve PyPI's JSON.")
+        marks = tuple(answer for answer in answers if isinstance(answer, PackageMark))
+        return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown)
+
+    async def _ask(self, session: aiohttp.ClientSession, package: Package) -> PackageMark | bool | None:
+        """Return the mark of a release, None without any; False for one that the index does not know."""
+        address = self._url / "pypi" / package.name / package.version / "json"
+        try:
+            async with asyncio.timeout(self._seconds), session.get(address, max_redirects=3) as answer:
+                if answer.status == 404:
+                    return False
+                if answer.status != 200:
+                    raise NotChecked(f"{self.host} answered with status {answer.status}.")
+                body = await answer.content.read(_LARGEST)
+                while len(body) < _LARGEST and (more := await answer.content.read(_LARGEST - len(body))):
+                    body += more
+                return mark_of(package, body)
+        except TimeoutError:
+            raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise NotChecked(f"{self.host} cannot be reached ({type(error).__name__}).") from error

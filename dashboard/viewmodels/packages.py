@@ -57,6 +57,8 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
 def _sentence(report: PackageReport) -> str:
     what = "Nothing is known against" if not report.marks else f"{len(report.marks):,} marked of"
     said = f"{what} {plural(report.checked, 'package')}, says {report.index} ({report.at:%Y-%m-%d %H:%M} UTC)."
+    if report.only_yanked:
+        said = f"{said} Only whether they are yanked was checked: it does not say which are vulnerable."
     if not report.unknown:
         return said
     names = [f"{one.name} {one.version}" for one in report.unknown[:_SHOWN_UNKNOWN]]

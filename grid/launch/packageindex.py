@@ -5,8 +5,10 @@ https://docs.pypi.org/api/json/ describes it. An answer is data of somebody else
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import TypeAlias
 from urllib.parse import quote
 
 import aiohttp
@@ -15,11 +17,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from yarl import URL
 
+from grid.launch.simpleindex import ACCEPT, why_yanked
+
 SECONDS = 10.0  # for each package
 MOST_PACKAGES = 400
 _AT_ONCE = 4
 _LARGEST = 8 << 20
 _MOST_ADVISORIES = 20
+_LONGEST_REASON = 300
 _INSTALLED = re.compile(r"Successfully installed (.+)")
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,60}")
@@ -62,6 +67,11 @@ class PackageReport(msgspec.Struct, frozen=True):
     checked: int
     marks: tuple[PackageMark, ...] = ()
     unknown: tuple[Package, ...] = ()
+    only_yanked: bool = False  # it serves no JSON API, so nothing is known of vulnerabilities
+
+
+# The mark of a release, None without any; False for one that the index does not know.
+Answer: TypeAlias = PackageMark | bool | None
 
 
 class _Vulnerability(msgspec.Struct):
@@ -109,7 +119,7 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
         if not one.withdrawn and _ID.fullmatch(one.id)
     )
     files = release.urls or []
-    why = (files[0].yanked_reason or "")[:300] if files and all(one.yanked for one in files) else None
+    why = (files[0].yanked_reason or "")[:_LONGEST_REASON] if files and all(one.yanked for one in files) else None
     return PackageMark(package, advisories[:_MOST_ADVISORIES], why) if advisories or why is not None else None
 
 
@@ -130,40 +140,67 @@ class PackageIndex:
         return self._url.host or ""
 
     async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
-        """Return what the index says of all of them. Raise NotChecked at the first that it does not answer for."""
-        asking = asyncio.Semaphore(_AT_ONCE)
+        """Return what the index says of all of them; without the JSON API, what its simple index says. Raise NotChecked at the first
+        that it does not answer for."""
         async with aiohttp.ClientSession(trust_env=True, headers={"User-Agent": "compute-grid"}) as session:
-
-            async def one(package: Package) -> PackageMark | bool | None:
-                async with asking:
-                    return await self._ask(session, package)
-
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(package)) for package in packages]
-            except* NotChecked as errors:
-                raise NotChecked(str(errors.exceptions[0])) from None
-        answers = [task.result() for task in tasks]
+            answers = await _of_each(packages, partial(self._known, session))
+            only_yanked = bool(packages) and all(answer is False for answer in answers)
+            if only_yanked:
+                answers = await _of_each(packages, partial(self._yanked, session))
         unknown = tuple(package for package, answer in zip(packages, answers, strict=True) if answer is False)
         if packages and len(unknown) == len(packages):
-            raise NotChecked(f"{self.host} knows none of its packages, or does not serve PyPI's JSON.")
+            raise NotChecked(f"{self.host} knows none of its packages, or is no package index.")
         marks = tuple(answer for answer in answers if isinstance(answer, PackageMark))
-        return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown)
+        return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown, only_yanked)
 
-    async def _ask(self, session: aiohttp.ClientSession, package: Package) -> PackageMark | bool | None:
-        """Return the mark of a release, None without any; False for one that the index does not know."""
-        address = self._url / "pypi" / package.name / package.version / "json"
+    async def _known(self, session: aiohttp.ClientSession, package: Package) -> Answer:
+        found = await self._get(session, self._url / "pypi" / package.name / package.version / "json")
+        return False if found is None else mark_of(package, found[0])
+
+    async def _yanked(self, session: aiohttp.ClientSession, package: Package) -> Answer:
+        found = await self._get(session, self._url / "simple" / package.name / "", accept=ACCEPT)
+        if found is None:
+            return False
         try:
-            async with asyncio.timeout(self._seconds), session.get(address, max_redirects=3) as answer:
+            why = why_yanked(*found, package.version)
+        except ValueError as error:
+            raise NotChecked(f"{self.host} answered something that is no page of a package index.") from error
+        return PackageMark(package, why_yanked=why[:_LONGEST_REASON]) if isinstance(why, str) else why
+
+    async def _get(
+        self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*"
+    ) -> tuple[bytes, str] | None:
+        """Return the body and its type; None when there is no such page."""
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                session.get(address, max_redirects=3, headers={"Accept": accept}) as answer,
+            ):
                 if answer.status == 404:
-                    return False
+                    return None
                 if answer.status != 200:
                     raise NotChecked(f"{self.host} answered with status {answer.status}.")
-                body = await answer.content.read(_LARGEST)
+                body = b""
                 while len(body) < _LARGEST and (more := await answer.content.read(_LARGEST - len(body))):
                     body += more
-                return mark_of(package, body)
+                return body, answer.content_type
         except TimeoutError:
             raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise NotChecked(f"{self.host} cannot be reached ({type(error).__name__}).") from error
+
+
+async def _of_each(packages: Sequence[Package], ask: Callable[[Package], Awaitable[Answer]]) -> list[Answer]:
+    """Ask for all, a few at once. Raise the first NotChecked."""
+    asking = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(package: Package) -> Answer:
+        async with asking:
+            return await ask(package)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(package)) for package in packages]
+    except* NotChecked as errors:
+        raise NotChecked(str(errors.exceptions[0])) from None
+    return [task.result() for task in tasks]

@@ -195,8 +195,10 @@ def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is
         assert words in shown
     record_unchecked(made.pk, "pypi.org cannot be reached.", builders.MOMENT)
     assert "Not checked since, last on" in text(admin, f"{LIST}2/")
-    record_report(made.pk, PackageReport(builders.MOMENT, "pypi.org", 3))
-    assert "Nothing is known against 3 packages, says pypi.org" in text(admin, f"{LIST}2/")
+    record_report(made.pk, PackageReport(builders.MOMENT, "pypi.org", 3, only_yanked=True))
+    shown = text(admin, f"{LIST}2/")
+    assert "Nothing is known against 3 packages, says pypi.org" in shown
+    assert "Only whether they are yanked was checked" in shown
 
 
 @pytest.mark.usefixtures("runtime")

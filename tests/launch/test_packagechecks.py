@@ -13,8 +13,9 @@ from asgiref.sync import sync_to_async
 from grid.databasetrouble import TroubleLog
 from grid.launch import revisions
 from grid.launch.packagechecks import AWAY_SECONDS, LOOK_SECONDS, PAUSE_SECONDS, PackageChecks, next_due
-from grid.launch.packageindex import NotChecked, Package, PackageIndex, mark_of, packages_of
+from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageMark, mark_of, packages_of
 from grid.launch.revisions import BuildProgress
+from grid.launch.simpleindex import why_yanked
 from grid.models import Environment, EnvironmentRevision
 from tests.launch.conftest import NOW
 from tests.support.http_server import serving
@@ -91,13 +92,17 @@ class Pypi:
 
     def __init__(self, **releases: bytes) -> None:
         self.releases = releases
+        self.pages: dict[str, tuple[str, bytes]] = {}
         self.status = 0
         self.silent = False
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         if self.silent:
             await asyncio.Event().wait()
-        _, _, name, _, _ = request.path.split("/")
+        if request.path in self.pages:
+            kind, body = self.pages[request.path]
+            return web.Response(body=body, content_type=kind)
+        name = request.path.split("/")[2]
         if self.status or name not in self.releases:
             return web.Response(status=self.status or 404, text='{"message": "Not Found"}')
         return web.Response(body=self.releases[name], content_type="application/json")
@@ -117,11 +122,61 @@ async def test_an_index_is_asked_for_each_release_and_does_not_know_some() -> No
     assert [mark.package for mark in report.marks] == [JINJA]
 
 
+SIMPLE_JSON = json.dumps(
+    {
+        "meta": {"api-version": "1.1"},
+        "files": [
+            {"filename": "jinja2-2.10-py3-none-any.whl", "yanked": "Broken"},
+            {"filename": "jinja2-2.10.tar.gz", "yanked": True},
+            {"filename": "jinja2-3.0.tar.gz", "yanked": False},
+            {"filename": "odd.exe"},
+        ],
+    }
+).encode()
+SIMPLE_HTML = b"""<!DOCTYPE html><html><body>
+<a href="../../x/rich-1.0.tar.gz#sha256=1" data-yanked="">rich-1.0.tar.gz</a>
+<a href="../../x/rich-2.0-py3-none-any.whl" data-yanked="One &lt;file&gt;">rich-2.0-py3-none-any.whl</a><a href="y">rich-2.0.tar.gz</a>
+"""
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "version", "why"),
+    [
+        (SIMPLE_JSON, "application/vnd.pypi.simple.v1+json", "2.10", "Broken"),
+        (SIMPLE_JSON, "application/vnd.pypi.simple.v1+json", "3.0.0", None),
+        (SIMPLE_JSON, "application/vnd.pypi.simple.v1+json", "4", False),
+        (SIMPLE_HTML, "text/html", "1.0", ""),
+        (SIMPLE_HTML, "text/html", "2.0", None),
+        (SIMPLE_HTML, "text/html", "no version", False),
+        (b"", "text/html", "1", False),
+    ],
+)
+def test_a_simple_index_says_what_is_yanked(page: bytes, kind: str, version: str, why: str | bool | None) -> None:
+    assert why_yanked(page, kind, version) == why
+
+
+async def test_an_index_without_the_json_api_is_asked_what_is_yanked() -> None:
+    pypi = Pypi()
+    pypi.pages = {
+        "/root/simple/jinja2/": ("application/vnd.pypi.simple.v1+json", SIMPLE_JSON),
+        "/root/simple/rich/": ("text/html", SIMPLE_HTML),
+    }
+    async with serving(pypi) as server:
+        packages = [JINJA, Package("ours", "1"), Package("rich", "2.0")]
+        report = await PackageIndex(f"{server.url}/root/simple/").report(packages, NOW)
+        pypi.pages["/root/simple/jinja2/"] = ("application/json", b"{}")
+        with pytest.raises(NotChecked, match="no page of a package index"):
+            await PackageIndex(f"{server.url}/root/simple/").report([JINJA], NOW)
+    assert report.only_yanked
+    assert report.marks == (PackageMark(JINJA, why_yanked="Broken"),)
+    assert (report.checked, report.unknown) == (2, (Package("ours", "1"),))
+
+
 async def test_why_an_index_cannot_be_asked_is_a_sentence() -> None:
     pypi = Pypi()
     async with serving(pypi) as server:
         index = PackageIndex(f"{server.url}/simple", seconds=0.2)
-        with pytest.raises(NotChecked, match="knows none of its packages, or does not serve PyPI's JSON"):
+        with pytest.raises(NotChecked, match="knows none of its packages, or is no package index"):
             await index.report([JINJA], NOW)
         pypi.status = 503
         with pytest.raises(NotChecked, match="answered with status 503"):

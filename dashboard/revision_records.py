@@ -25,17 +25,16 @@ def lines_of(
     uses = uses_of(environment.pk)
     current = environment.current_revision
     images = {row.image for row in rows} | {row.base.image for row in rows if row.base}
-    seen, pace = on_nodes(images, nodes), recent_pace()
+    seen, pace = on_nodes(images, nodes), usual_pull(1, recent_pace())
     lines = []
     for row in rows:
         found = seen[row.image]
-        size = row.size_bytes or found.size
         facts = ImageFacts(
             found.size,
             seen[row.base.image].size if row.base else None,
             found.have,
             found.nodes,
-            usual_pull(size, pace) if size else None,
+            pace,
         )
         lines.append(revision_line(row, base=base_of(row), current=current, uses=uses.get(row.number), image=facts))
     return lines

@@ -54,13 +54,13 @@ class Uses(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What nodes report of a revision's image, and of its base's; `pull_seconds` is how long a pull of the image usually takes here."""
+    """What nodes report of a revision's image, and of its base's; `byte_seconds` is how long the pull of a byte usually takes here."""
 
     size: int | None = None
     base_size: int | None = None
     have: int = 0
     nodes: int = 0
-    pull_seconds: float | None = None
+    byte_seconds: float | None = None
 
 
 _UNSEEN = ImageFacts()
@@ -114,7 +114,7 @@ def revision_line(
         has_failed=stored.state == "failed",
         message=stored.message,
         size=", ".join(filter(None, (size_words(size, layer), nodes_words(image)))),
-        pull_hint=pull_hint(size, image.pull_seconds) if stored.state in _CAN_RUN else "",
+        pull_hint=pull_hint(size, layer, image.byte_seconds, base=base) if stored.state in _CAN_RUN else "",
         packages=package_words(stored.packages_report, stored.packages_unchecked, stored.packages_asked_at),
         uses=uses_words(uses),
         note=stored.note,
@@ -137,13 +137,23 @@ def nodes_words(image: ImageFacts) -> str:
     return f"on {image.have:,} of {plural(image.nodes, 'node')}" if image.have else ""
 
 
-def pull_hint(size: int | None, seconds: float | None) -> str:
-    """Return what a large image means for a start, as a sentence; "" for one that is not large."""
+def pull_hint(size: int | None, layer: int | None, byte_seconds: float | None, *, base: int = 0) -> str:
+    """Return what a large image means for a start, in sentences; "" for one that is not large. Of one that is built, `layer` bytes are
+    on top of the revision `base`."""
     if size is None or size < LARGE:
         return ""
-    if seconds is None:
-        return "Large: a node that has not run it yet has to pull it all before anything starts."
-    return f"Large: a node that has not run it yet pulls it in about {duration(timedelta(seconds=seconds))} here."
+    if byte_seconds is None:
+        said = "Large: a node that has not run it yet has to pull it all before anything starts."
+    else:
+        said = f"Large: a node that has not run it yet pulls it in about {_pull_time(size, byte_seconds)} here."
+    if not (base and layer and layer < size / 2):
+        return said
+    within = "" if byte_seconds is None else f", in about {_pull_time(layer, byte_seconds)}"
+    return f"{said} One that has revision {base} pulls only the {format_bytes(layer)} on top of it{within}."
+
+
+def _pull_time(size: int, byte_seconds: float) -> str:
+    return duration(timedelta(seconds=max(1.0, size * byte_seconds)))
 
 
 def size_words(size: int | None, layer: int | None) -> str:

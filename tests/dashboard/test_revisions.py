@@ -56,17 +56,26 @@ def test_the_size_of_an_image_is_what_nodes_report_and_a_large_one_has_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("size", "seconds", "hint"),
+    ("size", "layer", "pace", "hint"),
     [
-        (None, 9.0, ""),
-        (LARGE - 1, 9.0, ""),
-        (LARGE, None, "has to pull it all"),
-        (9 * LARGE, 200.0, "in about 3 minutes here"),
+        (None, None, 1e-8, ""),
+        (LARGE - 1, None, 1e-8, ""),
+        (LARGE, None, None, "has to pull it all before anything starts."),
+        (9 * LARGE, 8 * LARGE, 2e-8, "in about 3 minutes here."),
+        (
+            9 * LARGE,
+            LARGE,
+            2e-8,
+            "here. One that has revision 4 pulls only the 1 GiB on top of it, in about 21 seconds.",
+        ),
+        (9 * LARGE, LARGE, None, "starts. One that has revision 4 pulls only the 1 GiB on top of it."),
     ],
 )
-def test_a_large_image_says_how_long_its_pull_takes(size: int | None, seconds: float | None, hint: str) -> None:
-    said = pull_hint(size, seconds)
-    assert hint in said
+def test_a_large_image_says_how_long_its_pull_takes(
+    size: int | None, layer: int | None, pace: float | None, hint: str
+) -> None:
+    said = pull_hint(size, layer, pace, base=4)
+    assert said.endswith(hint)
     assert bool(hint) == bool(said)
 
 

@@ -27,7 +27,7 @@ from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.path_prefix import PathPrefix
 from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
-from grid.launch.front import CRASHED, STATE_HEADER, TOKEN_HEADER, TOKEN_SECONDS
+from grid.launch.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HEADER, TOKEN_SECONDS
 from grid.launch.front import token as front_token
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 ALIVE_PATH, READY_PATH = "/__grid__/healthz", "/__grid__/readyz"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# An open JupyterLab stores its layout every ten seconds, whether or not anybody is there.
-_STORED_UNATTENDED = "/lab/api/workspaces/"
 _CONNECT_SECONDS = 5.0
 _OPENER_SECONDS = 60
 
@@ -323,7 +321,7 @@ def _is_use(scope: Scope, headers: Headers) -> bool:
     """Return whether a request shows that a person is there."""
     if scope["method"] in _SAFE_METHODS:
         return is_opened_by_a_person(headers)
-    return _STORED_UNATTENDED not in scope["path"]
+    return STORED_UNATTENDED not in scope["path"]
 
 
 def _raw_target(scope: Scope) -> str:

@@ -16,7 +16,9 @@ from grid.labels import PREFIX
 FRONT = "nginx"  # the container's name
 TOKEN_HEADER, STATE_HEADER = "x-grid-token", "x-grid-run"
 CRASHED = "crashed"  # what STATE_HEADER says of a program that has ended and is started again
-STATUS_PATH = "/__grid__/front"
+STATUS_PATH, USE_PATH = "/__grid__/front", "/__grid__/use"
+# An open JupyterLab stores its layout every ten seconds, whether or not anybody is there.
+STORED_UNATTENDED = "/lab/api/workspaces/"
 KEY_FILE = "key.conf"
 # As long as the clocks of the proxy and of a node may differ, and no longer than a stolen token should be of use.
 TOKEN_SECONDS = 120
@@ -26,6 +28,8 @@ _HEAD = f"{PREFIX} front"
 
 _CONFIGURATION = """\
 daemon off;
+# Where it runs as root, as an embedded cluster of root's, it reads what it wrote; for anybody else nginx ignores this.
+user root;
 worker_processes 1;
 worker_rlimit_nofile 8192;
 pid nginx.pid;
@@ -40,6 +44,22 @@ http {{
     # When people were active, and how much; no URL, which may hold their secrets.
     log_format activity '$time_iso8601 $request_method $status $bytes_sent';
     access_log /dev/stdout activity buffer=4k flush=5s;
+    # When a person last did something: the time of this file's last byte. The same rule as the proxy's (`_is_use`).
+    map "$request_method $http_sec_fetch_mode $http_sec_fetch_user $uri" $by_person {{
+        default $request_method;
+        "~^(GET|HEAD|OPTIONS) navigate \\?1 " navigation;
+        "~^(GET|HEAD|OPTIONS) " '';
+        "~{unattended}" '';
+    }}
+    # At most six bytes a minute, or its memory would fill up; no request is refused or delayed by this.
+    limit_req_zone $by_person zone=people:32k rate=6r/m;
+    limit_req_dry_run on;
+    map $limit_req_status $is_noted {{
+        default '';
+        PASSED 1;
+    }}
+    log_format mark '.';
+    access_log used mark if=$is_noted;
     client_body_temp_path body;
     proxy_temp_path proxy;
     fastcgi_temp_path fastcgi;
@@ -66,7 +86,15 @@ http {{
             access_log off;
             stub_status;
         }}
+        location = {use_path} {{
+            access_log off;
+            alias used;
+            etag off;
+            if_modified_since off;
+            max_ranges 0;
+        }}
         location / {{
+            limit_req zone=people;
             client_max_body_size {body_mebibytes}m;
             client_body_timeout 1d;
             send_timeout 1d;
@@ -142,6 +170,8 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
         upstream=upstream,
         key_file=KEY_FILE,
         status_path=STATUS_PATH,
+        use_path=USE_PATH,
+        unattended=STORED_UNATTENDED,
         body_mebibytes=front.body_mebibytes,
     )
 

@@ -16,6 +16,7 @@ from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, KEYS
 from grid.launch.context import Context
 from grid.launch.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
+from grid.launch.front import USE_PATH
 from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.limits import StopLimits
 from grid.launch.shutdown.observer import ANSWER_SECONDS, PodObserver, jupyter_state
@@ -321,3 +322,31 @@ async def test_what_a_clusters_head_said_before_it_fell_silent_is_no_idleness() 
     async with serving(answer) as server:
         outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker, reporting=())
     assert outcome.evidence == "not known, because its cluster does not report"
+
+
+async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_own_clock() -> None:
+    said = {"Date": "Wed, 04 Mar 2020 09:00:00 GMT", "Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT"}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.headers["x-grid-token"]
+        return web.Response(headers=said)
+
+    async with serving(answer) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        seen = await look_at(app, pod_at("127.0.0.1", component="app"))
+        said.pop("Last-Modified")
+        without = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert [request.path for request in server.seen] == [USE_PATH] * 2
+    assert seen.look == Look(is_known=True, active_at=NOW - timedelta(minutes=5))
+    assert without.look == Look(is_known=True), "no evidence"
+
+
+async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
+    async def refuses(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=403, headers={"Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT"})
+
+    async with serving(refuses) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        refused = await look_at(app, pod_at("127.0.0.1", component="app"))
+        gone = await look_at(replace(app, front_port=1), pod_at("127.0.0.1", component="app"))
+    assert refused == gone == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")

@@ -8,13 +8,15 @@ import subprocess
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.launch.front import ADDRESS, STATUS_PATH, TOKEN_HEADER, FrontSpec, configuration, key_file, token
+from grid.launch.front import ADDRESS, STATUS_PATH, TOKEN_HEADER, USE_PATH, FrontSpec, configuration, key_file, token
+from grid.launch.shutdown.observer import used_before
 from grid.sandbox.needs import SYSTEM_PATH
 from tests.proxy.support import COOKIE, OpenToOneSecret, UserServer, visiting
 from tests.support.ports import free_ports
@@ -112,7 +114,7 @@ async def test_only_a_valid_token_opens_it_and_a_refusal_says_nothing_of_the_pro
     }
     async with aiohttp.ClientSession(front.url) as session:
         for which, headers in refused.items():
-            for path in ("/", "/ws", STATUS_PATH, "/nothing"):
+            for path in ("/", "/ws", STATUS_PATH, USE_PATH, "/nothing"):
                 for method in ("GET", "POST", "DELETE"):
                     async with session.request(method, path, headers=headers) as answer:
                         found = answer.status, await answer.text(), answer.headers["Server"]
@@ -197,3 +199,27 @@ async def test_it_counts_requests_and_notes_when_they_came_without_their_address
     front.stop()  # which writes what is buffered
     assert front.log.count(" GET 200 ") == 3
     assert "secret" not in front.log
+
+
+async def test_it_notes_when_a_person_did_something_and_not_what_an_open_tab_asks(front: Front) -> None:
+    long_ago = 1_700_000_000
+    by_person = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}
+    cases = [
+        ("GET", "/x", {}, False),
+        ("GET", "/", by_person, True),
+        ("PUT", "/w/lab/api/workspaces/default", {}, False),
+        ("POST", "/x", {}, True),
+    ]
+    async with aiohttp.ClientSession(front.url) as session:
+        for method, path, headers, is_use in cases:
+            front.stop()  # the first note within ten seconds counts, and this is a new one's
+            await front.start()
+            os.utime(front.folder / "used", (long_ago, long_ago))
+            for _ in range(3):
+                async with session.request(method, path, headers={**valid(), **headers}) as answer:
+                    assert answer.status == 200
+            async with session.head(USE_PATH, headers=valid()) as answer:
+                used_at = used_before(answer.headers, datetime.now(UTC))
+            assert used_at is not None
+            assert (used_at.timestamp() > long_ago + 1) == is_use, (method, path)
+    assert (front.folder / "used").read_bytes() == b".\n" * 2

@@ -22,7 +22,8 @@ class JupyterState:
 class Evidence:
     """One look. `cpu_millicores` is the average of the last minutes, None when it was not measured. `jupyter` is None for another program,
     and when it `is_silent`: it was asked and gave no answer. `busy_workers` are those of an attached cluster that have tasks, None while
-    their framework does not report. `used_at` is when a person last did something in the browser."""
+    their framework does not report. `used_at` is when a person last did something in the browser, as the proxy has noted, and
+    `front_used_at` as the nginx in front of the program has; None where there is none, or it gave no answer."""
 
     cpu_millicores: float | None
     jupyter: JupyterState | None = None
@@ -30,6 +31,7 @@ class Evidence:
     busy_workers: int | None = 0
     has_cluster: bool = False
     used_at: datetime | None = None
+    front_used_at: datetime | None = None
 
 
 def judge(evidence: Evidence, *, cpu_limit: int, now: datetime) -> LookOutcome:
@@ -40,7 +42,7 @@ def judge(evidence: Evidence, *, cpu_limit: int, now: datetime) -> LookOutcome:
     unknown = _unknown(evidence)
     if unknown:
         return LookOutcome(Look(is_known=False), unknown)
-    times = (evidence.used_at, evidence.jupyter.active_at if evidence.jupyter else None)
+    times = (evidence.used_at, evidence.front_used_at, evidence.jupyter.active_at if evidence.jupyter else None)
     active_at = max((min(at, now) for at in times if at is not None), default=None)
     return LookOutcome(Look(is_known=True, active_at=active_at), _idle(evidence, cpu_limit))
 

@@ -1,10 +1,13 @@
-"""Gathers the evidence: the CPU that is measured anyway, Jupyter's own API, and the load of an attached cluster's workers."""
+"""Gathers the evidence: the CPU that is measured anyway, Jupyter's own API, the last use that nginx in front has marked, and the load of an
+attached cluster's workers."""
 
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -16,6 +19,7 @@ from grid.labels import APP_COMPONENT, KEYS, WORKER
 from grid.launch.context import Context
 from grid.launch.frameworks.answers import UNREADABLE, body_of
 from grid.launch.frameworks.base import FrameworkSilent
+from grid.launch.front import TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
 from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.records import WatchedRun
 from grid.launch.shutdown.rules import Look, LookOutcome
@@ -43,7 +47,7 @@ class PodObserver:
             async def one(run: WatchedRun) -> LookOutcome:
                 try:
                     async with places:
-                        return judge(await self._evidence(http, run), cpu_limit=limit, now=now)
+                        return judge(await self._evidence(http, run, now), cpu_limit=limit, now=now)
                 except Exception:  # an answer of user code must not keep others from being looked at
                     logger.exception("looking whether it is idle failed execution=%s", run.id)
                     return _FAILED
@@ -51,9 +55,12 @@ class PodObserver:
             found = await asyncio.gather(*(one(run) for run in runs))
         return {run.id: outcome for run, outcome in zip(runs, found, strict=True)}
 
-    async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun) -> Evidence:
+    async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun, now: datetime) -> Evidence:
         pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
-        jupyter, is_silent = await self._jupyter(http, run, pods[0] if pods else None)
+        pod = pods[0] if pods else None
+        (jupyter, is_silent), front_used_at = await asyncio.gather(
+            self._jupyter(http, run, pod), self._front(http, run, pod, now)
+        )
         return Evidence(
             cpu_millicores=self._context.cpu.mean(pods[0].metadata.key) if pods else None,
             jupyter=jupyter,
@@ -61,7 +68,27 @@ class PodObserver:
             busy_workers=self._busy_workers(run),
             has_cluster=bool(run.clusters),
             used_at=run.used_at,
+            front_used_at=front_used_at,
         )
+
+    async def _front(
+        self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None, now: datetime
+    ) -> datetime | None:
+        """Return when the nginx in front last let a person's request through; None when it does not say."""
+        if pod is None or not pod.status.pod_ip or not run.front_port:
+            return None
+        expires = int(time.time()) + TOKEN_SECONDS
+        headers = {TOKEN_HEADER: token(run.id, self._context.target.front_key(run.id), expires)}
+        url = f"http://{_host(pod)}:{run.front_port}{USE_PATH}"
+        try:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                http.head(url, headers=headers, allow_redirects=False) as answer,
+            ):
+                return used_before(answer.headers, now) if answer.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            logger.debug("front does not tell when it was used execution=%s reason=%s", run.id, error)
+            return None
 
     def _busy_workers(self, run: WatchedRun) -> int | None:
         """Return how many workers of its clusters have tasks. Their reports have no time, so what a head that is silent now has said
@@ -86,8 +113,7 @@ class PodObserver:
             return None, False
         if pod is None or not pod.status.pod_ip or not run.port:
             return None, True
-        host = f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip
-        root = f"http://{host}:{run.port}{run.base_url}api/"
+        root = f"http://{_host(pod)}:{run.port}{run.base_url}api/"
         headers = {"Authorization": f"token {self._context.target.token(run.id)}"}
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -111,6 +137,19 @@ def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapp
         terminals=len(terminals),
         active_at=max(times, default=None),
     )
+
+
+def used_before(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    """Return when a front was last used, by the headers of its answer: as long ago as its own clock says."""
+    try:
+        ago = parsedate_to_datetime(headers["Date"]) - parsedate_to_datetime(headers["Last-Modified"])
+    except (KeyError, ValueError):
+        return None
+    return now - max(ago, timedelta())
+
+
+def _host(pod: Pod) -> str:
+    return f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip
 
 
 def _new_session() -> aiohttp.ClientSession:

@@ -144,6 +144,7 @@ def question_of(
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,
+        beside=preview.beside(),
         choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )
 

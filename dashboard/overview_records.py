@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from django.db import DatabaseError
 
-from dashboard.tier_records import files_in_git, tier_request
+from dashboard.tier_records import sidecars, tier_request
 from dashboard.viewmodels.misconfigured import (
     AdminFacts,
     NeverStarted,
@@ -42,8 +42,8 @@ def admin_facts(
     offered = list(HardwareTier.objects.filter(is_archived=False))
     promises = [TierPromise(tier.pk, pod_needs(tier_spec(tier)), tier.maximum_simultaneous) for tier in offered]
     broken = phantoms(promises, value_of(MAXIMUM_EXECUTIONS_PER_USER), limits) if limits is not None else []
-    files = files_in_git()
-    asked = [(tier.pk, tier.name, tier_request(tier, files)) for tier in offered]
+    beside = sidecars()
+    asked = [(tier.pk, tier.name, tier_request(tier, beside)) for tier in offered]
     found = [] if pools is None else misfits(asked, pools)
     found += refused_by_namespace(broken, {tier.pk: tier.name for tier in offered})
     found += never_started(unstarted)

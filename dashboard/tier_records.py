@@ -1,6 +1,8 @@
 """Reads hardware tiers as what the tier doctor compares: requests, tolerations, alternatives; synchronous but for `known_shapes`."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +15,13 @@ from dashboard.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tie
 from grid.centralconfig import WARM_PLACES, value_of
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.resources import resource_amount, resource_amounts
-from grid.diagnosis.tierdoctor import TierRequest, examine
+from grid.diagnosis.tierdoctor import Sidecar, TierRequest, examine
 from grid.diagnosis.tieroverlap import ComparedTier, overlap
+from grid.launch.front import FrontSpec
+from grid.launch.launchsettings import WITH_FRONT, launch_settings
 from grid.launch.placeholders import warm_hours
 from grid.launch.preview import requests_of, tolerations_of
-from grid.launch.runpod import executor_requests
+from grid.launch.runpod import executor_requests, front_requests
 from grid.launch.spec import FilesSpec, tier_spec
 from grid.launch.warmhours import DAYS
 from grid.models import Execution, HardwareTier, Project, State
@@ -36,20 +40,40 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
     return await pool_shapes(runtime.data_planes[LOCAL], only=only)
 
 
-def files_in_git() -> FilesSpec | None:
-    """Return the executor that stands beside programs of a project whose files are in Git; None when no project's are."""
+@dataclass(frozen=True, slots=True)
+class Sidecars:
+    """What may stand beside programs that are launched now: the executor, and nginx in front of workspaces and apps."""
+
+    files: FilesSpec | None = None
+    front: FrontSpec | None = None
+
+
+def sidecars() -> Sidecars:
+    """Return what may stand beside programs: the executor once a project's files are in Git, and the front where it is on."""
+    front = launch_settings().any_front()
+    return Sidecars(_files_in_git(), front)
+
+
+def _files_in_git() -> FilesSpec | None:
     if not Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
         return None
     cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
     return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)
 
 
-def tier_request(tier: HardwareTier, files: FilesSpec | None) -> TierRequest:
-    """Return what an execution launched on the tier now would ask of its node, with the executor beside it for the project's `files`; a
-    quantity that cannot be read counts as 0."""
+def tier_request(tier: HardwareTier, beside: Sidecars) -> TierRequest:
+    """Return what an execution launched on the tier now would ask of its node, with all that may stand beside it; a quantity that cannot
+    be read counts as 0."""
     spec = tier_spec(tier)
-    asked = executor_requests(files, with_disk=bool(spec.ephemeral_storage)) if files else {}
-    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), resource_amounts(asked))
+    asked: dict[Sidecar, Mapping[str, str]] = {}
+    if beside.front and (not tier.kinds or set(tier.kinds) & WITH_FRONT):
+        asked["front"] = front_requests(beside.front)
+    if beside.files:
+        asked["executor"] = executor_requests(beside.files, with_disk=bool(spec.ephemeral_storage))
+    total: Counter[str] = Counter()
+    for one in asked.values():
+        total += Counter(resource_amounts(one))
+    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), total, tuple(asked))
 
 
 def listed_tier(tier: HardwareTier, now: datetime) -> TierWords:
@@ -73,8 +97,8 @@ def _warm(tier: HardwareTier, now: datetime) -> str:
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:
     """Return the doctor's words about each tier that is not archived, by its id."""
     compared = {tier.pk: (tier, compared_tier(tier)) for tier in tiers if not tier.is_archived}
-    rivals, files = [one for _, one in compared.values()], files_in_git()
-    return {id: check(tier, one, rivals, pools, files) for id, (tier, one) in compared.items()}
+    rivals, beside = [one for _, one in compared.values()], sidecars()
+    return {id: check(tier, one, rivals, pools, beside) for id, (tier, one) in compared.items()}
 
 
 def outgrown(
@@ -153,10 +177,10 @@ def check(
     compared: ComparedTier,
     rivals: Iterable[ComparedTier],
     pools: Mapping[str, PoolShapes],
-    files: FilesSpec | None,
+    beside: Sidecars,
 ) -> TierCheck:
     pool = pools.get(tier.node_pool, PoolShapes(tier.node_pool))
-    found = examine(tier_request(tier, files), pool)
+    found = examine(tier_request(tier, beside), pool)
     return tier_check(found, overlap(compared, rivals), maximum_nodes=pool.maximum)
 
 

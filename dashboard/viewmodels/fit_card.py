@@ -1,15 +1,16 @@
 """The card beside the launch form: whether it would start now, what it takes and costs, and what else would start sooner; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dashboard.viewmodels.launch import Slots
 from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
+from grid.diagnosis.resources import amount_words
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
-from grid.wording import money, plural
+from grid.wording import listed, money, plural
 
 _HOURS_A_DAY = 24
 _SUGGESTED = 2
@@ -30,8 +31,8 @@ class TierChoice:
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
     """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected`, `usual_start` and `pull`
-    are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, and
-    `budget` what is left of the project's."""
+    are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, `budget` what
+    is left of the project's, and `beside` what nginx and the executor take of the node."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -45,6 +46,7 @@ class FitQuestion:
     needs: tuple[PodNeeds, ...] = ()
     secrets: tuple[str, ...] = ()
     budget: str = ""
+    beside: Mapping[str, int] = field(default_factory=dict)
     choices: tuple[TierChoice, ...] = ()
 
 
@@ -72,6 +74,7 @@ class FitCard:
     fit: Fit
     slots: str
     price: str
+    beside: str
     secrets: str
     budget: str
     warnings: tuple[str, ...]
@@ -96,6 +99,7 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         fit=found,
         slots=f"{plural(question.slots, 'slot')}; you use {held.used:,} of {held.maximum:,}",
         price=f"{price_words(question.price)}{a_day}",
+        beside=listed(amount_words(*one) for one in question.beside.items()) if question.beside else "",
         secrets=", ".join(question.secrets),
         budget=question.budget,
         warnings=tuple(warnings(question.needs, limits)),

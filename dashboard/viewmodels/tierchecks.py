@@ -8,7 +8,19 @@ from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text
-from grid.diagnosis.tierdoctor import CPU, MEMORY, Packing, Suggestion, TierFit, as_seen, is_gpu, number, words
+from grid.diagnosis.tierdoctor import (
+    CPU,
+    MEMORY,
+    Packing,
+    Suggestion,
+    TierFit,
+    TierRequest,
+    as_seen,
+    beside_words,
+    is_gpu,
+    number,
+    words,
+)
 from grid.diagnosis.tieroverlap import Overlap
 from grid.quantity import format_bytes, format_cores
 from grid.wording import listed, plural
@@ -100,7 +112,7 @@ class Outgrown:
 
 _FITS = {
     "too_large": "too large for its nodes",
-    "no_room_beside": "not with files in Git",
+    "no_room_beside": "not with what stands beside",
     "tainted": "taint not tolerated",
     "away": "no node takes it now",
     "pool_empty": "no node now",
@@ -113,7 +125,7 @@ def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> 
     shapes = tuple(_shape(group) for group in _alike(_in_order(fit)))
     sentence, places, fits = "", "", "fits, when last seen" if fit.seen else "fits"
     if fit.best is not None:
-        places, sentence = _places(fit.usable), f"{_sentence(fit, maximum_nodes)}{_beside(fit.request.beside)}"
+        places, sentence = _places(fit.usable), f"{_sentence(fit, maximum_nodes)}{_beside(fit.request)}"
     return TierCheck(
         severity=fit.problem.severity if fit.problem else "ok",
         fits=_FITS.get(fit.problem.code, "does not fit") if fit.problem else fits,
@@ -229,10 +241,12 @@ def _sentence(fit: TierFit, maximum: int) -> str:
     return found
 
 
-def _beside(room: Mapping[str, int]) -> str:
-    if not room:
+def _beside(request: TierRequest) -> str:
+    if not request.beside:
         return ""
-    return f" Each place has {words(room, room)} more, for the executor of projects whose files are in Git."
+    return (
+        f" Each place has {words(request.beside, request.beside)} more, for {beside_words(request)}; it has no price."
+    )
 
 
 def _advice(fit: TierFit) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from dashboard.access import admin_required
 from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, ProjectForm, TierForm
 from dashboard.membership_records import losses
-from dashboard.tier_records import files_in_git, known_shapes, listed_tier, outgrown, tier_checks, tier_request
+from dashboard.tier_records import known_shapes, listed_tier, outgrown, sidecars, tier_checks, tier_request
 from dashboard.viewmodels.administration import (
     HistoryLine,
     PeopleWords,
@@ -302,7 +302,7 @@ def _has_problem(instance: models.Model, pools: Pools | None) -> bool:
     if pools is None or not isinstance(instance, HardwareTier):
         return False
     pool = pools.get(instance.node_pool, PoolShapes(instance.node_pool))
-    return examine(tier_request(instance, files_in_git()), pool).problem is not None
+    return examine(tier_request(instance, sidecars()), pool).problem is not None
 
 
 def _doctor(form: CatalogueForm, pools: Pools | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import TierForm
-from dashboard.tier_records import check, compared_tier, files_in_git, known_shapes
+from dashboard.tier_records import check, compared_tier, known_shapes, sidecars
 from dashboard.viewmodels.tierchecks import relaunch_sentence
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import Execution, HardwareTier
@@ -43,7 +43,7 @@ def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
     if not (tier.node_pool and tier.cores and tier.memory):
         return {"unclear": "Fill in the pool, the cores and the memory to see how it fits the nodes."}
     rivals = [compared_tier(one) for one in HardwareTier.objects.filter(is_archived=False).prefetch_related("groups")]
-    found = check(tier, compared_tier(tier, _groups(form)), rivals, pools, files_in_git())
+    found = check(tier, compared_tier(tier, _groups(form)), rivals, pools, sidecars())
     is_short = found.problem is not None and found.severity == "problem"
     return {"check": found, "relaunch": relaunch_sentence(_running(tier)) if is_short else ""}
 

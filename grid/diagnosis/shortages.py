@@ -5,7 +5,7 @@ and slots promise. A quota whose scopes cannot be compared with our pods is left
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grid.kube.limits import LimitItem, LimitRange, ResourceQuota
 from grid.quantity import format_bytes, format_cores, millicores, whole
@@ -26,13 +26,32 @@ class NamespaceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerNeeds:
+    """A container beside the program: its requests and limits as written."""
+
+    name: str
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class PodNeeds:
-    """Equal pods with one container each: its requests and limits as written, and how many pods there are."""
+    """Equal pods: the program's requests and limits as written, how many pods there are, and what is in each beside the program."""
 
     name: str
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     count: int = 1
+    beside: tuple[ContainerNeeds, ...] = ()
+
+    def whole(self) -> "PodNeeds":
+        """Return the pods as if all were one container. What the program does not say, as a limit, the pod does not."""
+        if not self.beside:
+            return self
+        requests = _total(self.requests, [one.requests for one in self.beside])
+        return replace(
+            self, requests=requests, limits=_total(self.limits, [one.limits for one in self.beside]), beside=()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +126,7 @@ def is_more(name: str, asked: str, hard: str) -> bool:
 
 def needed(pod: PodNeeds) -> dict[str, int]:
     """Return what the pods take of a quota, by the quota's names of resources."""
-    found = dict.fromkeys(_COUNTED, 1)
+    pod, found = pod.whole(), dict.fromkeys(_COUNTED, 1)
     for resource, text in pod.requests.items():
         found[f"requests.{resource}"] = _amount(resource, text)
         if resource in _COMPUTE:
@@ -141,9 +160,11 @@ def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
     """Yield why one such pod is refused, whatever else runs."""
     for range_ in limits.ranges:
         for item in range_.spec.limits:
-            if item.type in ("Container", "Pod"):
-                yield from (f"The limit range “{range_.metadata.name}” {part}" for part in _outside(pod, item))
-    single = needed(PodNeeds(pod.name, pod.requests, pod.limits))
+            judged: dict[str, tuple[PodNeeds | ContainerNeeds, ...]]
+            judged = {"Container": (pod, *pod.beside), "Pod": (pod.whole(),)}
+            for one in judged.get(item.type, ()):
+                yield from (f"The limit range “{range_.metadata.name}” {part}" for part in _outside(one, item))
+    single = needed(replace(pod, count=1))
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
             hard, kind = _amount(name, text), name.rpartition(".")[2]
@@ -168,7 +189,16 @@ def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
                 )
 
 
-def _outside(pod: PodNeeds, item: LimitItem) -> Iterator[str]:
+def _total(own: Mapping[str, str], beside: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return quantities of the program with those beside it added."""
+    found = {}
+    for name, text in own.items():
+        total = _amount(name, text) + sum(_amount(name, one.get(name, "0")) for one in beside)
+        found[name] = f"{total}m" if name == "cpu" else str(total)
+    return found
+
+
+def _outside(pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
     what = "a container" if item.type == "Container" else "a pod"
     for name, text in item.max.items():
         has = pod.limits.get(name) or pod.requests.get(name)

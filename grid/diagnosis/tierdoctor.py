@@ -23,18 +23,24 @@ _BYTES = {MEMORY: "memory", "ephemeral-storage": "disk"}
 _MAY_BE_UNKNOWN = frozenset({"pods", "ephemeral-storage"})
 MOST_CUT = 4  # a size is cut by a fourth at most to get one more place: beyond that it is another tier
 _WORTH = 10  # a tenth of a node unused is worth a word
+Sidecar = Literal["front", "executor"]
+_SIDECARS: Mapping[Sidecar, str] = {
+    "front": "nginx in front of a workspace or app",
+    "executor": "the executor of a project whose files are in Git",
+}
 MOST_PLACES = 16  # beyond so many places a node is packed well enough by any size
 
 
 @dataclass(frozen=True, slots=True)
 class TierRequest:
     """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; `beside` is
-    what the executor takes in the same pod where a project's files are in Git."""
+    what stands in the same pod, by `sidecars`: nginx in front of a workspace or app, the executor where a project's files are in Git."""
 
     pool: str
     requests: Room
     tolerations: tuple[Toleration, ...] = ()
     beside: Room = field(default_factory=dict)
+    sidecars: tuple[Sidecar, ...] = ("executor",)
 
     def taken(self, name: str) -> int:
         """Return what a place takes of the resource in all."""
@@ -98,7 +104,7 @@ class TierFit:
 
 def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
     """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none. What takes the tier
-    only where no executor is beside it is told."""
+    only where nothing is beside it is told."""
     alone = _examine(replace(request, beside={}), pool)
     if alone.best is None or not request.beside:
         return alone
@@ -216,15 +222,21 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
 
 
 def _no_room_beside(request: TierRequest, ending: str) -> Diagnosis:
-    """Explain a tier that fits exactly: there is no room for the executor, which projects with files in Git have beside it."""
+    """Explain a tier that fits exactly: there is no room for what stands beside programs."""
     sentence = (
-        f"No node of the pool {request.pool} has room for this tier and, beside it, {words(request.beside, request.beside)} for the "
-        f"executor of a project whose files are in Git{ending}."
+        f"No node of the pool {request.pool} has room for this tier and, beside it, {words(request.beside, request.beside)} "
+        f"for {beside_words(request)}{ending}."
     )
-    step = (
-        "Make the tier smaller by that much; until then, only projects with their files on a volume can launch on it."
-    )
+    programs = ["jobs and clusters"] if "front" in request.sidecars else []
+    projects = ["projects with their files on a volume"] if "executor" in request.sidecars else []
+    who = f"only {' of '.join(programs + projects)}"
+    step = f"Make the tier smaller by that much; until then, {who} can launch on it."
     return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
+
+
+def beside_words(request: TierRequest) -> str:
+    """Return whose room stands beside programs."""
+    return listed(_SIDECARS[one] for one in request.sidecars)
 
 
 def as_seen(seen: str) -> str:

@@ -17,7 +17,7 @@ from grid.launch.front import FrontSpec, front_port
 from grid.models import Execution
 from grid.models.environment import Kind
 
-_WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP})
+WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,23 @@ class LaunchSettings:
     def front_of(self, execution: Execution) -> FrontSpec | None:
         """Return the front of an execution's web server; None without a web server or an image, and where fronts are off."""
         port = execution.environment.port
-        if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in _WITH_FRONT):
+        if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in WITH_FRONT):
             return None
+        page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
+        return self._front(port, page)
+
+    def any_front(self) -> FrontSpec | None:
+        """Return a front as workspaces and apps are launched with now, for what it takes; None where there is none."""
+        return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
+
+    def _front(self, port: int, page: str) -> FrontSpec:
         return FrontSpec(
             image=settings.FRONT_IMAGE,
             port=front_port(port),
             cores=settings.FRONT_CORES,
             memory=settings.FRONT_MEMORY,
             body_mebibytes=self.body_mebibytes,
-            page=f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/",
+            page=page,
         )
 
 

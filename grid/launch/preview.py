@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from grid.diagnosis.launchfit import PodPlan, QueuePlace
-from grid.diagnosis.resources import PODS, resource_amounts
+from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
 from grid.diagnosis.shortages import PodNeeds
 from grid.kube.objects import Toleration
 from grid.launch import manifests, snapshot
 from grid.launch.clusters import manifests as cluster_manifests
 from grid.launch.manifests import Attached, Manifest
 from grid.launch.quota import admit
-from grid.launch.runpod import executor_requests, front_requests
+from grid.launch.runpod import executor_requests, front_requests, sidecar_needs
 from grid.launch.spec import ExecutionSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
 from grid.models import Execution
@@ -67,7 +67,15 @@ class Preview:
 
     def needs(self) -> list[PodNeeds]:
         """Return the pods that it starts with, as quotas and limit ranges see them."""
-        return [pod_needs(tier, count) for tier, count in self._tiers()]
+        first, *others = (pod_needs(tier, count) for tier, count in self._tiers())
+        return [replace(first, beside=sidecar_needs(self.specs[0])), *others]
+
+    def beside(self) -> ResourceAmounts:
+        """Return what stands beside the program of its first pod: no tier has it, and no price."""
+        total: Counter[str] = Counter()
+        for one in sidecar_needs(self.specs[0]):
+            total += Counter(resource_amounts(one.requests))
+        return total
 
     def _tiers(self) -> Iterator[tuple[TierSpec, int]]:
         for spec in self.specs:

@@ -11,6 +11,7 @@ it alone the secret of a remote repository.
 from typing import Any
 
 from grid.diagnosis.files import EXECUTOR
+from grid.diagnosis.shortages import ContainerNeeds
 from grid.launch.front import ADDRESS, FRONT, KEY_FILE, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
 from grid.launch.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
@@ -95,6 +96,24 @@ def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def sidecar_needs(spec: ExecutionSpec) -> tuple[ContainerNeeds, ...]:
+    """Return what the front and the executor ask for beside the program, where there are any."""
+    found = []
+    if front := spec.front:
+        requests = front_requests(front)
+        found.append(ContainerNeeds("nginx in front of it", requests, _limits(_FRONT_LIMITS, requests)))
+    if files := spec.files:
+        requests = executor_requests(files, with_disk=bool(spec.tier.ephemeral_storage))
+        found.append(ContainerNeeds("the executor of its files", requests, _executor_limits(spec, requests)))
+    return tuple(found)
+
+
+def _executor_limits(spec: ExecutionSpec, requests: dict[str, str]) -> dict[str, str]:
+    # Git stores what changed a second time, and the kubelet compares the volumes with the sum of the limits.
+    disk = {"ephemeral-storage": spec.tier.ephemeral_storage} if spec.tier.ephemeral_storage else {}
+    return {**_limits(_LIMITS, requests), **disk}
+
+
 def _limits(usual: dict[str, str], requests: dict[str, str]) -> dict[str, str]:
     """Return the limits, none below its request: the API server would refuse the pod."""
     return {name: max(amount, requests[name], key=parse_quantity) for name, amount in usual.items()}
@@ -132,9 +151,7 @@ def executor_requests(files: FilesSpec, *, with_disk: bool) -> dict[str, str]:
 
 
 def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[str, Any]) -> dict[str, Any]:
-    # Git stores what changed a second time, and the kubelet compares the volumes with the sum of the limits.
-    disk = {"ephemeral-storage": spec.tier.ephemeral_storage} if spec.tier.ephemeral_storage else {}
-    requests = executor_requests(files, with_disk=bool(disk))
+    requests = executor_requests(files, with_disk=bool(spec.tier.ephemeral_storage))
     arguments = {
         "repository": REPOSITORY_PATH,
         "work": PROJECT_PATH,
@@ -166,7 +183,7 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         "args": [f"--{name}={value}" for name, value in arguments.items()],
         "env": [_text("GRID_AUTHOR", spec.owner), _text("GRID_TITLE", spec.title)],
         "restartPolicy": "Always",
-        "resources": {"requests": requests, "limits": {**_limits(_LIMITS, requests), **disk}},
+        "resources": {"requests": requests, "limits": _executor_limits(spec, requests)},
         "volumeMounts": mounts,
         "startupProbe": {
             "exec": {"command": ["test", "-e", f"{STATE_PATH}/ready"]},

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from django.contrib.auth.models import Group
-from django.test import Client
+from django.test import Client, override_settings
 
 from dashboard.tier_records import listed_tier
 from grid.centralconfig import WARM_PLACES
@@ -225,6 +225,19 @@ def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
     assert "for the executor" not in said()
     Project.objects.update(is_archived=False, files=files)
     assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in said()
+
+
+@pytest.mark.parametrize(("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], False)])
+def test_nginx_in_front_is_counted_on_tiers_for_workspaces_and_apps(
+    admin: Client, tier: HardwareTier, kinds: list[str], is_counted: bool
+) -> None:
+    posted = {**TIER, "cores": "2", "kinds": kinds}
+    assert "for nginx" not in admin.post("/tiers/small/check/", posted).content.decode()
+    with override_settings(FRONT_IMAGE="nginx:1"):
+        said = admin.post("/tiers/small/check/", posted).content.decode()
+    assert (
+        "0.01 cores and 32 MiB of memory more, for nginx in front of a workspace or app; it has no price" in said
+    ) == is_counted
 
 
 def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) -> None:

@@ -132,3 +132,11 @@ def test_a_tier_with_gpus_is_advised_only_where_no_other_would_do() -> None:
 
 def test_an_unfinished_form_gets_no_verdict() -> None:
     assert "Fill in what is missing" in render_to_string("dashboard/fragments/fit_summary.html", {"card": None})
+
+
+def test_what_nginx_and_the_executor_take_is_said_beside_the_price() -> None:
+    question = FitQuestion((plan(4),), 1, Decimal("0.19"), beside={"cpu": 10, "memory": 32 * 2**20})
+    card = fit_card(question, ClusterKnown(), slots(used=3, queued=0, maximum=25))
+    shown = render_to_string("dashboard/fragments/fit_card.html", {"card": card, "link": "/launch/"})
+    assert "0.01 cores and 32 MiB of memory of its node, for the platform’s own containers; without a price" in shown
+    assert "Beside it" not in rendered("starts-now")

@@ -1,10 +1,11 @@
 """Namespaces that refuse pods although there is room: each rule with the quota or limit range next to it that lets the pods pass."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, phantoms, warnings
+from grid.diagnosis.shortages import ContainerNeeds, NamespaceLimits, PodNeeds, TierPromise, needed, phantoms, warnings
 from grid.diagnosis.shortages import refusal as refusal_of
 from grid.kube.limits import LimitRange, ResourceQuota
 from tests.support.builders import decode
@@ -150,3 +151,20 @@ def test_promises_are_compared_with_the_empty_namespace() -> None:
 
 def test_unreadable_quantities_never_stop_anybody_from_reading_the_page() -> None:
     assert refusal([POD], quota({"pods": "many"})).endswith("Large takes 1 pod.")
+
+
+def test_what_stands_beside_the_program_is_judged_with_its_own_container_and_its_pod() -> None:
+    front = ContainerNeeds("nginx in front of it", {"cpu": "10m", "memory": "32Mi"}, {"cpu": "1", "memory": "128Mi"})
+    pod = replace(POD, beside=(front,))
+    assert needed(pod)["requests.cpu"] == 4010
+    assert needed(pod)["limits.cpu"] == 9000
+    assert needed(pod)["requests.memory"] == 16 * 2**30 + 32 * 2**20
+
+    def said(**item: Any) -> str:
+        made = decode({"metadata": {"name": "team"}, "spec": {"limits": [item]}}, LimitRange)
+        found = refusal_of([pod], NamespaceLimits(ranges=(made,)))
+        return found.sentence if found else ""
+
+    assert not said(type="Container", max={"cpu": "8"})
+    assert "Large takes up to 9 cores" in said(type="Pod", max={"cpu": "8"})
+    assert "nginx in front of it requests 0.01 cores" in said(type="Container", min={"cpu": "50m"})

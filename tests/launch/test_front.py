@@ -9,6 +9,7 @@ import pytest
 from django.test import override_settings
 
 from grid.centralconfig import FRONT_ENABLED, FRONT_MAXIMUM_BODY
+from grid.diagnosis.shortages import needed
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
 from grid.launch.front import FrontSpec, configuration, front_port, token
@@ -103,6 +104,11 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
 
     without = requests()
     with with_fronts:
+        preview = Preview.of(draft(shop.request(), now=NOW, execution_id="new"))
+        assert preview.beside() == {"cpu": 10, "memory": 32 * 2**20}
+        (needs,) = preview.needs()
+        assert needed(needs)["requests.memory"] == without["memory"] + 32 * 2**20, "a quota counts all containers"
+        assert needed(needs)["pods"] == 1
         assert requests() == {**without, "cpu": without["cpu"] + 10, "memory": without["memory"] + 32 * 2**20}
 
 

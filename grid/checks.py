@@ -285,3 +285,20 @@ def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
             id="grid.E025",
         )
     ]
+
+
+@register
+def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse an ingress that would lead nowhere; each workspace would fail, or go through the proxy without a word."""
+    if not settings.INGRESS_CLASS:
+        return []
+    found: list[CheckMessage] = []
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[1-9][0-9]{0,4}", settings.INGRESS_PROXY):
+        sentence = f"GRID_INGRESS_PROXY does not name a host and its port: {settings.INGRESS_PROXY}"
+        hint = "Write it like proxy.compute-grid-system.svc.cluster.local:80, by a name and no address."
+        found.append(Error(sentence, hint=hint, id="grid.E043"))
+    if not settings.FRONT_IMAGE or settings.WORKSPACE_PATHS:
+        sentence = "GRID_INGRESS_CLASS is set, but requests still go through the proxy."
+        hint = "It needs GRID_FRONT_IMAGE, and a host name for each execution (not GRID_WORKSPACE_PATHS)."
+        found.append(Warning(sentence, hint=hint, id="grid.W044"))
+    return found

@@ -233,6 +233,12 @@ PACKAGE_ADVISORIES = env.str(
 FRONT_IMAGE = env.str("GRID_FRONT_IMAGE", default="")
 FRONT_CORES = env.str("GRID_FRONT_CORES", default="10m")
 FRONT_MEMORY = env.str("GRID_FRONT_MEMORY", default="32Mi")
+# People's requests straight to the pods of workspaces and apps, see docs/installation.md: the class of the ingress (empty: they come
+# through our proxy), the namespace of its controller, the Secret with its certificate, and where it reaches our proxy.
+INGRESS_CLASS = env.str("GRID_INGRESS_CLASS", default="")
+INGRESS_NAMESPACE = env.str("GRID_INGRESS_NAMESPACE", default="ingress-nginx")
+INGRESS_TLS_SECRET = env.str("GRID_INGRESS_TLS_SECRET", default="")
+INGRESS_PROXY = env.str("GRID_INGRESS_PROXY", default="proxy.compute-grid-system.svc.cluster.local:80")
 # Blocks of private addresses that projects' remote repositories may lead to when we connect to them, see grid.egress; and a file of
 # certificates that are trusted there instead of the machine's.
 GIT_PRIVATE = env.list("GRID_GIT_PRIVATE", default=[])

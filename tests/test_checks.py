@@ -1,10 +1,13 @@
 """System checks say what is wrong with an installation's settings."""
 
+from typing import Any
+
 import pytest
 import yaml
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
+from django.test import override_settings
 from pytest_django import Settings
 
 from grid.checks import (
@@ -12,6 +15,7 @@ from grid.checks import (
     builds,
     demand_service,
     egress,
+    ingress,
     notifications,
     origins,
     stored_secrets,
@@ -159,3 +163,14 @@ def test_the_secret_of_a_webhook_that_cannot_be_read_is_told_too(settings: Setti
     (message,) = stored_secrets(None, ["default"])
     assert message.id == "grid.W032"
     assert f"The stored secret of the webhook of {owner.pk} cannot be read" in message.msg
+
+
+def test_an_ingress_that_would_lead_nowhere_is_refused() -> None:
+    def found(**changes: Any) -> list[str | None]:
+        good = {"INGRESS_CLASS": "nginx", "FRONT_IMAGE": "nginx:1", "WORKSPACE_PATHS": False}
+        with override_settings(**{**good, **changes}):
+            return [message.id for message in ingress(None)]
+
+    assert found() == found(INGRESS_CLASS="", INGRESS_PROXY="") == []
+    assert found(INGRESS_PROXY="proxy") == found(INGRESS_PROXY="http://proxy:80") == ["grid.E043"]
+    assert found(FRONT_IMAGE="") == found(WORKSPACE_PATHS=True) == ["grid.W044"]

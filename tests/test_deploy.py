@@ -21,6 +21,7 @@ from grid.kube.resources import (
     VOLUMES,
 )
 from grid.launch.clusters.manifests import first, workers
+from grid.launch.ingress import objects as ingress_objects
 from grid.launch.leader import LEASE
 from grid.launch.manifests import Manifest, build
 from grid.launch.networkpolicy import build_for_all
@@ -29,6 +30,7 @@ from grid.launch.registration import NAME, OWNER
 from grid.metrics.external import ServiceReference
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from tests.launch.cluster_specs import cluster, spec
+from tests.launch.test_ingress import FRONT
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BUILD_NAMESPACE = "compute-grid-builds"  # GRID_BUILD_NAMESPACE's default
@@ -112,6 +114,7 @@ def made_by_the_controller() -> Iterator[Manifest]:
     for kind in ("workspace", "job", "app"):
         yield from build(spec(id="xyz", kind=kind, cluster=None), namespace="n", token="t", anchor_uid="u")
     yield from build_for_all("n", [])
+    yield from ingress_objects(spec(kind="workspace", cluster=None, front=FRONT), namespace="n", anchor_uid="u")
 
 
 def test_the_controller_may_make_and_find_whatever_it_makes() -> None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 import aiohttp
 
 from dashboard.proxy.answers import clearing, explain, send_on, send_worker, show, tell
+from dashboard.proxy.external import answer_ingress, asked_about
 from dashboard.proxy.gate import CannotTell, Gate, Target
 from dashboard.proxy.headers import (
     Headers,
@@ -30,6 +31,7 @@ from dashboard.proxy.websocket import forward_websocket
 from grid.launch.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HEADER, TOKEN_SECONDS
 from grid.launch.front import token as front_token
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
+from grid.launch.ingress import AUTH_PATH
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
 
 logger = logging.getLogger(__name__)
@@ -74,10 +76,36 @@ class WorkspaceProxy:
             return
         headers = decode(scope["headers"])
         try:
-            await self._answer(scope, receive, send, headers)
+            if scope["type"] == "http" and scope["path"].startswith(f"{AUTH_PATH}/"):
+                await self._authorize(scope, send, headers)
+            else:
+                await self._answer(scope, receive, send, headers)
         except CannotTell:
             sentence = "The database does not answer, so your access could not be checked. Reload in a few seconds."
             await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence)
+
+    async def _authorize(self, scope: Scope, send: Send, headers: Headers) -> None:
+        """Tell an ingress whether the request that it asks about may go straight to the pod, with the tokens that open it there."""
+        asked = asked_about(scope, headers)
+        if asked is None or not asked.is_asked_by_an_ingress(self._front_key(asked.execution_id)):
+            await answer_ingress(send, HTTPStatus.NOT_FOUND)
+            return
+        id, door = asked.execution_id, Door(asked.execution_id, "", asked.scope["path"])
+        secret = cookies(headers).get(self._own.secret(id), "")
+        passage = await self._gate.passage(id, secret) if secret else None
+        if passage is None:
+            await answer_ingress(send, HTTPStatus.UNAUTHORIZED)
+        elif passage.has_ended or not self._is_own_request(asked.scope, headers, door) or is_service_worker(headers):
+            await answer_ingress(send, HTTPStatus.FORBIDDEN)
+        else:
+            if _is_use(asked.scope, headers):
+                self._gate.used(passage)
+            target = self._gate.target(passage)
+            if target is None or not target.front_port:
+                await answer_ingress(send, HTTPStatus.SERVICE_UNAVAILABLE)
+                return
+            found = [*self._for_front(id, target), ("authorization", f"token {self._token(id)}")]
+            await answer_ingress(send, HTTPStatus.OK, found)
 
     async def close(self) -> None:
         if self._session is not None:

@@ -8,13 +8,14 @@ and that no page shows; it is on both sides of what is hashed, so that neither a
 import base64
 import hashlib
 from html import escape
+from urllib.parse import urlsplit
 
 import msgspec
 
 from grid.labels import PREFIX
 
 FRONT = "nginx"  # the container's name
-TOKEN_HEADER, STATE_HEADER = "x-grid-token", "x-grid-run"
+TOKEN_HEADER, STATE_HEADER, OPEN_HEADER = "x-grid-token", "x-grid-run", "x-grid-open"
 CRASHED = "crashed"  # what STATE_HEADER says of a program that has ended and is started again
 STATUS_PATH, USE_PATH = "/__grid__/front", "/__grid__/use"
 # An open JupyterLab stores its layout every ten seconds, whether or not anybody is there.
@@ -23,7 +24,7 @@ KEY_FILE = "key.conf"
 # As long as the clocks of the proxy and of a node may differ, and no longer than a stolen token should be of use.
 TOKEN_SECONDS = 120
 ADDRESS = "POD_ADDRESS"  # where the pod's address is filled in, which is known when its container starts
-_PORTS = (19080, 19081)
+FRONT_PORTS = (19080, 19081)
 _HEAD = f"{PREFIX} front"
 
 _CONFIGURATION = """\
@@ -75,7 +76,7 @@ http {{
         default {starting};
         {crashed_state} {crashed};
     }}
-    server {{
+{maps}    server {{
         listen {address}:{listen};
         secure_link $http_x_grid_token;
         include {key_file};
@@ -92,6 +93,8 @@ http {{
             etag off;
             if_modified_since off;
             max_ranges 0;
+            # Websockets and requests that are open now, this one among them.
+            add_header {open_header} $connections_writing;
         }}
         location / {{
             limit_req zone=people;
@@ -107,7 +110,7 @@ http {{
             proxy_set_header Connection $to_program;
             proxy_set_header X-Grid-Token '';
             proxy_set_header X-Grid-Run '';
-            proxy_buffering off;
+{straight}            proxy_buffering off;
             proxy_request_buffering off;
             proxy_connect_timeout 5s;
             proxy_read_timeout 1d;
@@ -133,6 +136,62 @@ http {{
 """
 
 
+# What our proxy does on its way, where requests come from an ingress: the program sees none of our cookies, may set none for other host
+# names, and its windows and files are kept apart from other origins' (`dashboard.proxy.headers`).
+_STRAIGHT_MAPS = """\
+    map $http_cookie $without_first {
+        default $http_cookie;
+        "~*^(?<before>(?:.*;)?[ \t]*)(?:__Host-|__Secure-)?grid_[^;]*(?:;[ \t]*(?<after>.*))?$" $before$after;
+    }
+    map $without_first $without_second {
+        default $without_first;
+        "~*^(?<before2>(?:.*;)?[ \t]*)(?:__Host-|__Secure-)?grid_[^;]*(?:;[ \t]*(?<after2>.*))?$" $before2$after2;
+    }
+    # More of them are nobody's: then the program gets no cookie at all.
+    map $without_second $their_cookies {
+        default $without_second;
+        "~*(?:^|;)[ \t]*(?:__Host-|__Secure-)?grid_" '';
+    }
+    map $upstream_http_cross_origin_opener_policy $opener_policy {
+        default '';
+        '' same-origin-allow-popups;
+    }
+    map $upstream_http_cross_origin_resource_policy $resource_policy {
+        default '';
+        '' same-origin;
+    }
+"""
+_STRAIGHT = """\
+            proxy_set_header Cookie $their_cookies;
+            proxy_set_header Forwarded '';
+            proxy_set_header X-Forwarded-Prefix '';
+            proxy_set_header X-Forwarded-Context '';
+            proxy_cookie_domain ~. '';
+            proxy_hide_header Clear-Site-Data;
+            proxy_hide_header Strict-Transport-Security;
+            proxy_hide_header Origin-Agent-Cluster;
+            add_header Content-Security-Policy "frame-ancestors 'self'" always;
+            add_header Origin-Agent-Cluster ?1 always;
+            add_header Cross-Origin-Opener-Policy $opener_policy always;
+            add_header Cross-Origin-Resource-Policy $resource_policy always;
+"""
+
+
+class IngressSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The ingress that sends people's requests straight to the front: its class, the Secret with its certificate ("" for its own), the
+    execution's origin, and host and port at which it reaches our proxy."""
+
+    class_name: str
+    tls_secret: str
+    origin: str
+    proxy: str
+
+    @property
+    def host(self) -> str:
+        """The host name without a port, as an Ingress names it."""
+        return urlsplit(self.origin).hostname or ""
+
+
 class FrontSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The nginx in front of a program's web server: its image and requests, the port it listens on, the largest body of a request, and
     the execution's page on the dashboard, to which its own pages link."""
@@ -143,11 +202,12 @@ class FrontSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     body_mebibytes: int
     page: str = ""
+    ingress: IngressSpec | None = None  # None: requests come through our proxy alone
 
 
 def front_port(program: int) -> int:
     """Return the port for the front of a program that listens on the port `program`."""
-    return next(port for port in _PORTS if port != program)
+    return next(port for port in FRONT_PORTS if port != program)
 
 
 def configuration(front: FrontSpec, *, upstream: int) -> str:
@@ -170,7 +230,10 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
         upstream=upstream,
         key_file=KEY_FILE,
         status_path=STATUS_PATH,
+        straight=_STRAIGHT if front.ingress else "",
+        maps=_STRAIGHT_MAPS if front.ingress else "",
         use_path=USE_PATH,
+        open_header=OPEN_HEADER,
         unattended=STORED_UNATTENDED,
         body_mebibytes=front.body_mebibytes,
     )

@@ -13,7 +13,8 @@ from grid.centralconfig import (
     RESULTS_SIZE,
     values_of,
 )
-from grid.launch.front import FrontSpec, front_port
+from grid.launch.addresses import workspace_origins
+from grid.launch.front import FrontSpec, IngressSpec, front_port
 from grid.models import Execution
 from grid.models.environment import Kind
 
@@ -38,13 +39,13 @@ class LaunchSettings:
         if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in WITH_FRONT):
             return None
         page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
-        return self._front(port, page)
+        return self._front(port, page, _ingress_to(execution))
 
     def any_front(self) -> FrontSpec | None:
         """Return a front as workspaces and apps are launched with now, for what it takes; None where there is none."""
         return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
 
-    def _front(self, port: int, page: str) -> FrontSpec:
+    def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> FrontSpec:
         return FrontSpec(
             image=settings.FRONT_IMAGE,
             port=front_port(port),
@@ -52,7 +53,21 @@ class LaunchSettings:
             memory=settings.FRONT_MEMORY,
             body_mebibytes=self.body_mebibytes,
             page=page,
+            ingress=ingress,
         )
+
+
+def _ingress_to(execution: Execution) -> IngressSpec | None:
+    """Return the ingress that leads straight to the execution; None where requests come through our proxy: without a setting or host names
+    of their own, and where service workers are allowed, whose scripts the proxy makes harmless."""
+    if not settings.INGRESS_CLASS or settings.WORKSPACE_PATHS or execution.environment.allows_service_workers:
+        return None
+    return IngressSpec(
+        class_name=settings.INGRESS_CLASS,
+        tls_secret=settings.INGRESS_TLS_SECRET,
+        origin=workspace_origins().origin(execution.pk),
+        proxy=settings.INGRESS_PROXY,
+    )
 
 
 def launch_settings() -> LaunchSettings:

@@ -12,6 +12,7 @@ from grid.egress import Opening
 from grid.kube.objects import RawObject
 from grid.kube.resources import NETWORK_POLICIES
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, MANAGED_BY, MANAGER, WORKER
+from grid.launch.front import FRONT_PORTS
 from grid.launch.manifests import Manifest
 
 # Where our own processes run; deploy/access.yaml makes it. The label is Kubernetes' own, on every namespace.
@@ -61,18 +62,25 @@ def build_policy(
     return Manifest(NETWORK_POLICIES, body)
 
 
-def build_for_all(namespace: str, openings: Iterable[Opening]) -> list[Manifest]:
+def build_for_all(namespace: str, openings: Iterable[Opening], *, ingress: str = "") -> list[Manifest]:
     """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages,
-    as does the controller, which asks whether they are idle. Clusters' policies name their own ports."""
+    as does the controller, which asks whether they are idle. Clusters' policies name their own ports.
+
+    Pods of the namespace `ingress` reach the ports of fronts: those answer only with a token.
+    """
 
     def named(name: str) -> RawObject:
         return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}
 
     outside_clusters = {"matchExpressions": [{"key": APP_COMPONENT, "operator": "NotIn", "values": [HEAD, WORKER]}]}
     peers = [system_peer("proxy"), system_peer("controller")]
+    rules: list[RawObject] = [{"from": peers}]
+    if ingress:
+        ports = [{"protocol": "TCP", "port": port} for port in FRONT_PORTS]
+        rules.append({"from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: ingress}}}], "ports": ports})
     return [
         build_policy(named(EXECUTIONS), {}, ingress=[], egress=[_DNS, *map(_outward, openings)]),
-        build_policy(named(USER_INTERFACES), outside_clusters, ingress=[{"from": peers}]),
+        build_policy(named(USER_INTERFACES), outside_clusters, ingress=rules),
     ]
 
 

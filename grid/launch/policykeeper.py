@@ -37,10 +37,12 @@ class Unknown(GridError):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The settings of the network: `own_hosts` are names or addresses, besides the API server's, that no execution may reach."""
+    """The settings of the network: `own_hosts` are names or addresses, besides the API server's, that no execution may reach,
+    `ingress` the namespace of an ingress that sends people's requests straight to their pods; "" where none does."""
 
     egress: Egress = field(default_factory=Egress)
     own_hosts: tuple[str, ...] = ()
+    ingress: str = ""
 
 
 async def resolve(host: str) -> Iterable[str]:
@@ -98,7 +100,7 @@ class PolicyKeeper:
         else:
             self._unknown = 0
             self._told = ""
-        for manifest in build_for_all(self._namespace, openings):
+        for manifest in build_for_all(self._namespace, openings, ingress=self._network.ingress):
             await self._ensure(manifest)
         return not self._unknown
 

@@ -14,7 +14,7 @@ from grid.diagnosis.launchfit import PodPlan, QueuePlace
 from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
 from grid.diagnosis.shortages import PodNeeds
 from grid.kube.objects import Toleration
-from grid.launch import manifests, snapshot
+from grid.launch import ingress, manifests, snapshot
 from grid.launch.clusters import manifests as cluster_manifests
 from grid.launch.manifests import Attached, Manifest
 from grid.launch.quota import admit
@@ -57,6 +57,7 @@ class Preview:
                     storage=storage,
                     attached=Attached(cluster, HEAD_ADDRESS) if cluster else None,
                 )
+                made += ingress.objects(spec, namespace=namespace)
         # A workspace and its cluster share the claim of the project's files.
         return list({(one.resource, one.name): one for one in made}.values())
 

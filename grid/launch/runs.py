@@ -15,7 +15,7 @@ import msgspec
 
 from grid.errors import GridError
 from grid.kube.objects import Pod
-from grid.launch import apply, ledger, manifests, progress, restarts
+from grid.launch import apply, ingress, ledger, manifests, progress, restarts
 from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
 from grid.launch.filesaving import FileSaving
@@ -55,10 +55,10 @@ class Runs:
         if spec.front and not has_sidecars:
             logger.warning("no nginx in front, the cluster has no native sidecars execution=%s", spec.id)
             spec = msgspec.structs.replace(spec, front=None)
-        secrets = await context.secrets_of(spec)
+        secrets, key = await context.secrets_of(spec), context.target.front_key(row.id)
 
         def build(anchor_uid: str) -> Sequence[Manifest]:
-            return manifests.build(
+            made = manifests.build(
                 spec,
                 namespace=context.namespace,
                 token=token,
@@ -66,8 +66,9 @@ class Runs:
                 storage=storage,
                 attached=attached,
                 secrets=secrets,
-                front_key=context.target.front_key(row.id),
+                front_key=key,
             )
+            return [*made, *ingress.objects(spec, namespace=context.namespace, anchor_uid=anchor_uid, front_key=key)]
 
         await apply.create_all(
             context.api,

@@ -11,7 +11,8 @@ page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused
 to an admin. 422 and 400 refuse a form, not a person.
 
 What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
-nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200.
+nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200, and `auth` an
+ingress that asks whether the request may go straight there.
 """
 
 from dataclasses import dataclass
@@ -341,6 +342,11 @@ POST proxy:/api/contents     viewed-workspace    403      403      403      403 
 WS   proxy:/api/kernels      viewed-workspace    refused  refused  refused  refused  refused  refused  refused  refused  refused  refused
 WS   proxy:/status/ws        viewed-cluster      refused  open     open     open     refused  refused  refused  refused  refused  refused
 GET  proxy:/status           viewed-cluster      403      200      200      200      403      403      403      403      403      403
+GET  proxy:/__grid__/auth    workspace           401      200      401      401      401      401      401      401      401      401
+GET  proxy:/__grid__/auth    app                 401      200      401      401      200      401      401      401      401      401
+GET  proxy:/__grid__/auth    no-such             401      401      401      401      401      401      401      401      401      401
+GET  proxy:/__grid__/auth    left-workspace      401      401      401      401      401      401      401      401      401      401
+GET  proxy:/__grid__/auth    viewed-workspace    401      401      401      401      401      401      401      401      401      401
 GET  proxy:/lab              no-such             403      403      403      403      403      403      403      403      403      403
 
 GET  admin/login/                                login    403      403      403      403      403      403      403      403      403

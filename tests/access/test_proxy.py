@@ -15,6 +15,7 @@ from dashboard.proxy.own_cookies import OwnCookies
 from grid import origins
 from grid.launch import grants
 from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
+from grid.launch.ingress import AUTH_PATH, auth_key
 from grid.models import Execution, User
 from grid.origins import Origins
 from grid.runtime import Runtime
@@ -71,7 +72,8 @@ async def proxy() -> AsyncIterator[WorkspaceProxy]:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    gate = OneProgram(Target("127.0.0.1", runner.addresses[0][1]))
+    port = runner.addresses[0][1]
+    gate = OneProgram(Target("127.0.0.1", port, front_port=port))
     built = WorkspaceProxy(
         gate=gate, origins=ORIGINS, dashboard_origin="http://grid.test", token=str, front_key=str, problem=no_problem
     )
@@ -83,7 +85,7 @@ async def proxy() -> AsyncIterator[WorkspaceProxy]:
 def test_each_address_of_the_proxys_own_has_a_row() -> None:
     below_executions = {f"/{path}" for name, path in vars(origins).items() if name.endswith("_PATH")}
     assert below_executions
-    assert below_executions | {ALIVE_PATH, READY_PATH} <= {row.route.removeprefix(PROXY) for row in ASKED}
+    assert below_executions | {ALIVE_PATH, READY_PATH, AUTH_PATH} <= {row.route.removeprefix(PROXY) for row in ASKED}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -105,6 +107,8 @@ async def answer_to(row: Row, role: str, proxy: WorkspaceProxy, world: World) ->
         secret = await sync_to_async(secret_of)(world.people[role], execution) if execution else "made-up"
         headers["cookie"] = f"{COOKIE}={secret}"
     path = row.route.removeprefix(PROXY)
+    if path == AUTH_PATH:  # as an ingress asks about the execution, which passes on a visitor's headers
+        path += f"/{id}/{auth_key(id, id)}"
     return await asked(proxy, row.method, path, headers)
 
 

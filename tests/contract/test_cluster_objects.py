@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from grid.egress import read_egress
+from grid.launch import ingress
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.manifests import Manifest
 from grid.launch.networkpolicy import build_for_all
 from grid.launch.spec import ScalingSpec
 from tests.contract.client import Client
 from tests.launch.cluster_specs import cluster, spec
+from tests.launch.test_ingress import FRONT
 
 # Fields that servers before 1.27 do not know and drop.
 NEWER = {"unhealthyPodEvictionPolicy"}
@@ -65,6 +67,14 @@ async def test_the_policies_of_executions_are_kept_to_the_letter(client: Client,
             "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
         )
         assert answer.ok(201)["spec"] == manifest.body["spec"], about(manifest)
+
+
+async def test_an_ingress_and_its_services_are_taken_as_they_are(client: Client, namespace: str) -> None:
+    for manifest in ingress.objects(spec(kind="workspace", cluster=None, front=FRONT), namespace=namespace):
+        answer = await client.request(
+            "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
+        )
+        assert lost(manifest.body, answer.ok(201)) == [], about(manifest)
 
 
 def about(manifest: Manifest) -> str:

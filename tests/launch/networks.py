@@ -33,7 +33,7 @@ class Network:
         return self.policies.let(self.hosts[source], self.hosts[to], port, protocol)
 
 
-def network(name: str = "dask", *, attached: bool = True, leads: bool = True) -> Network:
+def network(name: str = "dask", *, attached: bool = True, leads: bool = True, ingress: str = "") -> Network:
     """`leads` False: no controller has led yet, and so opened nothing."""
     of = spec(of=cluster(name, attached_to="xyz" if attached else ""))
     made = [
@@ -44,7 +44,7 @@ def network(name: str = "dask", *, attached: bool = True, leads: bool = True) ->
     egress, mistakes = read_egress(["0.0.0.0/0", "::/0"], [f"{STORAGE}:9000"])
     assert not mistakes
     openings = egress.openings([ip_network(API_SERVER), ip_network(DATABASE)])
-    kept = build_for_all(EXECUTIONS, openings) if leads else []
+    kept = build_for_all(EXECUTIONS, openings, ingress=ingress) if leads else []
     deployed = [one for file in sorted(DEPLOY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one]
     policies = [one for one in deployed if one["kind"] == "NetworkPolicy"]
     policies += [m.body for m in (*kept, *made) if m.resource == NETWORK_POLICIES]

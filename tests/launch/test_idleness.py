@@ -324,8 +324,15 @@ async def test_what_a_clusters_head_said_before_it_fell_silent_is_no_idleness() 
     assert outcome.evidence == "not known, because its cluster does not report"
 
 
+FRONT_SAYS = {
+    "Date": "Wed, 04 Mar 2020 09:00:00 GMT",
+    "Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT",
+    "X-Grid-Open": "1",
+}
+
+
 async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_own_clock() -> None:
-    said = {"Date": "Wed, 04 Mar 2020 09:00:00 GMT", "Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT"}
+    said = {**FRONT_SAYS}
 
     async def answer(request: web.Request) -> web.StreamResponse:
         assert request.headers["x-grid-token"]
@@ -343,10 +350,33 @@ async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_
 
 async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
     async def refuses(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=403, headers={"Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT"})
+        return web.Response(status=403, headers=FRONT_SAYS)
 
     async with serving(refuses) as server:
         app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
         refused = await look_at(app, pod_at("127.0.0.1", component="app"))
         gone = await look_at(replace(app, front_port=1), pod_at("127.0.0.1", component="app"))
     assert refused == gone == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
+
+
+@pytest.mark.parametrize(
+    ("open", "evidence"),
+    [
+        ("1", "nobody used its page, CPU under 1 %"),
+        ("2", "not known, because a connection is open in which use is not seen"),
+        ("", "not known, because the nginx in front does not answer"),
+    ],
+)
+async def test_where_requests_come_straight_from_an_ingress_open_websockets_may_be_use(
+    open: str, evidence: str
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(headers={**FRONT_SAYS, "X-Grid-Open": open})
+
+    async with serving(answer) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        straight = await look_at(replace(app, is_straight=True), pod_at("127.0.0.1", component="app"))
+        through_proxy = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert straight.evidence == evidence
+    assert through_proxy.look.is_known, "the proxy sees messages"
+    assert judge(Evidence(1.0, JupyterState(), unseen="x"), cpu_limit=1, now=NOW).look.is_known, "Jupyter sees them too"

@@ -15,8 +15,18 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.launch.front import ADDRESS, STATUS_PATH, TOKEN_HEADER, USE_PATH, FrontSpec, configuration, key_file, token
-from grid.launch.shutdown.observer import used_before
+from grid.launch.front import (
+    ADDRESS,
+    STATUS_PATH,
+    TOKEN_HEADER,
+    USE_PATH,
+    FrontSpec,
+    IngressSpec,
+    configuration,
+    key_file,
+    token,
+)
+from grid.launch.shutdown.observer import front_use
 from grid.sandbox.needs import SYSTEM_PATH
 from tests.proxy.support import COOKIE, OpenToOneSecret, UserServer, visiting
 from tests.support.ports import free_ports
@@ -29,6 +39,24 @@ pytestmark = [
 ]
 
 
+async def nginx(folder: Path, text: str, port: int) -> "subprocess.Popen[bytes]":
+    """Start nginx with that configuration, and return once it listens."""
+    (folder / "nginx.conf").write_text(text)
+    assert NGINX is not None
+    command = [NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: ASYNC220  it outlives the call
+    while True:  # the test's own timeout ends it
+        assert process.poll() is None, (folder / "log").read_text()
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            return process
+
+
 @dataclass
 class Front:
     """nginx as its container runs it; `log` is what it writes."""
@@ -37,6 +65,7 @@ class Front:
     program: Target
     folder: Path
     process: "subprocess.Popen[bytes] | None" = None
+    ingress: IngressSpec | None = None
 
     @property
     def url(self) -> str:
@@ -50,27 +79,22 @@ class Front:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
-    async def start(self) -> None:
-        spec = FrontSpec(
-            image="", port=self.port, cores="", memory="", body_mebibytes=1, page="http://grid.test/executions/abc/"
+    @property
+    def spec(self) -> FrontSpec:
+        return FrontSpec(
+            image="",
+            port=self.port,
+            cores="",
+            memory="",
+            body_mebibytes=1,
+            page="http://grid.test/executions/abc/",
+            ingress=self.ingress,
         )
-        text = configuration(spec, upstream=self.program.port).replace(ADDRESS, "127.0.0.1")
-        conf = self.folder / "nginx.conf"
-        conf.write_text(text)
+
+    async def start(self) -> None:
+        text = configuration(self.spec, upstream=self.program.port).replace(ADDRESS, "127.0.0.1")
         (self.folder / "key.conf").write_text(key_file("abc", KEY))
-        assert NGINX is not None
-        command = [NGINX, "-p", str(self.folder), "-c", str(conf), "-e", "stderr"]
-        with (self.folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: ASYNC220  it outlives the call
-        while True:  # the test's own timeout ends it
-            assert self.process.poll() is None, self.log
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            except ConnectionRefusedError:
-                await asyncio.sleep(0.01)
-            else:
-                writer.close()
-                return
+        self.process = await nginx(self.folder, text, self.port)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -219,7 +243,8 @@ async def test_it_notes_when_a_person_did_something_and_not_what_an_open_tab_ask
                 async with session.request(method, path, headers={**valid(), **headers}) as answer:
                     assert answer.status == 200
             async with session.head(USE_PATH, headers=valid()) as answer:
-                used_at = used_before(answer.headers, datetime.now(UTC))
-            assert used_at is not None
-            assert (used_at.timestamp() > long_ago + 1) == is_use, (method, path)
+                use = front_use(answer.headers, datetime.now(UTC))
+            assert use is not None
+            assert not use.is_open
+            assert (use.used_at.timestamp() > long_ago + 1) == is_use, (method, path)
     assert (front.folder / "used").read_bytes() == b".\n" * 2

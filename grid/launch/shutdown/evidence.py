@@ -23,7 +23,8 @@ class Evidence:
     """One look. `cpu_millicores` is the average of the last minutes, None when it was not measured. `jupyter` is None for another program,
     and when it `is_silent`: it was asked and gave no answer. `busy_workers` are those of an attached cluster that have tasks, None while
     their framework does not report. `used_at` is when a person last did something in the browser, as the proxy has noted, and
-    `front_used_at` as the nginx in front of the program has; None where there is none, or it gave no answer."""
+    `front_used_at` as the nginx in front of the program has; None where there is none, or it gave no answer. `unseen` says why a person's
+    use may not have been seen, where requests do not come through our proxy."""
 
     cpu_millicores: float | None
     jupyter: JupyterState | None = None
@@ -32,6 +33,7 @@ class Evidence:
     has_cluster: bool = False
     used_at: datetime | None = None
     front_used_at: datetime | None = None
+    unseen: str = ""
 
 
 def judge(evidence: Evidence, *, cpu_limit: int, now: datetime) -> LookOutcome:
@@ -65,6 +67,7 @@ def _unknown(evidence: Evidence) -> str:
         *(["its program does not answer"] if evidence.is_silent else ()),
         *(["its CPU is not measured"] if evidence.cpu_millicores is None else ()),
         *(["its cluster does not report"] if evidence.busy_workers is None else ()),
+        *([evidence.unseen] if evidence.unseen and evidence.jupyter is None else ()),
     ]
     # Jupyter's own word is enough where nothing runs outside of its kernels: a terminal's program shows as CPU only.
     is_enough = evidence.jupyter is not None and not evidence.jupyter.terminals and evidence.busy_workers is not None

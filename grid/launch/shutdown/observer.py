@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -19,7 +20,7 @@ from grid.labels import APP_COMPONENT, KEYS, WORKER
 from grid.launch.context import Context
 from grid.launch.frameworks.answers import UNREADABLE, body_of
 from grid.launch.frameworks.base import FrameworkSilent
-from grid.launch.front import TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
+from grid.launch.front import OPEN_HEADER, TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
 from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.records import WatchedRun
 from grid.launch.shutdown.rules import Look, LookOutcome
@@ -31,6 +32,14 @@ ANSWER_SECONDS = 3.0
 AT_ONCE = 32
 _LONGEST_ANSWER = 2**20
 _FAILED = LookOutcome(Look(is_known=False), "not known, because looking failed; the controller's log says why")
+
+
+@dataclass(frozen=True, slots=True)
+class FrontUse:
+    """When a person's request last came through a front, and whether a connection is open there, such as a websocket."""
+
+    used_at: datetime
+    is_open: bool
 
 
 class PodObserver:
@@ -58,7 +67,7 @@ class PodObserver:
     async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun, now: datetime) -> Evidence:
         pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
         pod = pods[0] if pods else None
-        (jupyter, is_silent), front_used_at = await asyncio.gather(
+        (jupyter, is_silent), front = await asyncio.gather(
             self._jupyter(http, run, pod), self._front(http, run, pod, now)
         )
         return Evidence(
@@ -68,13 +77,14 @@ class PodObserver:
             busy_workers=self._busy_workers(run),
             has_cluster=bool(run.clusters),
             used_at=run.used_at,
-            front_used_at=front_used_at,
+            front_used_at=front.used_at if front else None,
+            unseen=_unseen(front) if run.is_straight else "",
         )
 
     async def _front(
         self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None, now: datetime
-    ) -> datetime | None:
-        """Return when the nginx in front last let a person's request through; None when it does not say."""
+    ) -> FrontUse | None:
+        """Return what the nginx in front has let through; None when it does not say."""
         if pod is None or not pod.status.pod_ip or not run.front_port:
             return None
         expires = int(time.time()) + TOKEN_SECONDS
@@ -85,7 +95,7 @@ class PodObserver:
                 asyncio.timeout(ANSWER_SECONDS),
                 http.head(url, headers=headers, allow_redirects=False) as answer,
             ):
-                return used_before(answer.headers, now) if answer.status == 200 else None
+                return front_use(answer.headers, now) if answer.status == 200 else None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.debug("front does not tell when it was used execution=%s reason=%s", run.id, error)
             return None
@@ -139,13 +149,20 @@ def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapp
     )
 
 
-def used_before(headers: Mapping[str, str], now: datetime) -> datetime | None:
-    """Return when a front was last used, by the headers of its answer: as long ago as its own clock says."""
+def front_use(headers: Mapping[str, str], now: datetime) -> FrontUse | None:
+    """Return what a front says in the headers of its answer; as long ago as its own clock says."""
     try:
         ago = parsedate_to_datetime(headers["Date"]) - parsedate_to_datetime(headers["Last-Modified"])
+        return FrontUse(now - max(ago, timedelta()), int(headers[OPEN_HEADER]) > 1)  # the look itself is open
     except (KeyError, ValueError):
         return None
-    return now - max(ago, timedelta())
+
+
+def _unseen(front: FrontUse | None) -> str:
+    """Return why a person's use may not have been seen: nginx counts no messages of websockets."""
+    if front is None:
+        return "the nginx in front does not answer"
+    return "a connection is open in which use is not seen" if front.is_open else ""
 
 
 def _host(pod: Pod) -> str:

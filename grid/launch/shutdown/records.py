@@ -41,6 +41,7 @@ class WatchedRun:
     is_unknown: bool = False
     port: int = 0
     front_port: int = 0
+    is_straight: bool = False  # an ingress sends people's requests straight to its front
     base_url: str = "/"
     used_at: datetime | None = None
     clusters: tuple[str, ...] = field(default=())
@@ -120,7 +121,16 @@ def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
     return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not look.is_known)
 
 
-_COLUMNS = ("pk", "kind", "revision", "started_at", "spec__port", "spec__address", "spec__front__port")
+_COLUMNS = (
+    "pk",
+    "kind",
+    "revision",
+    "started_at",
+    "spec__port",
+    "spec__address",
+    "spec__front__port",
+    "spec__front__ingress__origin",
+)
 _LIMITS = ("idle_minutes", "lifetime_hours")
 _PLAN = (
     *("active_at", "looked_at", "evidence", "is_unknown"),
@@ -176,5 +186,6 @@ def _run(row: Mapping[str, Any], limits: StopLimits) -> WatchedRun:
         is_unknown=bool(plan["is_unknown"]),
         port=int(row["spec__port"] or 0),
         front_port=int(row["spec__front__port"] or 0),
+        is_straight=bool(row["spec__front__ingress__origin"]),
         base_url=base_url(row["spec__address"] or ""),
     )

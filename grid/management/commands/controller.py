@@ -160,7 +160,8 @@ def _network() -> Network:
     if mistakes:  # the system checks say so first, unless somebody skipped them
         raise CommandError(" ".join(mistakes))
     hosts = (*settings.DATABASES["default"].get("HOST", "").split(","), os.environ.get("KUBERNETES_SERVICE_HOST", ""))
-    return Network(egress, tuple(host for host in hosts if host and not host.startswith("/")))
+    ingress = settings.INGRESS_NAMESPACE if settings.INGRESS_CLASS else ""
+    return Network(egress, tuple(host for host in hosts if host and not host.startswith("/")), ingress)
 
 
 def _storage() -> Storage:

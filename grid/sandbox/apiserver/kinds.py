@@ -255,6 +255,14 @@ KINDS: tuple[ServedKind, ...] = (
         subresources=(STATUS,),
         counts_generations=True,
     ),
+    ServedKind(
+        "Ingress",
+        "ingresses",
+        "networking.k8s.io",
+        short=("ing",),
+        subresources=(STATUS,),
+        counts_generations=True,
+    ),
     ServedKind("NetworkPolicy", "networkpolicies", "networking.k8s.io", short=("netpol",), counts_generations=True),
     ServedKind(
         "PriorityClass",

@@ -2,8 +2,9 @@
 
     python -m benchmarks.front [--seconds 10] [--starts 30]
 
-The program is an nginx with a small and a large file. `wrk` asks for them with 16 connections: straight, through the front alone (as an
-ingress would), through our proxy alone, and through both. It needs nginx and wrk, Debian's packages.
+The program is an nginx with a small and a large file. `wrk` asks for them with 16 connections: straight, through the front alone, through
+our proxy alone, through both, and through an nginx as an ingress that sends requests straight to the front and asks our proxy who may pass.
+It needs nginx and wrk, Debian's packages.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import psutil
 
 from benchmarks.database import set_up
 from benchmarks.marks import percentile
-from grid.launch.front import ADDRESS, TOKEN_HEADER, FrontSpec, configuration, key_file, token
+from grid.launch.front import ADDRESS, TOKEN_HEADER, FrontSpec, IngressSpec, configuration, key_file, token
 from tests.support.ports import free_ports
 
 _FILES = {"small": 1024, "large": 8 * 2**20}
@@ -55,10 +56,10 @@ def nginx(folder: Path, text: str, port: int) -> Iterator[psutil.Process]:
         process.wait()
 
 
-def front_text(folder: Path, program: int, port: int) -> str:
+def front_text(folder: Path, program: int, port: int, ingress: IngressSpec | None = None) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "key.conf").write_text(key_file("abc", _KEY))
-    spec = FrontSpec(image="", port=port, cores="", memory="", body_mebibytes=4096)
+    spec = FrontSpec(image="", port=port, cores="", memory="", body_mebibytes=4096, ingress=ingress)
     return configuration(spec, upstream=program).replace(ADDRESS, "127.0.0.1")
 
 
@@ -89,20 +90,36 @@ async def proxy_to(port: int, front: int = 0) -> AsyncIterator[str]:
         yield str(session._base_url).rstrip("/")
 
 
+@contextmanager
+def ingress_to(folder: Path, port: int, proxy: str, front: int) -> Iterator[str]:
+    """Run nginx as an ingress does by the Ingress of an execution, whose front listens on the port `front`; yield its URL."""
+    from grid.launch.ingress import objects
+    from tests.launch.test_manifests import spec
+    from tests.proxy.test_ingress import INGRESS, ingress_configuration
+
+    of_front = FrontSpec(image="", port=front, cores="", memory="", body_mebibytes=4096, ingress=INGRESS)
+    made = objects(spec(id="abc", front=of_front), namespace="n", front_key=_KEY)
+    with nginx(folder, ingress_configuration(made, port, proxy.removeprefix("http://"), front), port):
+        yield f"http://127.0.0.1:{port}"
+
+
 async def measure(folder: Path, seconds: int) -> None:
     from tests.proxy.support import COOKIE, HOST
+    from tests.proxy.test_ingress import INGRESS
 
-    program = free_ports(2)
-    front = program + 1
+    program = free_ports(4)
+    front, straight, ingress = program + 1, program + 2, program + 3
     root = folder / "root"
     root.mkdir()
     for name, size in _FILES.items():
         (root / name).write_bytes(b"x" * size)
     guarded = front_text(folder / "front", program, front)
+    behind_ingress = front_text(folder / "straight", program, straight, INGRESS)
     browser = {**HOST, **COOKIE}
     with (
         nginx(folder / "program", _PROGRAM.format(port=program, root=root), program),
         nginx(folder / "front", guarded, front) as in_front,
+        nginx(folder / "straight", behind_ingress, straight),
     ):
         print(f"memory of nginx at rest: {memory(in_front)}")
         signed = {TOKEN_HEADER: token("abc", _KEY, int(time.time()) + 3600)}
@@ -114,6 +131,9 @@ async def measure(folder: Path, seconds: int) -> None:
                 print("  through the proxy   ", await load(base, name, browser, seconds), flush=True)
             async with proxy_to(program, front) as base:
                 print("  through both        ", await load(base, name, browser, seconds), flush=True)
+            async with proxy_to(program, straight) as base:
+                with ingress_to(folder / "ingress", ingress, base, straight) as url:
+                    print("  through an ingress  ", await load(url, name, browser, seconds), flush=True)
         print(
             f"memory of nginx after it: {memory(in_front)}; of this process, with the proxy: {memory(psutil.Process())}"
         )

@@ -34,6 +34,7 @@ _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
+_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)"')
 _FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
 
@@ -66,7 +67,8 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
         return explain_scale_up(scaling, evidence, now)
     settled = is_settled(pod, now)
     reasons = counted_reasons(said)
-    volume = explain_volume_message(pod, said, settled=settled)
+    about_volumes = said or (scaling.message if scaling is not None else "")
+    volume = explain_volume_message(pod, about_volumes, settled=settled)
     if volume is not None:
         return replace(volume, evidence=evidence)
     demands = _Demands.of(pod)
@@ -117,9 +119,10 @@ def _not_scaling_up(
         return Diagnosis(
             "no_stock", sentence, "wait", "operator", "Choose a tier on another node pool, or wait.", evidence
         )
-    at_maximum = any(full in reason for reason in groups for full in _FULL)
-    busy = bool(_short_of(nodes)) or not nodes
-    if at_maximum and busy and not _never_fits(said):
+    at_maximum = any(map(_is_full, groups))
+    if at_maximum and not nodes:
+        return _by_groups_alone(groups, evidence)
+    if at_maximum and _short_of(nodes) and not _never_fits(said):
         sentence = (
             f"All nodes{_of(pool)} are busy, and the pool has as many nodes as it may have. "
             "This starts when another execution ends."
@@ -132,6 +135,27 @@ def _not_scaling_up(
     if not nodes:  # the counts below would be of node groups
         nodes = {reason: 0 for reason in groups if _is_mismatch(reason)}
     return _without_autoscaler(nodes, said, demands, evidence, settled=True)
+
+
+def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Diagnosis:
+    """Explain a pod of which the scheduler's words are not known. The autoscaler does not try a pod on node groups at their maximum, so
+    nobody knows whether one of their nodes would take it; the other groups have been tried, some with several complaints."""
+    full = sum(count for reason, count in groups.items() if _is_full(reason))
+    which = f"{plural(full, 'node group')} {'has' if full == 1 else 'have'} as many nodes as allowed"
+    small, others = _resources_short(groups), []
+    if small:
+        others.append(f"be too small ({listed(small)})")
+    if any(map(_is_mismatch, groups)):
+        others.append("not match what this asks for")
+    rest = [f"{count} {reason}" for reason, count in groups.items()
+            if not (_is_full(reason) or _is_mismatch(reason) or _SHORT.match(reason))]  # fmt: skip
+    parts = [which, *([f"a new node of another would {' and '.join(others)}"] if others else []), *rest]
+    sentence = f"The autoscaler starts no node for this: {'; '.join(parts)}."
+    if len(parts) == 1:
+        step = "Wait, choose another tier, or ask your admin for a larger pool."
+        return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
+    step = "Choose another tier, or show an operator the messages below."
+    return Diagnosis("unschedulable", sentence, "problem", "operator", step, evidence)
 
 
 def _without_autoscaler(
@@ -196,7 +220,11 @@ def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis |
     reasons = counted_reasons(said)
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
-    words = listed(claims_in_words(pod, said) or ["one of its claims"])
+    words = listed(
+        claims_in_words(pod, said)
+        or [f"the volume claim {one}" for one in _CLAIM.findall(said)]
+        or ["one of its claims"]
+    )
     if any("node affinity" in reason for reason in reasons):
         sentence = f"No free node of this tier can reach {words}."
     elif "ephemeral volume controller" in said:
@@ -224,6 +252,10 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
     sentence = f"No node{_of(pool)} is large enough for this tier, not even an empty one: {listed(short)}."
     step = "Choose a smaller tier; tell your admin that this one fits no node."
     return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
+
+
+def _is_full(reason: str) -> bool:
+    return any(words in reason for words in _FULL)
 
 
 def _is_mismatch(reason: str) -> bool:

@@ -92,7 +92,16 @@ CASES = [
             ),
             (
                 "pool at its maximum, the scheduler silent",
-                "", AT_MAXIMUM, "pool_full", "the pool has as many nodes as it may have",
+                "", AT_MAXIMUM, "pool_full", "starts no node for this: 1 node group has as many nodes as allowed.",
+            ),
+            (
+                "other groups have no GPU, the scheduler silent",
+                "", f"1 Insufficient cpu, 2 Insufficient nvidia.com/gpu, {AT_MAXIMUM}", "unschedulable",
+                "1 node group has as many nodes as allowed; a new node of another would be too small (CPU and GPUs).",
+            ),
+            (
+                "a claim that is missing at every group, the scheduler silent",
+                "", f'2 persistentvolumeclaim "absent" not found, {AT_MAXIMUM}', "volume", "no volume for the volume claim absent.",
             ),
             (
                 "too large for a pool at its maximum",

@@ -194,9 +194,13 @@ class Placement:
         """Return whether a pod that belongs to the node has a port that this pod needs."""
         return bool(self._ports) and any(self._taken_ports(node.metadata.name, own_only=True))
 
+    def port_users(self, node_name: str) -> list[Pod]:
+        """Return the pods on the node that have a port that this pod needs."""
+        beside = filter(holds_a_node, self.around.pods_on(node_name))
+        return [one for one in beside if any(_clash(port, other) for port in self._ports for other in host_ports(one))]
+
     def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[tuple[Kind, str]]:
-        beside = [one for one in self.around.pods_on(node_name) if holds_a_node(one) and (is_own(one) or not own_only)]
-        taken = [port for pod in beside for port in host_ports(pod)]
+        taken = [port for pod in self.port_users(node_name) if is_own(pod) or not own_only for port in host_ports(pod)]
         for port in self._ports:
             if any(_clash(port, other) for other in taken):
                 yield "port", str(port.host_port)

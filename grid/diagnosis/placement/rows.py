@@ -62,8 +62,12 @@ def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
     parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
     lasting, until = _lasting(first.obstacles), None
     if first.kinds <= {"full"}:
-        parts[-1] += _holders(placement, named)
+        parts[-1] += _holders(placement, "taken by", (pod for name in named for pod in placement.around.pods_on(name)))
         until = _until(placement, group, named)
+    elif first.kinds == {"port"}:
+        users = [placement.port_users(name) for name in named]
+        parts[-1] += _holders(placement, "used by", (pod for each in users for pod in each))
+        until = min((end for end in map(_latest_end, users) if end is not None), default=None)
     return EvidenceRow(nodes, named, "; ".join(parts), lasting, until)
 
 
@@ -132,15 +136,14 @@ def _between_words(one: NodeSituation) -> list[str]:
     return [words[obstacle.kind].format(obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words]
 
 
-def _holders(placement: Placement, named: Iterable[str]) -> str:
-    """Return who runs on the nodes that the row names."""
-    around = placement.around
-    pods = [pod for name in named for pod in around.pods_on(name) if holds_a_node(pod)]
-    known = list(dict.fromkeys(words for words in map(around.holder, pods) if words))
+def _holders(placement: Placement, verb: str, pods: Iterable[Pod]) -> str:
+    """Return who has what this waits for: of all that runs on the nodes that the row names, or of those that have its port."""
+    holding = filter(holds_a_node, pods)
+    known = list(dict.fromkeys(words for words in map(placement.around.holder, holding) if words))
     if not known:
         return ""
     shown, more = known[:_HOLDERS], len(known) - _HOLDERS
-    return f"; taken by {listed([*shown, f'{more:,} more'] if more > 0 else shown)}"
+    return f"; {verb} {listed([*shown, f'{more:,} more'] if more > 0 else shown)}"
 
 
 def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:
@@ -163,6 +166,13 @@ def _room_on(placement: Placement, node: Node) -> datetime | None:
         if all(amount <= 0 for amount in missing.values()):
             return end
     return None
+
+
+def _latest_end(pods: Sequence[Pod]) -> datetime | None:
+    """Return when all of them have ended at the latest; None when one may go on for ever."""
+    ends = list(map(_end_of, pods))
+    known = [end for end in ends if end is not None]
+    return max(known, default=None) if len(known) == len(ends) else None
 
 
 def _end_of(pod: Pod) -> datetime | None:

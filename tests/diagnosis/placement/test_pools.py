@@ -148,6 +148,22 @@ def test_the_table_says_who_runs_there_and_until_when() -> None:
     assert explain(FULL, TAKERS).table[0].until is None, "pods without a deadline may run for ever"
 
 
+def test_a_port_that_is_taken_is_free_again_when_all_that_have_it_on_a_node_have_ended() -> None:
+    listening = {"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    port: dict[str, Any] = {"initContainers": [listening]}
+    here: dict[str, Any] = {"node": "n1", "phase": "Running", "requests": {"cpu": "100m"}}
+    ending = {**port, "activeDeadlineSeconds": 3600}
+    has_it = pod("has-it", spec=ending, status={"startTime": stamp(MOMENT)}, **here)
+    for more, names, until in (
+        ([], "alice's has-it", MOMENT + timedelta(hours=1)),
+        ([pod("for-ever", spec=port, **here)], "alice's has-it and alice's for-ever", None),
+    ):
+        pods = [has_it, pod("beside", **here), *more]
+        found = explain([FULL[0]], pods, spec=port, holder=lambda one: f"alice's {one.metadata.name}")
+        (row,) = found.table
+        assert (found.code, row.what, row.until) == ("conflict", f"port 80 is taken; used by {names}", until)
+
+
 def test_a_pod_that_is_being_deleted_ends_when_its_grace_period_does() -> None:
     leaves = MOMENT + timedelta(minutes=6)
     leaving = pod("on-n1", node="n1", phase="Running", requests={"cpu": "2"}, deletionTimestamp=stamp(leaves))

@@ -4,10 +4,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.shortages import is_more, spent
+from grid.wording import listed
 
 _LONGEST = 200
+_LIMITED = {"Container": "container", "Pod": "pod", "PersistentVolumeClaim": "volume claim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +45,40 @@ def _quota(match: re.Match[str]) -> RefusalReason:
         return RefusalReason(
             "quota", sentence, "Choose a smaller tier, or ask an admin of the cluster to raise the quota."
         )
-    sentence = f"The quota “{name}” of the namespace is used up: {'; '.join(parts)}."
+    sentence = f"The quota “{name}” of the namespace has too little left: {'; '.join(parts)}."
     step = "It starts when something else in the namespace ends; an admin of the cluster can raise the quota."
     return RefusalReason("quota", sentence, step, for_good=False)
 
 
 def _must_specify(match: re.Match[str]) -> RefusalReason:
-    sentence = f"The quota “{match[1]}” of the namespace takes only pods that say their {match[2].split(' for:')[0].rstrip('.')}."
+    """The server says "limits.memory for: app; requests.cpu for: app,proxy", older ones "limits.cpu,limits.memory"."""
+    parts = [name for part in match[2].split(";") for name in part.partition(" for:")[0].strip(" .").split(",")]
+    sentence = f"The quota “{match[1]}” of the namespace takes only pods that say their {listed(parts)}."
     return RefusalReason("quota", sentence, "Ask an admin to complete the tier, or to change the quota.")
 
 
 def _range(match: re.Match[str]) -> RefusalReason:
     bound, resource, kind, most, what, asked = match.groups()
     allowed = "at most" if bound == "maximum" else "at least"
-    asks = f", and the {what} is {asked}" if what else ""
-    sentence = f"A limit range of the namespace allows {allowed} {most} of {resource} for a {kind.lower()}{asks}."
+    asks = f", and the {what} is {_amount_of(resource, asked)}" if what else ""
+    sentence = (
+        f"A limit range of the namespace allows {allowed} {_amount_of(resource, most)} for a {_LIMITED[kind]}{asks}."
+    )
+    if kind == "PersistentVolumeClaim":
+        return RefusalReason("limit_range", sentence, "Ask an admin of the cluster to change it.")
     return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
 
 
 def _ratio(match: re.Match[str]) -> RefusalReason:
     sentence = (
         f"A limit range of the namespace allows a limit of {match[1]} of at most {match[3]} times the request, and the tier's is "
-        f"{match[4]} times."
+        f"{_rounded(match[4])} times."
     )
     return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
+
+
+def _namespace_ends(match: re.Match[str]) -> RefusalReason:
+    return RefusalReason("namespace", f"The namespace {match[1]} is being deleted.", "Ask an admin of the cluster.")
 
 
 def _pod_security(match: re.Match[str]) -> RefusalReason:
@@ -79,7 +92,8 @@ def _webhook(match: re.Match[str]) -> RefusalReason:
 
 
 def _rights(match: re.Match[str]) -> RefusalReason:
-    sentence = f"Compute Grid may not {match[1]} {match[2]} in the namespace."
+    where = "in the cluster" if match[3] else "in the namespace"
+    sentence = f"Compute Grid may not {match[1]} {match[2]} {where}."
     return RefusalReason("rights", sentence, "Ask an admin of the cluster to apply deploy/access.yaml again.")
 
 
@@ -89,11 +103,22 @@ REFUSALS = RuleTable[Callable[[re.Match[str]], RefusalReason]](
     ("pod-security", r'violates PodSecurity "([^"]+)": (.+)', _pod_security),
     ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook),
     ("range",
-     r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)", _range),
+     r"(maximum|minimum) (\S+) usage per (Container|Pod|PersistentVolumeClaim) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)",
+     _range),
     ("ratio",
      r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)", _ratio),
-    ("rights", r'User "[^"]*" cannot (\w+) resource "([^"]+)"', _rights),
+    ("namespace-ends", r"unable to create new content in namespace (\S+) because it is being terminated", _namespace_ends),
+    ("rights", r'User "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
 )  # fmt: skip
+
+
+def _amount_of(resource: str, text: str) -> str:
+    amount = resource_amount(resource, text)
+    return amount_words(resource, amount) if amount else f"{text} of {resource}"
+
+
+def _rounded(ratio: str) -> str:
+    return f"{float(ratio):.1f}".removesuffix(".0") if re.fullmatch(r"\d+\.\d+", ratio) else ratio
 
 
 def _pairs(text: str) -> dict[str, str]:

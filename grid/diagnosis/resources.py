@@ -12,6 +12,7 @@ from grid.wording import listed, plural
 
 ResourceAmounts = Mapping[str, int]
 PODS = "pods"
+_BYTES = {"memory": "memory", "ephemeral-storage": "disk", "storage": "storage"}
 _NOTHING = {"cpu": "no core", "ephemeral-storage": "no disk", PODS: "no pod"}
 
 
@@ -85,8 +86,8 @@ def amount_words(resource: str, amount: int) -> str:
         return _NOTHING.get(resource) or ("no GPU" if resource.endswith("/gpu") else f"no {resource}")
     if resource == "cpu":
         return "1 core" if amount == 1000 else f"{format_cores(amount)} cores"
-    if resource in ("memory", "ephemeral-storage"):
-        return f"{format_bytes(amount)} of {'memory' if resource == 'memory' else 'disk'}"
+    if resource in _BYTES:
+        return f"{format_bytes(amount)} of {_BYTES[resource]}"
     if resource.startswith("hugepages-"):
         return f"{format_bytes(amount)} of {resource}"
     if resource == PODS:

@@ -254,6 +254,8 @@ def _words(name: str, amount: int) -> str:
         words = f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
     elif kind in ("memory", "ephemeral-storage"):
         words = format_bytes(amount)
+    elif kind.endswith("/gpu"):
+        words = plural(amount, "GPU")
     else:
         words = f"{amount:,}"
     return (

@@ -277,7 +277,10 @@ def test_a_pod_that_a_quota_refuses_says_which_quota_what_is_used_and_what_to_do
     read_executions(runtime)
     for reader in (people.owner, people.teammate, people.operator):
         shown = text(reader, execution)
-        assert "The quota “team” of the namespace is used up: 13 cores of 16 cores (requests.cpu) are in use" in shown
+        assert (
+            "The quota “team” of the namespace has too little left: 13 cores of 16 cores (requests.cpu) are in use"
+            in shown
+        )
         assert "and this takes 4 cores (requests.cpu)." in shown
         assert (
             "It starts when something else in the namespace ends; an admin of the cluster can raise the quota." in shown

@@ -200,7 +200,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "range": (
             'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
-            'claim "a" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 4Gi',
+            'pods "a" is forbidden: maximum number of pods is 10',
         ),
         "ratio": (
             'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
@@ -209,6 +209,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "rights": (
             'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""',
             'pods is forbidden: User "system:serviceaccount:a:b" exceeded its rate of requests',
+        ),
+        "namespace-ends": (
+            'configmaps "a" is forbidden: unable to create new content in namespace b because it is being terminated',
+            'namespaces "b" is forbidden: this namespace may not be deleted',
         ),
     },
     "logpatterns.BUILT_IN": {

@@ -17,7 +17,7 @@ QUOTA = (
             QUOTA,
             "quota",
             (
-                "The quota “team” of the namespace is used up: 10 of 10 pods are in use and this takes 1 pod; 13 cores of "
+                "The quota “team” of the namespace has too little left: 10 of 10 pods are in use and this takes 1 pod; 13 cores of "
                 "16 cores (requests.cpu) are in use and this takes 4 cores (requests.cpu)."
             ),
         ),
@@ -28,7 +28,7 @@ QUOTA = (
             ),
             "quota",
             (
-                "The quota “team” of the namespace is used up: 1.5 GiB of 2 GiB (requests.memory) are in use and this takes "
+                "The quota “team” of the namespace has too little left: 1.5 GiB of 2 GiB (requests.memory) are in use and this takes "
                 "1 GiB (requests.memory)."
             ),
         ),
@@ -38,9 +38,24 @@ QUOTA = (
             "The quota “team” of the namespace takes only pods that say their limits.ephemeral-storage.",
         ),
         (
+            'pods "a" is forbidden: failed quota: team: must specify limits.cpu,limits.memory',
+            "quota",
+            "The quota “team” of the namespace takes only pods that say their limits.cpu and limits.memory.",
+        ),
+        (
+            'persistentvolumeclaims "a" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 4Gi',
+            "limit_range",
+            "A limit range of the namespace allows at most 1 GiB of storage for a volume claim, and the request is 4 GiB of storage.",
+        ),
+        (
+            'pods "a" is forbidden: maximum memory usage per Container is much, but limit is more',
+            "limit_range",
+            "A limit range of the namespace allows at most much of memory for a container, and the limit is more of memory.",
+        ),
+        (
             'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
             "limit_range",
-            "A limit range of the namespace allows at most 1Gi of memory for a container, and the limit is 4Gi.",
+            "A limit range of the namespace allows at most 1 GiB of memory for a container, and the limit is 4 GiB of memory.",
         ),
         (
             (
@@ -48,12 +63,12 @@ QUOTA = (
                 "but limit is 2Gi]"
             ),
             "limit_range",
-            "A limit range of the namespace allows at least 2 of cpu for a pod, and the request is 1.",
+            "A limit range of the namespace allows at least 2 cores for a pod, and the request is 1 core.",
         ),
         (
             'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
             "limit_range",
-            "A limit range of the namespace allows a limit of cpu of at most 2 times the request, and the tier's is 4.000000 times.",
+            "A limit range of the namespace allows a limit of cpu of at most 2 times the request, and the tier's is 4 times.",
         ),
         (
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',

@@ -99,7 +99,8 @@ async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> Non
     assert (fresh(execution).state, execution.message) == (
         "deploying",
         (
-            "The quota “team” of the namespace is used up: 10 of 10 pods are in use and this takes 1 pod. It starts when something else "
+            "The quota “team” of the namespace has too little left: 10 of 10 pods are in use and this takes 1 pod."
+            " It starts when something else "
             "in the namespace ends; an admin of the cluster can raise the quota."
         ),
     )

@@ -56,7 +56,7 @@ async def test_a_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -
     asked(shop)
     check = await answered(world)
     assert (check.outcome, check.evidence) == (CheckOutcome.REFUSED, said)
-    assert "The quota “team” of the namespace is used up: 10 of 10 pods are in use" in check.message
+    assert "The quota “team” of the namespace has too little left: 10 of 10 pods are in use" in check.message
 
 
 @in_world

@@ -16,7 +16,7 @@ from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.viewmodels.launch import Slots, slots
 from dashboard.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
-from dashboard.waiting_records import expected_wait
+from dashboard.waiting_records import expected_wait, how_right
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
@@ -26,7 +26,7 @@ from grid.launch.preview import Preview, place_in_queue, pod_plan, with_sidecars
 from grid.launch.request import draft
 from grid.launch.spec import ExecutionSpec, tier_spec
 from grid.launch.startuphistory import usual_node_start
-from grid.models import Execution, LaunchCheck, User
+from grid.models import Execution, LaunchCheck, User, WaitPrediction
 from grid.runtime import Runtime, get_runtime
 from grid.slices import in_slices
 
@@ -140,7 +140,7 @@ def question_of(
         gpus=request.tier.gpus,
         queue=queue,
         full=full,
-        expected=launch_wait(expected_wait(list(unit), now)) if waits else (),
+        expected=launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED)) if waits else (),
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,

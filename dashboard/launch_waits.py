@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 
 from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import FitQuestion
-from dashboard.waiting_records import expected_wait
+from dashboard.waiting_records import expected_wait, how_right
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import FitCode, PodPlan
 from grid.diagnosis.nodeimages import image_on, reports_all
@@ -23,7 +23,7 @@ from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.room import RoomFacts, RoomSeeker, fits
 from grid.launch.spec import parse_spec
 from grid.launch.startuphistory import image_size, usual_pace, usual_start
-from grid.models import Execution
+from grid.models import Execution, WaitPrediction
 from grid.runtime import Runtime
 from grid.runtime.starts import room_beside, waiting_for_room
 from grid.slices import in_slices
@@ -56,7 +56,9 @@ def with_waits(
     expected = question.expected
     if code == "waits_for_room":
         room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
-        expected = launch_wait(expected_wait(list(unit), now, Observed(room=room)))
+        expected = launch_wait(
+            expected_wait(list(unit), now, Observed(room=room)), how_right(WaitPrediction.Stage.ROOM)
+        )
     return replace(
         question, expected=expected, usual_start=usual, pull=ImagePull(size, seconds, is_missing=seen.is_missing)
     )

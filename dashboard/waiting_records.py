@@ -8,18 +8,23 @@ from grid.launch.expectation.accuracy import Accuracy
 from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.expectation.estimate import estimates
 from grid.launch.expectation.observed import Observed
-from grid.launch.expectation.outcomes import read_accuracy
+from grid.launch.expectation.outcomes import crowded_out, read_accuracy, stage_of
 from grid.launch.expectation.reading import read_facts
-from grid.models import DataPlane, Execution
+from grid.models import DataPlane, Execution, WaitPrediction
 
 
 @dataclass(frozen=True, slots=True)
 class WaitsRead:
-    """What is expected, by the execution's id, in seconds from `at`."""
+    """What is expected, by the execution's id, in seconds from `at`; how right that was lately, by stage; and who waits for room."""
 
     at: datetime
     estimates: Mapping[str, WaitEstimate] = field(default_factory=dict)
-    accuracy: Accuracy = field(default_factory=Accuracy)
+    accuracy: Mapping[str, Accuracy] = field(default_factory=dict)
+    crowded_out: frozenset[str] = frozenset()
+
+    def how_right(self, execution_id: str, state: str) -> str:
+        """Return how right expected waits like this one's were lately, in a sentence; "" when too few are known."""
+        return _sentence(self.accuracy, stage_of(state, is_crowded_out=execution_id in self.crowded_out))
 
 
 def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
@@ -27,7 +32,16 @@ def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
     found: dict[str, WaitEstimate] = {}
     for data_plane in DataPlane.objects.values_list("pk", flat=True):
         found |= estimates(read_facts(data_plane, now, observed=observed))
-    return WaitsRead(now, found, read_accuracy())
+    return WaitsRead(now, found, read_accuracy(), crowded_out(observed))
+
+
+def how_right(stage: WaitPrediction.Stage) -> str:
+    """Return how right expected waits of this stage were lately, for what is not launched yet."""
+    return _sentence(read_accuracy(), stage)
+
+
+def _sentence(accuracy: Mapping[str, Accuracy], stage: WaitPrediction.Stage) -> str:
+    return accuracy.get(stage, Accuracy()).sentence
 
 
 def expected_wait(launch: list[Execution], now: datetime, observed: Observed | None = None) -> WaitEstimate | None:

@@ -178,7 +178,7 @@ def execution_fragments(
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
     found = [
-        head(record, diagnosis, viewer, EXPECTED.line(record.id, now) if record.state in STARTING else None),
+        head(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now)),
         leaving(record, viewer),
         stop_notice(record.stop_outlook, may_keep=viewer.may_stop),
         actions(record, viewer, is_ready=first is not None and is_ready(first)),

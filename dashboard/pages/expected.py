@@ -30,11 +30,13 @@ class ExpectedWaits:
         """Have it computed again when it is old, and wait for nothing: for pages that can do without."""
         self.latest = self._read_in(runtime).begin(SECONDS)
 
-    def line(self, execution_id: str, now: datetime) -> WaitLine | None:
-        """Return what was expected of an execution when `value` was last asked; None when it was not computed."""
-        if self.latest is None or execution_id not in self.latest.estimates:
+    def line(self, execution_id: str, state: str, now: datetime) -> WaitLine | None:
+        """Return what was expected of an execution when `value` was last asked; None when it was not computed, and of one that neither
+        waits nor starts."""
+        if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
             return None
-        return wait_line(self.latest.estimates[execution_id], (now - self.latest.at).total_seconds())
+        found, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
+        return wait_line(found, passed, self.latest.how_right(execution_id, state))
 
     def note(self, row: ExecutionRow | None) -> str:
         """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is

@@ -53,7 +53,7 @@ class QueuePage(LivePage[None, WaitsRead | None]):
             queue_row(row, found.get(row.id), passed, viewer_id=viewer.id, may_order=may_operate(viewer))
             for row in in_order(seen, found)[:SHOWN]
         ]
-        accuracy = facts.accuracy.sentence if facts is not None else ""
+        accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""
         return queue_fragments(rows, count=len(seen), hidden=len(waiting) - len(seen), accuracy=accuracy)
 
 

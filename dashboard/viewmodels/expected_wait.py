@@ -12,7 +12,7 @@ _STEPS = ((10 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 15))
 
 
 class WaitLine(ViewModel, frozen=True, gc=False):
-    """What is expected of one execution: the sentence, and what it is based on or why it is not known."""
+    """What is expected of one execution: the sentence, and what it is based on and how right that was, or why it is not known."""
 
     sentence: str
     why: str
@@ -30,8 +30,11 @@ def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
     return replace(estimate, expected=rest(estimate.expected), low=rest(estimate.low), high=high)
 
 
-def wait_line(estimate: WaitEstimate | None, passed: float) -> WaitLine | None:
-    """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet."""
+def wait_line(estimate: WaitEstimate | None, passed: float, how_right: str = "") -> WaitLine | None:
+    """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
+
+    `how_right` says how right that was lately.
+    """
     if estimate is None:
         return None
     if estimate.expected is None:
@@ -45,17 +48,17 @@ def wait_line(estimate: WaitEstimate | None, passed: float) -> WaitLine | None:
     else:
         bounds = f"{brief_duration(now.low)} to {brief_duration(now.high)}"
     about = f"Expected to start in about {brief_duration(now.expected)}" if now.expected > 0 else "Expected any moment"
-    return WaitLine(f"{about}{f' ({bounds})' if bounds else ''}.", estimate.why)
+    return WaitLine(f"{about}{f' ({bounds})' if bounds else ''}.", f"{estimate.why} {how_right}".strip())
 
 
-def launch_wait(estimate: WaitEstimate | None) -> tuple[str, ...]:
+def launch_wait(estimate: WaitEstimate | None, how_right: str = "") -> tuple[str, ...]:
     """Return sentences about how long a launch would wait in the queue; () when nothing was computed."""
     line = wait_line(estimate, 0.0)
     if line is None or estimate is None:
         return ()
     if estimate.expected is None:
         return (line.sentence,)
-    return line.sentence, line.why
+    return tuple(one for one in (line.sentence, line.why, how_right) if one)
 
 
 def wait_note(estimate: WaitEstimate) -> str:

@@ -39,6 +39,7 @@ FULL = LaunchPool("default", (room(1),), 1)
 AT_ZERO = LaunchPool("default", (), 3, start_seconds=220, remembered=room(8), seen="24 November 2026")
 QUEUE = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop something.")
 EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
+HOW_RIGHT = "9 of the last 10 expected waits were within 30 % or 10 seconds of what happened."
 NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
 ROOM = WaitEstimate(1250.0, 600.0, 2400.0, "Room for it is usually free after another 20 minutes.")
 PULL = ImagePull(2_254_857_830, 40.0, is_missing=True)
@@ -46,7 +47,7 @@ SMALL = TierChoice("tier", "small", "Small", (plan(1, "Small"),), 0)
 SITUATIONS: dict[str, tuple[dict[str, Any], ClusterKnown]] = {
     "starts-now": ({"usual_start": 43.0}, ClusterKnown({"default": LaunchPool("default", (room(8, count=2),))})),
     "needs-node": ({}, ClusterKnown({"default": LaunchPool("default", (room(1),), 5, start_seconds=220)})),
-    "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED)}, ClusterKnown({"default": FULL})),
+    "queues": ({"queue": QUEUE, "expected": launch_wait(EXPECTED, HOW_RIGHT)}, ClusterKnown({"default": FULL})),
     "queues-unknown": ({"queue": QUEUE, "expected": launch_wait(NOT_EXPECTED)}, ClusterKnown({"default": FULL})),
     "starts-now-pulls": (
         {"usual_start": 53.0, "pull": PULL},

@@ -11,10 +11,11 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.waiting_records import WaitsRead
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.labels import NODE_POOL
+from grid.launch.expectation.accuracy import Accuracy
 from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.expectation.curve import FEWEST
 from grid.launch.expectation.observed import Observed
-from grid.models import Execution, State
+from grid.models import Execution, State, WaitPrediction
 from grid.runtime import Runtime
 from grid.runtime.starts import observed_starts
 from tests.browser.administering import AUTOSCALER
@@ -82,6 +83,26 @@ def test_nothing_is_said_of_what_is_not_known_or_runs(
     expecting.reads = 0
     assert "Expected to" not in client_of(people.owner).get("/executions/").text
     assert not expecting.reads
+
+
+def test_how_right_waits_were_is_said_of_the_stage_of_each(queued: Execution, expecting: Expecting) -> None:
+    stages = (WaitPrediction.Stage.QUEUED, WaitPrediction.Stage.ADMITTED, WaitPrediction.Stage.ROOM)
+    lately = {str(stage): Accuracy(near, 10) for near, stage in enumerate(stages, 1)}
+    found = {queued.pk: WaitEstimate(60.0, 30.0, 90.0, "By others."), "crowded": WaitEstimate(60.0, 30.0, 90.0)}
+    EXPECTED.latest = WaitsRead(MOMENT, {**found, "unknown": WaitEstimate(None)}, lately, frozenset({"crowded"}))
+
+    def why(id: str, state: str) -> str:
+        line = EXPECTED.line(id, state, MOMENT)
+        assert line is not None
+        return line.why
+
+    said = "{} of the last 10 expected waits were within 30 % or 10 seconds of what happened."
+    assert why(queued.pk, "queued") == f"By others. {said.format(1)}"
+    assert why(queued.pk, "deploying") == f"By others. {said.format(2)}"
+    assert why("crowded", "deploying") == said.format(3)
+    assert why(queued.pk, "preparing") == "By others.", "nothing was measured there yet"
+    assert why("unknown", "queued") == ""
+    assert EXPECTED.line(queued.pk, "running", MOMENT) is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.launch.admission import admit_waiting
-from grid.launch.expectation.accuracy import accuracy_of
+from grid.launch.expectation.accuracy import Accuracy, accuracy_of
 from grid.launch.expectation.basis import chance
 from grid.launch.expectation.curve import FEWEST, Curve
 from grid.launch.expectation.estimate import estimates
@@ -212,7 +212,7 @@ def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> Non
     keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=30))
     found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
     assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
-    assert (read_accuracy().near, read_accuracy().all) == (2, 2)
+    assert read_accuracy() == {"admitted": Accuracy(1, 1), "queued": Accuracy(1, 1)}
 
 
 @pytest.mark.django_db

@@ -11,7 +11,8 @@ from grid.launch.expectation.reading import read_facts
 from grid.models import Execution, State, WaitPrediction
 
 KEPT = timedelta(days=30)
-LATELY = 100  # outcomes
+LATELY = 100  # outcomes of a stage
+_LATEST = 4 * LATELY  # outcomes of all stages, in one look along the index
 _AT_ONCE = 500
 _SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said something, or is not to be waited for
 _STAGES = {
@@ -21,10 +22,23 @@ _STAGES = {
 }
 
 
-def read_accuracy() -> Accuracy:
-    """Return how right the latest predictions were."""
+def read_accuracy() -> dict[str, Accuracy]:
+    """Return by stage how right the latest predictions were; those of a short wait are much more often right than those of a long one."""
     found = WaitPrediction.objects.filter(ran_at__isnull=False, expected__isnull=False).order_by("-ran_at")
-    return accuracy_of(found.values_list("expected", "actual")[:LATELY])
+    by_stage: dict[str, list[tuple[float | None, float | None]]] = {}
+    for stage, expected, actual in found.values_list("stage", "expected", "actual")[:_LATEST]:
+        by_stage.setdefault(stage, []).append((expected, actual))
+    return {stage: accuracy_of(pairs[:LATELY]) for stage, pairs in by_stage.items()}
+
+
+def crowded_out(observed: Observed) -> frozenset[str]:
+    """Return the ids of those that wait until others on the nodes end."""
+    return frozenset([one.execution for one in observed.room.seekers if one.part])
+
+
+def stage_of(state: str, *, is_crowded_out: bool) -> WaitPrediction.Stage:
+    """Return the stage at which an execution that is queued or starts is."""
+    return WaitPrediction.Stage.ROOM if is_crowded_out else _STAGES[State(state)]
 
 
 def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> int:
@@ -34,10 +48,10 @@ def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> i
     """
     _fill_in(data_plane)
     rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
-    crowded = {one.execution for one in observed.room.seekers if one.part}
+    crowded = crowded_out(observed)
     seen = {*observed.new_nodes, *observed.on_node, *crowded}
     stages = {
-        (id, WaitPrediction.Stage.ROOM if id in crowded else _STAGES[State(state)])
+        (id, stage_of(state, is_crowded_out=id in crowded))
         for id, state, since in rows.values_list("pk", "state", "state_since")
         if state == State.QUEUED or id in seen or now - since > _SCHEDULED
     }

@@ -25,7 +25,17 @@ from dashboard.pages.expected import EXPECTED
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
-from dashboard.viewmodels.execution import CONTRIBUTING, ExecutionRecord, Person, PodLink, facts, head, steps
+from dashboard.viewmodels.execution import (
+    CONTRIBUTING,
+    ExecutionRecord,
+    Head,
+    Person,
+    PodLink,
+    facts,
+    head,
+    head_of,
+    steps,
+)
 from dashboard.viewmodels.execution_actions import actions
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
@@ -156,24 +166,22 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         return record
 
 
+def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
+    """Return what the page says first: the state and its cause, for who takes the history with them."""
+    _, diagnosis, _, _ = _present(runtime, record, _pods(runtime, record), viewer, now)
+    return head_of(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
+
+
 def execution_fragments(
     runtime: Runtime, record: ExecutionRecord, viewer: Person, view: ExecutionView, now: datetime
 ) -> list[Fragment]:
     """Return all fragments of the page, also for an execution that ended long ago."""
-    pods = sorted(
-        pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
-    )
-    first: Pod | None
-    diagnosis: Diagnosis | None
+    pods = _pods(runtime, record)
+    first, diagnosis, workers, extra = _present(runtime, record, pods, viewer, now)
     if record.cluster is not None:
-        first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
         listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)
     else:
-        first = pods[0] if pods else None
-        diagnosis = explain(runtime, first, now, sees_all=viewer.sees_all) if first is not None else None
-        workers, extra, listed, nodes = 0, [], pods, list(runtime.nodes.by("pool", record.node_pool))
-    if diagnosis is not None and not viewer.may_read:
-        diagnosis = replace(diagnosis, evidence=())
+        listed, nodes = pods, list(runtime.nodes.by("pool", record.node_pool))
     node = first.spec.node_name if first is not None else ""
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
@@ -197,6 +205,27 @@ def execution_fragments(
     elif view.tab == "events":
         found += history(events)
     return found
+
+
+def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:
+    """Return its pods, its own first."""
+    return sorted(
+        pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
+    )
+
+
+def _present(
+    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
+) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
+    """Return the pod that counts and its diagnosis; of a cluster, also the workers that hold a node and the fragments about it."""
+    if record.cluster is not None:
+        first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
+    else:
+        first, workers, extra = pods[0] if pods else None, 0, list[Fragment]()
+        diagnosis = explain(runtime, first, now, sees_all=viewer.sees_all) if first is not None else None
+    if diagnosis is not None and not viewer.may_read:
+        diagnosis = replace(diagnosis, evidence=())
+    return first, diagnosis, workers, extra
 
 
 def _start(

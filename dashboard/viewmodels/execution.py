@@ -224,6 +224,11 @@ class Facts:
 def head(
     record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None
 ) -> Fragment:
+    """Return the state and its cause; `head_of` has the words."""
+    return Fragment("head", f"{_FRAGMENTS}execution_head.html", head_of(record, diagnosis, viewer, wait))
+
+
+def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None) -> Head:
     """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
     message = record.message if viewer.is_owner else about_owner(record.message, record.owner_username)
@@ -238,7 +243,7 @@ def head(
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
     stops = record.stop_requested_at is not None
-    shown = Head(
+    return Head(
         status,
         advice,
         evidence,
@@ -248,7 +253,6 @@ def head(
         findings=shown_findings(record.findings if viewer.may_read else (), status.note),
         wait=None if stops else wait,
     )
-    return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)
 
 
 def _reasons(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> NodeReasons | None:

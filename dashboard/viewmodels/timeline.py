@@ -3,12 +3,12 @@
 A stored line and a live event may be the same event; only the live one is then shown, because its count is newer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dashboard.viewmodels.element_ids import element_id
-from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.viewmodels.execution import ExecutionRecord, Head, LifecycleLine
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.samples import rescale_words
@@ -195,7 +195,7 @@ def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
     return at.replace(microsecond=0), _PLACES.get(step, len(_COURSE)), at, id
 
 
-def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True) -> str:
+def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True, present: Head | None = None) -> str:
     """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
     lines = [
         f"# {record.object_name} ({record.name.strip()}), project {record.project_name}, tier {record.tier_name}",
@@ -204,11 +204,27 @@ def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True) -> str:
         what = state_word(line.to_state) if line.to_state else line.about
         times = f" ({_times(line)} times)" if _times(line) > 1 else ""
         actor = f" by {line.actor}" if line.actor else ""
-        stamp = line.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        lines.append(f"{stamp}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
+        lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
     lines += [f"# {start_text(record.start)}"] if record.start is not None else []
     lines += [f"# Found in its log: {one.meaning} {one.cure} | {one.line}" for one in record.findings if may_read]
+    if present is not None and not record.is_final:
+        lines += [f"# Now: {one}" for one in _now(present)]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def _now(present: Head) -> Iterator[str]:
+    """Yield what the page says: the state, its cause, the next step, what is expected, and what keeps it off which nodes."""
+    yield ": ".join(one for one in (present.status.word, f"{present.status.note} {present.advice}".strip()) if one)
+    if present.wait is not None:
+        yield f"{present.wait.sentence} {present.wait.why}".strip()
+    for row in present.reasons.rows if present.reasons is not None else ():
+        names = f" ({row.names}{f' and {row.more} more' if row.more else ''})" if row.names else ""
+        until = f", until {_utc(row.evidence.until)}" if row.evidence.until is not None else ""
+        yield f"{plural(row.evidence.nodes, 'node')}{names}: {row.evidence.what} [{row.lasting.lower()}{until}]"
+
+
+def _utc(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _line_id(line: LifecycleLine) -> str:

@@ -16,7 +16,7 @@ from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.history import ended_choices, ended_page
 from dashboard.metric_records import metrics_table
-from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person
+from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person, present_head
 from dashboard.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
@@ -125,8 +125,10 @@ async def execution_log(request: HttpRequest, id: str) -> HttpResponseBase:
 @require_safe
 async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
-    may_read = person(viewer, record).may_read
-    return _text_file(lifecycle_text(record, may_read=may_read), f"{record.object_name}-lifecycle.log")
+    reader, runtime = person(viewer, record), get_runtime()
+    present = present_head(runtime, record, reader, runtime.clock())
+    text = lifecycle_text(record, may_read=reader.may_read, present=present)
+    return _text_file(text, f"{record.object_name}-lifecycle.log")
 
 
 async def current_viewer(request: HttpRequest) -> Viewer:

@@ -4,7 +4,7 @@ import pytest
 
 from grid.kube.resources import NODES, PODS
 from grid.labels import NODE_POOL
-from grid.models import Execution, State
+from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -43,13 +43,23 @@ def paths(execution: Execution) -> list[str]:
     return ["/", "/executions/", f"/executions/{execution.pk}/", pod]
 
 
+def download(person: User, execution: Execution) -> str:
+    return client_of(person).get(f"/executions/{execution.pk}/lifecycle/").content.decode()
+
+
 def test_every_page_says_the_same(people: People, waiting: Execution) -> None:
     client = client_of(people.owner)
     for path in paths(waiting):
         assert SENTENCE in client.get(path).content.decode(), path
+    assert SENTENCE in download(people.owner, waiting)
+    Execution.objects.filter(pk=waiting.pk).update(state="stopped", ended_at=MOMENT, settled_at=MOMENT)
+    assert SENTENCE not in download(people.owner, waiting)
 
 
 def test_whose_pods_hold_the_nodes_is_told_to_those_who_see_all(people: People, waiting: Execution) -> None:
+    taken = "[for now]"
+    assert f"taken by a workspace of {people.stranger.username} {taken}" in download(people.operator, waiting)
+    assert f"taken by a workspace {taken}" in download(people.owner, waiting)
     for path in paths(waiting)[2:]:
         page = client_of(people.operator).get(path).content.decode()
         assert f"taken by a workspace of {people.stranger.username}" in page

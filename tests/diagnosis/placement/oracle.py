@@ -22,8 +22,8 @@ def ports(pod: Raw) -> set[int]:
 
 
 def reasons(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw], volumes: list[Raw]) -> set[str]:
-    """Return what would have to change for the pod to fit: "pool", "selector", "label", "control_plane", "cordon", "unready", "taint",
-    "small", "volume", "port", "full", "apart", "beside" or "spread"."""
+    """Return what would have to change for the pod to fit: "pool", "selector", "affinity", "label", "control_plane", "cordon", "unready",
+    "taint", "small", "volume", "port", "full", "apart", "beside" or "spread"."""
     return alone(pod, node, on(node, pods), volumes) | between(pod, node, nodes, pods)
 
 
@@ -38,6 +38,8 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
     for key, value in pod["spec"].get("nodeSelector", {}).items():
         if labels.get(key) != value:
             found.add("pool" if key == NODE_POOL else "selector")
+    if not likes(pod, labels):
+        found.add("affinity")
     if node["spec"].get("unschedulable"):
         found.add("cordon")
     if node["status"]["conditions"][0]["status"] != "True":
@@ -57,6 +59,30 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
     if any(key not in labels for key in needed_labels(pod)):
         found.add("label")
     return found | short_of(pod, node, here)
+
+
+def likes(pod: Raw, labels: dict[str, str]) -> bool:
+    """Return whether the labels meet one of the terms of the pod's affinity to nodes, that is all expressions of it."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity")
+    if affinity is None:
+        return True
+    wanted = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return any(all(holds(one, labels.get(one["key"])) for one in term["matchExpressions"]) for term in wanted)
+
+
+def holds(expression: Raw, value: str | None) -> bool:
+    values = expression.get("values", [])
+    return {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+        "Gt": value is not None
+        and bool(values)
+        and values[0].isdigit()
+        and value.isdigit()
+        and int(value) > int(values[0]),
+    }[str(expression["operator"])]
 
 
 def short_of(pod: Raw, node: Raw, here: list[Raw]) -> set[str]:
@@ -147,7 +173,7 @@ def is_of_group(rule: Raw, pod: Raw, other: Raw) -> bool:
 
 def is_counted(rule: Raw, pod: Raw, place: Raw) -> bool:
     found = alone(pod, place, [], [])
-    if rule.get("nodeAffinityPolicy", "Honor") == "Honor" and found & {"pool", "selector"}:
+    if rule.get("nodeAffinityPolicy", "Honor") == "Honor" and found & {"pool", "selector", "affinity"}:
         return False
     if rule.get("nodeTaintsPolicy", "Ignore") == "Ignore":
         return True

@@ -16,7 +16,7 @@ from tests.diagnosis.placement.oracle import CONTROL_PLANE, Raw, alone, on, reas
 from tests.diagnosis.placement.worlds import as_read, surroundings
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
 
-FOREIGN = {"pool", "selector", "label", "control_plane"}
+FOREIGN = {"pool", "selector", "affinity", "label", "control_plane"}
 BETWEEN = {"port", "apart", "beside", "spread"}
 CLOSED = {"cordon", "taint", "unready"}
 DEDICATED = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
@@ -35,6 +35,15 @@ TOLERATIONS: list[Raw] = [
 ]
 
 
+EXPRESSIONS: list[Raw] = [
+    {"key": "zone", "operator": "In", "values": ["a"]},
+    {"key": "zone", "operator": "In", "values": ["b", "c"]},
+    {"key": "disk", "operator": "NotIn", "values": ["hdd"]},
+    {"key": "rack", "operator": "Exists"},
+    {"key": "rack", "operator": "DoesNotExist"},
+    {"key": "rack", "operator": "Gt", "values": ["1"]},
+    {"key": "host", "operator": "NotIn", "values": ["n0", "n1"]},
+]
 TOPOLOGY = ["zone", "rack", "host"]
 
 
@@ -77,7 +86,7 @@ class World:
             for each in self.nodes if each["metadata"]["labels"][NODE_POOL] == self.pool
         ]  # fmt: skip
         found = alone(self.pod, self.template, agents[0] if agents and all(agents) else [], self.volumes)
-        certain = found - {"volume", "label"}  # a new node may come in another zone
+        certain = found - {"volume", "label", "affinity"}  # a new node may come in another zone
         return None if found and not certain else certain
 
     def explain(self) -> Diagnosis:
@@ -154,6 +163,13 @@ def make_world(seed: int) -> World:
         give_ports(waiting, pods, chance)
     if chance.random() < 0.4:
         relate(waiting, pods, chance)
+    if chance.random() < 0.3:
+        terms = [
+            {"matchExpressions": chance.sample(EXPRESSIONS, chance.choice([1, 1, 2]))}
+            for _ in range(chance.choice([1, 1, 2]))
+        ]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        waiting["spec"].setdefault("affinity", {})["nodeAffinity"] = required
     return World(waiting, nodes, pods, objects, group, template)
 
 
@@ -280,4 +296,4 @@ def test_the_clusters_differ_enough() -> None:
     assert {"unschedulable", "busy", "pool_full", "too_large", "no_such_node", "not_selected", "cordoned", "tainted", "not_ready",
             "volume", "scale_up", "conflict"} <= codes  # fmt: skip
     met = {reason for seed in range(300) for each in make_world(seed).reasons() for reason in each}
-    assert met >= {"label", *BETWEEN, "small", "full"}
+    assert met >= {"label", "affinity", *BETWEEN, "small", "full"}

@@ -114,7 +114,10 @@ def _not_scaling_up(
 ) -> Diagnosis:
     """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
     pool = demands.pool
-    if any(_BACKOFF in reason for reason in groups):
+    others = [reason for reason in groups if _BACKOFF not in reason]
+    if len(others) < len(groups) and not all(map(_is_mismatch, others)):
+        return _by_groups_alone(groups, evidence)
+    if len(others) < len(groups):
         sentence = f"The cloud could not deliver a new node{_of(pool)}; it is tried again after a while."
         return Diagnosis(
             "no_stock", sentence, "wait", "operator", "Choose a tier on another node pool, or wait.", evidence
@@ -138,20 +141,28 @@ def _not_scaling_up(
 
 
 def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Diagnosis:
-    """Explain a pod of which the scheduler's words are not known. The autoscaler does not try a pod on node groups at their maximum, so
-    nobody knows whether one of their nodes would take it; the other groups have been tried, some with several complaints."""
+    """Explain a pod that the autoscaler has not tried on some node groups: they are at their maximum, or the cloud delivered no node for
+    them. Nobody knows whether one of their nodes would take it. The other groups were tried, some with several complaints."""
     full = sum(count for reason, count in groups.items() if _is_full(reason))
-    which = f"{plural(full, 'node group')} {'has' if full == 1 else 'have'} as many nodes as allowed"
+    failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
+    parts = [f"{plural(full, 'node group')} {'has' if full == 1 else 'have'} as many nodes as allowed"] if full else []
+    if failed:
+        parts.append(
+            f"the cloud could not deliver a node of {plural(failed, 'node group')}, and is asked again after a while"
+        )
+    untried = len(parts)
     small, others = _resources_short(groups), []
     if small:
         others.append(f"be too small ({listed(small)})")
     if any(map(_is_mismatch, groups)):
         others.append("not match what this asks for")
     rest = [f"{count} {reason}" for reason, count in groups.items()
-            if not (_is_full(reason) or _is_mismatch(reason) or _SHORT.match(reason))]  # fmt: skip
-    parts = [which, *([f"a new node of another would {' and '.join(others)}"] if others else []), *rest]
+            if not (_is_full(reason) or _BACKOFF in reason or _is_mismatch(reason) or _SHORT.match(reason))]  # fmt: skip
+    parts += [*([f"a new node of another would {' and '.join(others)}"] if others else []), *rest]
     sentence = f"The autoscaler starts no node for this: {'; '.join(parts)}."
-    if len(parts) == 1:
+    if len(parts) == untried and failed:
+        return Diagnosis("no_stock", sentence, "wait", "operator", "Choose another tier, or wait.", evidence)
+    if len(parts) == untried:
         step = "Wait, choose another tier, or ask your admin for a larger pool."
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     step = "Choose another tier, or show an operator the messages below."

@@ -23,12 +23,15 @@ AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """What the autoscaler may do to one group of nodes; `target` is how many it wants now."""
+    """What the autoscaler may do to one group of nodes; `target` is how many it wants now. `is_backed_off` says that the cloud failed to
+    deliver a node, so that it is not asked for a while, with the cloud's `error`; None when the status tells nothing of that."""
 
     name: str
     minimum: int
     maximum: int
     target: int
+    is_backed_off: bool | None = None
+    error: str = ""
 
 
 def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
@@ -75,10 +78,16 @@ def known_pools(nodes: Iterable[Node], groups: Iterable[str], *, label: str = NO
 
 
 def _group(entry: dict[str, Any]) -> NodeGroup:
-    health = entry["health"]
+    health, scale_up = entry["health"], _mapping(entry.get("scaleUp"))
     return NodeGroup(
         name=str(entry["name"]),
         minimum=int(health["minSize"]),
         maximum=int(health["maxSize"]),
         target=int(health.get("cloudProviderTarget", 0)),
+        is_backed_off=None if "status" not in scale_up else scale_up["status"] == "Backoff",
+        error=str(_mapping(scale_up.get("backoffInfo")).get("errorMessage") or ""),
     )
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -43,6 +43,7 @@ def waiting_for_a_node(message: str, *, age: float = 120, **more: Any) -> dict[s
 NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
 ALL_TAINTED = "0/3 nodes are available: 3 node(s) had untolerated taint(s)."
 AT_MAXIMUM = "1 max node group size reached"
+FAILED = "1 in backoff after failed scale-up"
 OTHER_POOLS = "2 node(s) didn't match Pod's node affinity/selector"
 SCALE_UP = "pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"
 CASES = [
@@ -131,7 +132,18 @@ CASES = [
         "cloud out of stock",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS)),
         "no_stock", "The cloud could not deliver a new node of the pool default-gpu",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up, 2 node(s) didn't match")],
+        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {OTHER_POOLS}")],
+    ),
+    Case(
+        "cloud out of stock for a group that may be another pool's",
+        waiting_for_a_node(f"{NO_CPU} {HOPELESS}"), "unschedulable",
+        "a node of 1 node group, and is asked again after a while; a new node of another would be too small (CPU).",
+        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, 1 Insufficient cpu")],
+    ),
+    Case(
+        "cloud out of stock for one group, and another full",
+        waiting_for_a_node(""), "no_stock", "1 node group has as many nodes as allowed; the cloud could not deliver a node of 1 node group",
+        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {AT_MAXIMUM}")],
     ),
     Case(
         "busy without an autoscaler",

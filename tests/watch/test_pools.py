@@ -24,9 +24,9 @@ def status(text: str) -> ConfigMap:
 def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
     recorded = json.loads(RECORDING.read_text())
     assert node_groups([status(recorded["status"])]) == {
-        "small": NodeGroup("small", 0, 4, 0),
-        "big": NodeGroup("big", 0, 3, 0),
-        "gpu": NodeGroup("gpu", 0, 2, 0),
+        "small": NodeGroup("small", 0, 4, 0, is_backed_off=False),
+        "big": NodeGroup("big", 0, 3, 0, is_backed_off=False),
+        "gpu": NodeGroup("gpu", 0, 2, 0, is_backed_off=False),
     }
 
 
@@ -39,6 +39,24 @@ def test_a_pool_without_nodes_is_known_from_its_group() -> None:
 def test_a_group_says_how_many_nodes_it_wants_and_none_when_it_does_not_say() -> None:
     text = "nodeGroups: [{name: 7, health: {minSize: 1, maxSize: 5, cloudProviderTarget: 3}}, {name: b, health: {minSize: 0, maxSize: 1}}]"
     assert node_groups([status(text)]) == {"7": NodeGroup("7", 1, 5, 3), "b": NodeGroup("b", 0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "is_backed_off", "error"),
+    [
+        ("{status: Backoff, backoffInfo: {errorCode: c, errorMessage: no capacity}}", True, "no capacity"),
+        ("{status: Backoff}", True, ""),
+        ("{status: InProgress}", False, ""),
+        ("{}", None, ""),
+        ("[Backoff]", None, ""),
+        ("{status: Backoff, backoffInfo: [7]}", True, ""),
+    ],
+)
+def test_a_group_says_whether_the_cloud_failed_to_deliver(
+    scale_up: str, is_backed_off: bool | None, error: str
+) -> None:
+    text = f"nodeGroups: [{{name: g, health: {{minSize: 0, maxSize: 2}}, scaleUp: {scale_up}}}]"
+    assert node_groups([status(text)]) == {"g": NodeGroup("g", 0, 2, 0, is_backed_off, error)}
 
 
 def test_pools_are_told_by_the_label_that_the_caller_names() -> None:

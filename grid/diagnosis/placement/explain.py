@@ -48,7 +48,10 @@ def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | 
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
     scene = Scene(placement, situations, growth, said, is_settled(pod, now))
-    return replace(_explain(scene, now), evidence=evidence, table=rows)
+    found = _explain(scene, now)
+    if found.code == "no_stock" and growth.group is not None:
+        evidence = quoted(*evidence, growth.group.error)
+    return replace(found, evidence=evidence, table=rows)
 
 
 def has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:

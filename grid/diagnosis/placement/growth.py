@@ -50,13 +50,18 @@ class Growth:
 
     @property
     def is_too_small(self) -> bool:
-        """A new node would be too small: by its template, or by the autoscaler's own trial, whose counts are of node groups."""
+        """A new node would be too small: by its template, or by the autoscaler's own trial, whose counts are of node groups. It tries the
+        pod on no group that is full or backed off."""
         if self.fits is not None:
             return self.is_small
-        return "Insufficient" in self.refused and "max node group size" not in self.refused and not self.is_out_of_stock
+        is_full = self.at_maximum if self.group is not None else "max node group size" in self.refused
+        return "Insufficient" in self.refused and not is_full and not self.is_out_of_stock
 
     @property
     def is_out_of_stock(self) -> bool:
+        """The cloud failed to deliver a node of the group: by its status, for the autoscaler's message counts groups of any pool."""
+        if self.group is not None and self.group.is_backed_off is not None:
+            return self.group.is_backed_off
         return _BACKOFF in self.refused
 
     @property

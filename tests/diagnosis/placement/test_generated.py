@@ -150,12 +150,7 @@ def make_world(seed: int) -> World:
         spec["volumes"] = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
     group = template = None
     if chance.random() < 0.4:
-        target = sum(one["metadata"]["labels"][NODE_POOL] == "p" for one in nodes) + chance.choice([0, 0, 0, 1])
-        group = NodeGroup("p", 0, target + chance.choice([0, 0, 3]), target)
-        if chance.random() < 0.5:
-            template = node(
-                "new", pool="p", cpu=str(chance.choice([2, 8])), labels={"zone": "a", "disk": "ssd", "rack": "1"}
-            )
+        group, template = a_group(nodes, chance)
     said = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 of many reasons.")
     waiting = a_pod("waiting", chance, most=chance.choice([3, 9]), spec=None, conditions=[said])
     waiting["spec"].update(spec)
@@ -164,13 +159,28 @@ def make_world(seed: int) -> World:
     if chance.random() < 0.4:
         relate(waiting, pods, chance)
     if chance.random() < 0.3:
-        terms = [
-            {"matchExpressions": chance.sample(EXPRESSIONS, chance.choice([1, 1, 2]))}
-            for _ in range(chance.choice([1, 1, 2]))
-        ]
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        waiting["spec"].setdefault("affinity", {})["nodeAffinity"] = required
+        choose_nodes(waiting, chance)
     return World(waiting, nodes, pods, objects, group, template)
+
+
+def a_group(nodes: list[Raw], chance: random.Random) -> tuple[NodeGroup, Raw | None]:
+    target = sum(one["metadata"]["labels"][NODE_POOL] == "p" for one in nodes) + chance.choice([0, 0, 0, 1])
+    group = NodeGroup("p", 0, target + chance.choice([0, 0, 3]), target, is_backed_off=chance.random() < 0.3)
+    template = None
+    if chance.random() < 0.5:
+        template = node(
+            "new", pool="p", cpu=str(chance.choice([2, 8])), labels={"zone": "a", "disk": "ssd", "rack": "1"}
+        )
+    return group, template
+
+
+def choose_nodes(waiting: Raw, chance: random.Random) -> None:
+    terms = [
+        {"matchExpressions": chance.sample(EXPRESSIONS, chance.choice([1, 1, 2]))}
+        for _ in range(chance.choice([1, 1, 2]))
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    waiting["spec"].setdefault("affinity", {})["nodeAffinity"] = required
 
 
 def give_ports(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
@@ -230,6 +240,7 @@ def contradiction(world: World) -> str:
     )
     at_maximum = world.group is not None and world.group.target >= world.group.maximum
     may_start = world.group is not None and not at_maximum and not template
+    is_backed_off = world.group is not None and bool(world.group.is_backed_off)
     claims = {
         "has room": ("has room" in found.sentence or "have room" in found.sentence, any(not one for one in usable)),
         "busy": (found.code in ("busy", "pool_full", "conflict"), bool(waiting)),
@@ -248,7 +259,8 @@ def contradiction(world: World) -> str:
         "only one large enough": ("only one large enough" in found.sentence, sum("small" not in one for one in usable) == 1),
         "starting": (found.code == "scale_up", starting and not template),
         "at its maximum": (found.code == "pool_full", at_maximum),
-        "may start": ("autoscaler may start" in found.sentence, may_start),
+        "may start": ("autoscaler may start" in found.sentence, may_start and not is_backed_off),
+        "out of stock": (found.code == "no_stock", may_start and is_backed_off),
         "all nodes are counted": (bool(found.table) or bool(each), sum(row.nodes for row in found.table) == len(each)),
     }  # fmt: skip
     return next((claim for claim, (said, holds) in claims.items() if said and not holds), "")
@@ -294,6 +306,6 @@ def test_no_sentence_of_many_more_clusters_contradicts_the_objects() -> None:
 def test_the_clusters_differ_enough() -> None:
     codes = {make_world(seed).explain().code for seed in range(300)}
     assert {"unschedulable", "busy", "pool_full", "too_large", "no_such_node", "not_selected", "cordoned", "tainted", "not_ready",
-            "volume", "scale_up", "conflict"} <= codes  # fmt: skip
+            "volume", "scale_up", "no_stock", "conflict"} <= codes  # fmt: skip
     met = {reason for seed in range(300) for each in make_world(seed).reasons() for reason in each}
     assert met >= {"label", "affinity", *BETWEEN, "small", "full"}

@@ -29,12 +29,13 @@ def explain(
     events: list[Any] | None = None,
     minutes: float = 5,
     spec: dict[str, Any] | None = None,
+    backed_off: bool | None = None,
     **around: Any,
 ) -> Diagnosis:
     """`group` is the target and the maximum of the pool's node group."""
     unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/9 nodes are available: 9 of some reason.")
     waiting = pod("w", requests=ASKED, conditions=[unscheduled], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
-    groups = {"p": NodeGroup("p", 0, group[1], group[0])} if group else None
+    groups = {"p": NodeGroup("p", 0, group[1], group[0], backed_off, "no capacity")} if group else None
     return explain_pod(
         decode(waiting, Pod), [decode(one, Event) for one in events or ()],
         now=MOMENT + timedelta(minutes=minutes), around=surroundings(nodes, pods or (), groups=groups, **around),
@@ -42,6 +43,33 @@ def explain(
 
 
 BUSY = "Both nodes of the pool p that may take this are full: this needs 3 cores, none has more than 2 cores free"
+
+
+@pytest.mark.parametrize(
+    ("is_backed_off", "message", "code"),
+    [
+        (True, "", "no_stock"),
+        (True, "1 node(s) didn't match Pod's node affinity/selector", "no_stock"),
+        (False, "1 in backoff after failed scale-up, 1 node(s) didn't match Pod's node affinity/selector", "busy"),
+        (None, "1 in backoff after failed scale-up, 1 node(s) didn't match Pod's node affinity/selector", "no_stock"),
+    ],
+)
+def test_whether_the_cloud_is_out_of_nodes_for_the_pool_is_told_by_its_groups_status(
+    is_backed_off: bool | None, message: str, code: str
+) -> None:
+    events = [said("NotTriggerScaleUp", REFUSED + message)] if message else []
+    found = explain(FULL, TAKERS, group=(2, 5), events=events, backed_off=is_backed_off)
+    assert found.code == code
+    assert ("no capacity" in found.evidence) == (code == "no_stock")
+
+
+def test_a_full_group_of_another_pool_does_not_hide_that_a_new_node_would_be_too_small() -> None:
+    small = [node("n1", pool="p", cpu="2"), node("n2", pool="p", cpu="2")]
+    events = [said("NotTriggerScaleUp", f"{REFUSED}1 Insufficient cpu, 1 max node group size reached")]
+    found = explain(small, group=(2, 5), events=events)
+    assert (found.code, "not known" in found.sentence) == ("too_large", False)
+    untold = explain(small, group=(2, 5))
+    assert (untold.code, "not known" in untold.sentence) == ("too_large", True)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ class AlikeNodes:
 @dataclass(frozen=True, slots=True)
 class LaunchPool:
     """A node pool: its nodes, how many it may have (0: no autoscaler is known to start any), and how long one usually takes to start.
-    `remembered` is an empty node as the pool's nodes were when last seen, on the day `seen`, for a pool that has none now."""
+    `remembered` is an empty node as the pool's nodes were when last seen, on the day `seen`, for a pool that has none now.
+    `is_backed_off` says that the cloud failed to deliver a node lately."""
 
     name: str
     nodes: tuple[AlikeNodes, ...] = ()
@@ -57,6 +58,7 @@ class LaunchPool:
     start_seconds: float | None = None
     remembered: AlikeNodes | None = None
     seen: str = ""
+    is_backed_off: bool = False
 
     @property
     def size(self) -> int:
@@ -100,7 +102,7 @@ class LaunchFacts:
 @dataclass(frozen=True, slots=True)
 class Fit:
     """The answer. `then` are sentences about what comes after, and `free_places` is how many such launches the pool could take now.
-    `is_certain` is False when nobody knows how large the node will be that is started."""
+    `is_certain` is False when nobody knows how large the node will be that is started, or whether the cloud delivers it."""
 
     code: FitCode
     severity: Severity
@@ -224,7 +226,17 @@ def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:
 
 
 def _in_pool(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
-    """Return the answer for the pods that one pool has to take; the largest pods are placed first."""
+    """Return the answer for the pods that one pool has to take."""
+    answer = _of_nodes(pool, plans)
+    if answer.code != "needs_nodes" or not pool.is_backed_off:
+        return answer
+    then = ("The cloud could not deliver a node of this pool, and is asked again after a while.", *answer.then)
+    step = "Choose another tier to start sooner."
+    return replace(answer, then=then, next_step=step, who="operator", is_certain=False)
+
+
+def _of_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
+    """Return the answer by the nodes and by how many there may be; the largest pods are placed first."""
     if not pool.nodes and not (pool.maximum and pool.known):
         return _without_nodes(pool, plans)
     for plan in plans:

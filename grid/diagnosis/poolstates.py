@@ -55,7 +55,8 @@ class RoomTally:
                 AlikeNodes(_minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
                 for (taken, takes_pods), count in alike.left.items()
             ]
-        pool = LaunchPool(name, tuple(found), group.maximum if group else 0)
+        maximum, is_backed_off = (group.maximum, bool(group.is_backed_off)) if group else (0, False)
+        pool = LaunchPool(name, tuple(found), maximum, is_backed_off=is_backed_off)
         if found or template is None:
             return pool
         free = _minus(template.shape.allocatable, template.own)

@@ -37,8 +37,11 @@ def plan(cores: float = 1, memory: float = 4, *, pool: str = "default", count: i
     return PodPlan(tier, pool, size(cores, memory), count=count)
 
 
-def pool(*nodes: AlikeNodes, maximum: int = 0, start_seconds: float | None = None) -> LaunchFacts:
-    return LaunchFacts({"default": LaunchPool("default", nodes, maximum, start_seconds)})
+def pool(
+    *nodes: AlikeNodes, maximum: int = 0, start_seconds: float | None = None, is_backed_off: bool = False
+) -> LaunchFacts:
+    state = LaunchPool("default", nodes, maximum, start_seconds, is_backed_off=is_backed_off)
+    return LaunchFacts({"default": state})
 
 
 def node(free: float, empty: float = 7.92, count: int = 1) -> AlikeNodes:
@@ -73,6 +76,15 @@ def test_without_room_a_new_node_is_needed_as_long_as_the_pool_may_grow() -> Non
     assert (at_its_maximum.code, at_its_maximum.headline) == ("waits_for_room", "Waits for room")
     assert "and it may not have more than 2" in at_its_maximum.sentence
     assert "no autoscaler is known" in fit([plan(2)], pool(node(1))).sentence
+
+
+def test_a_cloud_that_failed_to_deliver_is_said_where_a_new_node_is_needed_and_is_no_better_choice() -> None:
+    for nodes in ((node(1),), ()):
+        answer = fit([plan(2)], pool(*nodes, maximum=5, start_seconds=220, is_backed_off=True))
+        assert (answer.code, answer.can_start) == ("needs_nodes", False)
+        assert answer.then[0] == ("The cloud could not deliver a node of this pool, and is asked again after a while.")
+        assert answer.next_step
+    assert not fit([plan(2)], pool(node(2), maximum=5, is_backed_off=True)).next_step, "it needs none"
 
 
 def test_a_pool_without_nodes_starts_one_or_has_none() -> None:

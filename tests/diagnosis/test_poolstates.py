@@ -41,6 +41,12 @@ def answer(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], cores: floa
     return found.code if not found.free_places else f"{found.free_places} free"
 
 
+def test_what_the_cloud_failed_to_deliver_is_told() -> None:
+    for is_backed_off in (True, False, None):
+        group = NodeGroup("default", 0, 3, 1, is_backed_off)
+        assert state_of([node("a")], {}, group).is_backed_off is bool(is_backed_off)
+
+
 def test_free_is_what_no_pod_has_requested() -> None:
     held = {"a": [pod("p", "3", JOB)]}
     assert answer([node("a"), node("b")], held, 4) == "3 free"

@@ -18,6 +18,7 @@ from grid.wording import listed, plural
 
 TILES_PER_POOL = 40
 _FRAGMENTS = "dashboard/fragments/"
+_LONGEST_ERROR = 200
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NOTHING = Amounts()
 
@@ -36,6 +37,7 @@ class PoolCard(ViewModel, frozen=True, gc=False):
     is_platform: bool
     sizes: str
     coming: str
+    failed: str
     pending: str
     warm: str
     shares: tuple[Share, ...]
@@ -118,6 +120,7 @@ def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, 
         is_platform=bool(pool) and pool.platform == len(pool),
         sizes=_sizes(len(pool), pool.ready, group),
         coming=f"{plural(coming, 'node')} on the way" if coming else "",
+        failed=_failed(group),
         pending=f"{plural(pending, 'pod')} waiting for a node" if pending else "",
         warm=warm,
         shares=shares(pool.requested, pool.allocatable, pool.used if pool.measured else None) if pool else (),
@@ -139,6 +142,13 @@ def warm_words(placeholders: Iterable[Pod]) -> str:
     if not ends:
         return ""
     return listed(ends) + (f", {waiting:,} {'waits' if waiting == 1 else 'wait'} for a node" if waiting else "")
+
+
+def _failed(group: NodeGroup | None) -> str:
+    if group is None or not group.is_backed_off:
+        return ""
+    error = " ".join(group.error.split())[:_LONGEST_ERROR]
+    return f"The cloud could not deliver a node; it is asked again after a while{f': {error}' if error else '.'}"
 
 
 def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:

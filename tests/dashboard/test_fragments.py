@@ -132,7 +132,10 @@ def test_a_pool_in_each_state() -> None:
         sums("busy", running(requests={"cpu": "3", "memory": "4Gi"})),
         sums("lost", conditions=node_conditions(Ready="Unknown")),
     ]
-    groups = {"default": NodeGroup("default", 1, 4, 3), "empty": NodeGroup("empty", 0, 2, 0)}
+    groups = {
+        "default": NodeGroup("default", 1, 4, 3),
+        "empty": NodeGroup("empty", 0, 2, 0, True, "no <b>capacity</b>"),
+    }
     cards = cards_of([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
     assert [card.id for card in cards] == ["pool-default", "pool-empty", "pool-unknown", "pool-"]
     for name, card in zip(("growing", "empty", "unknown", "none"), cards, strict=True):

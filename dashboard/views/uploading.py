@@ -22,11 +22,11 @@ from grid.wording import listed, plural
 logger = logging.getLogger(__name__)
 
 _MIB = 2**20
-_BUSY = "Many people are reading files now. Try again in a moment."
-_FAILED = (
+BUSY = "Many people are reading files now. Try again in a moment."
+FAILED = (
     "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
 )
-_ARCHIVED = "This project is archived, so its files stay as they are."
+ARCHIVED = "This project is archived, so its files stay as they are."
 _AGAIN = "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
 
 
@@ -42,7 +42,7 @@ def project_upload(request: HttpRequest, id: str) -> HttpResponse:
         return _page(request, project, form)
     form = UploadForm(request.POST, request.FILES, most=most)
     if project.is_archived:
-        form.add_error(None, _ARCHIVED)
+        form.add_error(None, ARCHIVED)
     if form.is_valid() and _save(request, project, repository, form):
         folder = form.cleaned_data["folder"]
         return redirect(reverse("project-files", args=[id], query={"path": folder} if folder else None))
@@ -63,7 +63,7 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
         form.add_error("chosen", str(error))
     except (GridError, OSError) as error:
         logger.warning("not uploaded project=%s by=%s reason=%s", project.pk, who, error)
-        form.add_error(None, _BUSY if isinstance(error, GitBusy) else _FAILED)
+        form.add_error(None, BUSY if isinstance(error, GitBusy) else FAILED)
     else:
         logger.info("uploaded project=%s by=%s files=%d commit=%s", project.pk, who, len(files), commit)
         names = listed(files) if len(files) < 4 else plural(len(files), "file")

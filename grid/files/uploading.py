@@ -4,23 +4,20 @@ The working copy of a pod is a folder on a disk, where a name can mean more than
 everywhere.
 """
 
-import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from grid.errors import GridError
 from grid.files import git
-from grid.files.executor import identity, size_of
+from grid.files.commits import TRIES, advance, commit_on, id_of
+from grid.files.executor import size_of
 from grid.files.git import GitFailed
-from grid.files.repositories import COMMIT, MAIN, Repository
+from grid.files.repositories import MAIN, Repository
 from grid.wording import listed, plural
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000
-_NOTHING = "0" * 40  # what git calls a branch that is not there
-_TRIES = 5
 _TITLE_NAMES = 3
 # Characters that turn or hide text, and those that end a line: of no use in a name, but to deceive.
 _HIDDEN = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
@@ -39,8 +36,8 @@ class AlreadyThere(UploadRefused):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a path of the present commit is: git's mode, and the object."""
+class Known:
+    """What a path of a commit is: git's mode, and the object."""
 
     mode: str
     id: str
@@ -57,7 +54,7 @@ def problem_of_name(name: str) -> str:
         return f"“{shown}” cannot have a slash in it."
     if name in (".", ".."):
         return f"“{shown}” is no name of a file."
-    if _is_gits(name):
+    if is_gits(name):
         return f"“{shown}” is a name that Git keeps for itself."
     if len(name.encode()) > LONGEST_NAME:
         return f"“{shown}” is too long: a name has at most {LONGEST_NAME} bytes."
@@ -73,7 +70,7 @@ def problem_of_folder(path: str) -> str:
     return next((problem for part in path.split("/") if (problem := problem_of_name(part))), "")
 
 
-def _is_gits(name: str) -> bool:
+def is_gits(name: str) -> bool:
     """Return whether some file system takes it for .git, or the executor for a .git that it has to give its name back."""
     seen = "".join(one for one in name if unicodedata.category(one) != "Cf").casefold().rstrip(". ")
     return seen in (".git", "git~1") or seen.startswith((".git.kept", ".git:", ".git::"))
@@ -97,31 +94,27 @@ def upload(
     _check_size(repository, files, largest)
     paths = {f"{folder}/{name}" if folder else name: content for name, content in files.items()}
     blobs: dict[str, str] = {}
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         before = repository.resolve(MAIN)
         if before is None and (others := repository.branches()):
             raise UploadRefused(f"The project's files have no branch {MAIN}, only {others[0].name}.")
-        known = {path: _known(repository, before, path) for path in paths}
+        known = {path: known_at(repository, before, path) for path in paths}
         if before is not None:
-            _check_folders(repository, before, folder)
+            check_folders(repository, before, folder)
         _check_places(known, replace=replace)
         blobs = blobs or {path: _stored(repository, content) for path, content in paths.items()}
         if all(found is not None and found.id == blobs[path] for path, found in known.items()):
             return before or ""
-        commit = _commit(repository, before, {path: (_mode(known[path]), blobs[path]) for path in paths}, author)
-        try:
-            git.run(repository.path, "update-ref", f"refs/heads/{MAIN}", commit, before or _NOTHING)
-        except GitFailed:
-            if repository.resolve(MAIN) == before:
-                raise  # nobody has pushed meanwhile, so something else is wrong
-            continue
-        return commit
+        lines = b"".join(f"{_mode(known[path])} {blobs[path]}\t{path}\0".encode() for path in paths)
+        commit = commit_on(repository, before, lines, author=author, title=_title(list(paths)))
+        if advance(repository, before, commit):
+            return commit
     raise GitFailed("others push all the time")
 
 
 def _stored(repository: Repository, content: bytes) -> str:
     """Store a file's bytes as they are; return the name of the object."""
-    return _id(git.run(repository.path, "hash-object", "-w", "--stdin", "--no-filters", given=content))
+    return id_of(git.run(repository.path, "hash-object", "-w", "--stdin", "--no-filters", given=content))
 
 
 def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
@@ -145,7 +138,8 @@ def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int
         )
 
 
-def _check_folders(repository: Repository, commit: str, folder: str) -> None:
+def check_folders(repository: Repository, commit: str, folder: str) -> None:
+    """Raise UploadRefused when the path of a folder leads over a link or a file."""
     parts = folder.split("/") if folder else []
     for number in range(len(parts)):
         path = "/".join(parts[: number + 1])
@@ -158,7 +152,7 @@ def _check_folders(repository: Repository, commit: str, folder: str) -> None:
             raise UploadRefused(f"{path} is not a folder.")
 
 
-def _check_places(known: Mapping[str, _Known | None], *, replace: bool) -> None:
+def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
     for path, found in known.items():
         if found is None:
             continue
@@ -171,40 +165,16 @@ def _check_places(known: Mapping[str, _Known | None], *, replace: bool) -> None:
         raise AlreadyThere(there)
 
 
-def _known(repository: Repository, commit: str | None, path: str) -> _Known | None:
+def known_at(repository: Repository, commit: str | None, path: str) -> Known | None:
+    """Return what is at the path of a commit."""
     line = git.run(repository.path, "ls-tree", "-z", commit, "--", path).decode(errors="replace") if commit else ""
     mode, _, rest = line.partition(" ")
-    return _Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
+    return Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
 
 
-def _mode(found: _Known | None) -> str:
+def _mode(found: Known | None) -> str:
     return found.mode if found is not None else "100644"
-
-
-def _commit(repository: Repository, before: str | None, files: Mapping[str, tuple[str, str]], author: str) -> str:
-    """Return a commit of the present files with these; no branch leads to it yet."""
-    name, address = identity(author)
-    with tempfile.TemporaryDirectory(prefix="upload-") as folder:
-        variables = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-        variables |= {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
-        variables |= {f"GIT_{role}_EMAIL": address for role in ("AUTHOR", "COMMITTER")}
-        if before is not None:
-            git.run(repository.path, "read-tree", before, variables=variables)
-        lines = b"".join(f"{mode} {id}\t{path}\0".encode() for path, (mode, id) in files.items())
-        git.run(repository.path, "update-index", "-z", "--index-info", given=lines, variables=variables)
-        tree = _id(git.run(repository.path, "write-tree", variables=variables))
-        parents = ("-p", before) if before is not None else ()
-        return _id(
-            git.run(repository.path, "commit-tree", tree, *parents, "-m", _title(list(files)), variables=variables)
-        )
 
 
 def _title(paths: Sequence[str]) -> str:
     return f"Upload {listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), 'file')}"
-
-
-def _id(answer: bytes) -> str:
-    found = answer.decode().strip()
-    if not COMMIT.fullmatch(found):
-        raise GitFailed("git named no object")
-    return found

@@ -272,6 +272,10 @@ GET  project-history         churn               login    200      200      200 
 GET  project-file            churn               login    404      404      404      403      404      404      403      403      403
 GET  project-upload          churn               login    200      200      200      403      404      404      403      403      403
 POST project-upload          churn               login    422      422      422      403      404      404      403      403      403
+GET  project-file-delete     churn               login    404      404      404      403      404      404      403      403      403
+POST project-file-delete     churn               login    302      302      302      403      404      404      403      403      403
+GET  project-file-move       churn               login    404      404      404      403      404      404      403      403      403
+POST project-file-move       churn               login    404      404      404      403      404      404      403      403      403
 POST project-push-again      churn               login    302      302      302      403      404      404      403      403      403
 GET  project-remote          churn               login    403      200      403      403      404      404      403      403      200
 POST project-remote          churn               login    403      422      403      403      404      404      403      403      422

@@ -78,7 +78,7 @@ def test_an_image_is_drawn(visit: Visit, filed: StageProcess) -> None:
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_member_uploads_files_and_replaces_one(
+def test_a_member_uploads_files_replaces_moves_and_deletes_one(
     visit: Visit, filed: StageProcess, forgiven: list[str], javascript: bool, tmp_path: Path
 ) -> None:
     forgiven.append("422")
@@ -98,3 +98,15 @@ def test_a_member_uploads_files_and_replaces_one(
     expect(page.get_by_text("Saved: customers.csv and more.csv")).to_be_visible()
     page.get_by_role("link", name="customers.csv").click()
     expect(page.locator("pre")).to_contain_text("carol,1")
+    page.get_by_role("link", name="Rename or move").click()
+    expect(page.get_by_label("New path")).to_have_value("data/customers.csv")
+    if javascript:
+        look_at(page, "files-move")
+    page.get_by_label("New path").fill("old/gone.csv")
+    page.get_by_role("button", name="Move").click()
+    expect(page.get_by_text("data/customers.csv is old/gone.csv now")).to_be_visible()
+    page.get_by_role("link", name="Delete").click()
+    expect(page.get_by_role("dialog" if javascript else "main").get_by_text("Nothing is lost")).to_be_visible()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Deleted: old/gone.csv.")).to_be_visible()
+    expect(page.get_by_role("link", name="data/")).to_be_visible()

@@ -1,10 +1,12 @@
 """Files that a person puts into a project's repository: which names can be, and what becomes of what is there."""
 
 import subprocess
+from typing import Any
 
 import pytest
 
-from grid.files import git, uploading
+from grid.files import git
+from grid.files.commits import commit_on
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
 from grid.files.uploading import AlreadyThere, UploadRefused, problem_of_folder, problem_of_name, upload
@@ -98,17 +100,16 @@ def test_links_and_folders_are_not_replaced_nor_followed(repository: Repository,
 
 def test_what_others_push_meanwhile_is_kept(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(repository, "", {"a": b"1"}, author="alice")
-    commit = uploading._commit
     raced: list[bool] = []
 
-    def slowly(*arguments: object) -> str:
-        made = commit(*arguments)  # type: ignore[arg-type]
+    def slowly(*arguments: Any, **more: Any) -> str:
+        made = commit_on(*arguments, **more)
         if not raced:
             raced.append(True)
             upload(repository, "", {"theirs": b"2"}, author="bob")
         return made
 
-    monkeypatch.setattr(uploading, "_commit", slowly)
+    monkeypatch.setattr("grid.files.uploading.commit_on", slowly)
     upload(repository, "", {"mine": b"3"}, author="alice")
     assert [text(repository, path) for path in ("a", "theirs", "mine")] == ["1", "2", "3"]
     with pytest.raises(AlreadyThere):

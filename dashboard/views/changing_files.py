@@ -1,0 +1,157 @@
+"""Deletes and moves files of a project that keeps them in Git, each as a commit on the main branch under the person's name."""
+
+import logging
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from dashboard.forms.movingfiles import MoveForm
+from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.viewmodels.files import Place
+from dashboard.views.files import project_repository
+from dashboard.views.uploading import ARCHIVED, BUSY, FAILED
+from grid.errors import GridError
+from grid.files.changing import count_files, delete, move
+from grid.files.git import AnswerTooLong, GitBusy
+from grid.files.repositories import COMMIT, MAIN, Repository, TreeEntry, is_path
+from grid.files.uploading import UploadRefused
+from grid.models import Project
+from grid.wording import plural
+
+logger = logging.getLogger(__name__)
+
+_NOTHING_LOST = (
+    "Nothing is lost: the history keeps each version, and shows and downloads it from any commit before yours."
+)
+_ACTIVE = (
+    "Executions that are active keep their copies. One that has changed what you delete saves to a branch of its own."
+)
+_NOT_CHANGED = "Nothing was changed."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
+    """Delete a file or folder, after a question that says what stays."""
+    project, repository = _project(request, id)
+    asked = request.POST if request.method == "POST" else request.GET
+    path, shown = asked.get("path", ""), asked.get("at", "")
+    if request.method != "POST":
+        return render(request, "dashboard/question.html", {"question": _question(request, repository, path, shown)})
+    who = request.user.get_username()
+    problem = _archived(project)
+    if not problem:
+        try:
+            commit = delete(repository, path, shown=shown, author=who)
+        except (GridError, OSError) as error:
+            problem = _problem(project, who, error)
+        else:
+            logger.info("files deleted project=%s by=%s commit=%s", project.pk, who, commit)
+            messages.success(request, f"Deleted: {path}. The history keeps it.")
+    if problem:
+        messages.error(request, problem)
+    return redirect(_files(project, _nearest(repository, path)))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
+    """Show the form for another path; take what it sends."""
+    project, repository = _project(request, id)
+    path, shown = request.GET.get("path", ""), request.GET.get("at", "")
+    _entry(repository, path, shown)
+    form = MoveForm(request.POST if request.method == "POST" else None, initial={"target": path})
+    if form.is_bound and (problem := _archived(project)):
+        form.add_error(None, problem)
+    if form.is_bound and form.is_valid():
+        target, who = form.cleaned_data["target"], request.user.get_username()
+        try:
+            commit = move(repository, path, target, shown=shown, author=who)
+        except UploadRefused as error:
+            form.add_error("target", str(error))
+        except (GridError, OSError) as error:
+            form.add_error(None, _problem(project, who, error))
+        else:
+            logger.info("files moved project=%s by=%s commit=%s", project.pk, who, commit)
+            messages.success(request, f"{path} is {target} now. Executions launched from now on have the change.")
+            return redirect(_files(project, target))
+    context = {"project": project, "form": form, "place": Place(MAIN, shown, path, is_branch=True)}
+    return render(request, "dashboard/files_move.html", context, status=422 if form.is_bound else 200)
+
+
+def _project(request: HttpRequest, id: str) -> tuple[Project, Repository]:
+    """Return the project and its repository. Raise Http404 also where the files are in a remote one, PermissionDenied as for an upload."""
+    project, repository = project_repository(request, id)
+    if project.files == Project.Files.REMOTE:
+        raise Http404
+    return project, repository
+
+
+def _question(request: HttpRequest, repository: Repository, path: str, shown: str) -> Confirmation:
+    entry = _entry(repository, path, shown)
+    return Confirmation(
+        "Delete",
+        path,
+        _sentences(repository, entry, path, shown),
+        action_url=request.path,
+        answer="Delete",
+        keep="Keep it",
+        keep_url=f"{request.path.removesuffix('delete/')}?{Place(MAIN, shown, path, is_branch=True).here}",
+        fields=(("path", path), ("at", shown)),
+    )
+
+
+def _sentences(repository: Repository, entry: TreeEntry, path: str, shown: str) -> Sequence[str]:
+    what = f"The file goes from the branch {MAIN}, with a commit of yours."
+    if entry.is_folder:
+        try:
+            files = plural(count_files(repository, shown, path), "file")
+        except AnswerTooLong:
+            files = "all its files"
+        except (GridError, OSError) as error:
+            raise Http404 from error
+        what = f"The folder goes from the branch {MAIN} with {files}, in one commit of yours."
+    return (what, _NOTHING_LOST, _ACTIVE)
+
+
+def _entry(repository: Repository, path: str, shown: str) -> TreeEntry:
+    """Return what the page showed. Raise Http404 when it showed no such thing."""
+    if not path or not is_path(path) or not COMMIT.fullmatch(shown):
+        raise Http404
+    try:
+        entry = repository.entry(shown, path)
+    except (GridError, OSError) as error:
+        raise Http404 from error
+    if entry is None:
+        raise Http404
+    return entry
+
+
+def _archived(project: Project) -> str:
+    return ARCHIVED if project.is_archived else ""
+
+
+def _problem(project: Project, who: str, error: Exception) -> str:
+    if isinstance(error, UploadRefused):
+        return f"{_NOT_CHANGED} {error}"
+    logger.warning("files not changed project=%s by=%s reason=%s", project.pk, who, error)
+    return BUSY if isinstance(error, GitBusy) else FAILED
+
+
+def _files(project: Project, path: str) -> str:
+    return reverse("project-files", args=[project.pk], query={"path": path} if path else None)
+
+
+def _nearest(repository: Repository, path: str) -> str:
+    """Return the path if it is on the main branch, or else the nearest folder above it that is."""
+    try:
+        now = repository.resolve(MAIN)
+        while now is not None and path and is_path(path):
+            if repository.entry(now, path) is not None:
+                return path
+            path = path.rpartition("/")[0]
+    except (GridError, OSError):
+        pass  # the page that follows says what is wrong
+    return ""

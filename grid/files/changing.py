@@ -1,0 +1,111 @@
+"""Deletes and moves a file or folder of a project's repository for a person at the dashboard, as one commit on the main branch.
+
+The person names the commit that the page showed. What somebody else has changed at that path since is not what the person decided
+about, so it is refused; changes elsewhere are kept.
+"""
+
+from collections.abc import Callable
+
+from grid.files import git
+from grid.files.commits import TRIES, advance, commit_on
+from grid.files.git import AnswerTooLong, GitFailed
+from grid.files.repositories import COMMIT, MAIN, Repository, is_path
+from grid.files.uploading import LONGEST_PATH, UploadRefused, check_folders, is_gits, known_at, problem_of_folder
+
+_GONE = "0 " + "0" * 40  # what git calls a path that is to be no more
+_Files = list[tuple[str, bytes]]  # git's mode and object, and the path, which need not be UTF-8
+
+
+class FileChanged(UploadRefused):
+    """Somebody has changed what the page showed."""
+
+
+def count_files(repository: Repository, commit: str, path: str) -> int:
+    """Return how many files a path of a commit has. Raise GitFailed."""
+    return len(_files(repository, commit, path))
+
+
+def delete(repository: Repository, path: str, *, shown: str, author: str) -> str:
+    """Commit that the file or folder is no more, and return the commit. `shown` is the commit that the person has seen.
+
+    Raise UploadRefused, FileChanged, GitFailed, OSError.
+    """
+
+    def lines(now: str) -> bytes:
+        return _removed(_files(repository, now, path))
+
+    return _change(repository, path, shown, lines, author=author, title=f"Delete {path}")
+
+
+def move(repository: Repository, path: str, target: str, *, shown: str, author: str) -> str:
+    """Commit that the file or folder has another path, and return the commit. Raise as `delete` does."""
+    if problem := problem_of_folder(target) or ("" if target else "A name cannot be empty."):
+        raise UploadRefused(problem)
+    if target == path:
+        raise UploadRefused("That is its path already. Name another.")
+    if target.startswith(f"{path}/"):
+        raise UploadRefused("It cannot be moved into itself.")
+
+    def lines(now: str) -> bytes:
+        check_folders(repository, now, target.rpartition("/")[0])
+        if known_at(repository, now, target) is not None:
+            raise UploadRefused(f"{target} exists already. Name another path, or delete that first.")
+        old = _files(repository, now, path)
+        new = [(facts, target.encode() + name[len(path.encode()) :]) for facts, name in old]
+        _check_moved(old, new)
+        return _removed(old) + b"".join(f"{facts}\t".encode() + name + b"\0" for facts, name in new)
+
+    return _change(repository, path, shown, lines, author=author, title=f"Move {path} to {target}")
+
+
+def _change(
+    repository: Repository, path: str, shown: str, lines: Callable[[str], bytes], *, author: str, title: str
+) -> str:
+    if not path or not is_path(path) or not COMMIT.fullmatch(shown) or repository.resolve(shown) is None:
+        raise UploadRefused("There is no such file. Open it again from the list.")
+    seen = known_at(repository, shown, path)
+    for _ in range(TRIES):
+        before = repository.resolve(MAIN)
+        found = known_at(repository, before, path)
+        if before is None or found is None:
+            raise FileChanged(f"{path} is no longer on {MAIN}: somebody has deleted or moved it.")
+        if found != seen:
+            raise FileChanged(f"{path} was changed since you opened this page. Look at it again, then decide.")
+        if advance(repository, before, commit := _commit(repository, before, lines, author=author, title=title)):
+            return commit
+    raise GitFailed("others push all the time")
+
+
+def _commit(repository: Repository, before: str, lines: Callable[[str], bytes], *, author: str, title: str) -> str:
+    try:
+        return commit_on(repository, before, lines(before), author=author, title=title)
+    except AnswerTooLong as error:
+        raise UploadRefused("These are too many files for this page. Do it in a workspace.") from error
+
+
+def _files(repository: Repository, commit: str, path: str) -> _Files:
+    found: _Files = []
+    for line in git.run(repository.path, "ls-tree", "-r", "-z", commit, "--", path).split(b"\0"):
+        facts, _, name = line.partition(b"\t")
+        if name:
+            mode, _, object_id = facts.decode().split()
+            found.append((f"{mode} {object_id}", name))
+    return found
+
+
+def _removed(files: _Files) -> bytes:
+    return b"".join(f"{_GONE}\t".encode() + name + b"\0" for _, name in files)
+
+
+def _check_moved(old: _Files, new: _Files) -> None:
+    """Raise UploadRefused for what may not have another path.
+
+    The executor gives a saved `.git` its name back for the one person who is in its path's history. At a new path that would be who
+    moved it, and git would obey a configuration that somebody else wrote.
+    """
+    longest = max(len(name) for _, name in new)
+    if longest > max(LONGEST_PATH, *(len(name) for _, name in old)):
+        raise UploadRefused(f"A path would have {longest} bytes; at most {LONGEST_PATH} are possible.")
+    for _, name in old:
+        if any(is_gits(part) for part in name.decode(errors="replace").split("/")):
+            raise UploadRefused("There is a Git repository of its own in it. Move it in a workspace.")

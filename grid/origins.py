@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _ID = re.compile(r"[a-z0-9]{1,32}")
+_EXECUTION_ID = 10  # characters
 # Paths below every execution's address that the proxy answers itself.
 BEGIN_PATH = "__grid__/begin"
 OPEN_PATH = "__grid__/open"
 WORKER_PATH = "__grid__/worker"
 
 
+def is_shared_port(id: str) -> bool:
+    """Return whether an origin is named after a shared port of a workspace: its id is longer than any execution's."""
+    return len(id) > _EXECUTION_ID and id.startswith("port")
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The execution that a request names: the prefix of its path ("" at the root), and the rest of the request's path."""
+    """What a request names, an execution or a shared port of one: its id, the prefix of its path ("" at the root), and the rest of the
+    request's path."""
 
     execution_id: str
     prefix: str

@@ -32,7 +32,7 @@ from grid.launch.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HE
 from grid.launch.front import token as front_token
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.launch.ingress import AUTH_PATH
-from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
+from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
 
 logger = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ class WorkspaceProxy:
             return
         if scope["type"] == "http" and _is_use(scope, headers):
             self._gate.used(passage)
-        if passage.base_url != f"{door.prefix}/":
+        if not passage.is_shared_port and passage.base_url != f"{door.prefix}/":
             await self._say_moved(scope, send, door)
             return
         target = self._gate.target(passage)
@@ -166,7 +166,7 @@ class WorkspaceProxy:
             return
         with self._gate.holding(door.execution_id, secret) as ended:
             path_prefix = PathPrefix("", False, self._origins.origin(door.execution_id), target.netloc)
-            if passage.component and door.prefix:
+            if (passage.component or passage.is_shared_port) and door.prefix:
                 path_prefix = PathPrefix(door.prefix, passage.strips_prefix, path_prefix.origin, path_prefix.netloc)
             route = Route(
                 session=self._upstream_session(),
@@ -182,7 +182,7 @@ class WorkspaceProxy:
                 for_front=self._for_front(door.execution_id, target),
             )
             try:
-                await self._forward(scope, receive, send, route)
+                await self._forward(scope, receive, send, route, _why_silent(passage))
             except AccessEnded:
                 await self._refuse(scope, send, door)
 
@@ -193,7 +193,7 @@ class WorkspaceProxy:
         found = [(TOKEN_HEADER, front_token(execution_id, self._front_key(execution_id), expires))]
         return [*found, (STATE_HEADER, CRASHED)] if target.has_crashed else found
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route, silent: str) -> None:
         try:
             if scope["type"] == "websocket":
                 await forward_websocket(scope, receive, send, route)
@@ -201,13 +201,7 @@ class WorkspaceProxy:
                 await forward_http(scope, receive, send, route)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.info("workspace did not answer path=%.200r error=%s", scope["path"], error)
-            await explain(
-                scope,
-                send,
-                HTTPStatus.BAD_GATEWAY,
-                "The program did not answer. It may still be starting, or it may have stopped: "
-                "reload in a few seconds, or look at the execution's page and its logs.",
-            )
+            await explain(scope, send, HTTPStatus.BAD_GATEWAY, silent)
 
     async def _begin(self, send: Send, door: Door) -> None:
         """Set an opener cookie and redirect to the dashboard for a ticket; the same for every id, whether or not it exists."""
@@ -322,6 +316,8 @@ class WorkspaceProxy:
         await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=link)
 
     def _page_of(self, door: Door) -> tuple[str, str]:
+        if is_shared_port(door.execution_id):
+            return f"{self._dashboard}/", "The dashboard"
         return f"{self._dashboard}/executions/{door.execution_id}/", "Its page on the dashboard"
 
     async def _probe(self, scope: Scope, send: Send) -> None:
@@ -364,6 +360,19 @@ def _raw_target(scope: Scope) -> str:
 def _worker_script(query: bytes) -> str:
     """Return the path and query that `send_worker` was given in the query, with characters that are invalid in a URL encoded."""
     return "/" + quote(unquote_to_bytes(query).lstrip(b"/"), safe="%/:?&=+,;@!$'()*~[]")
+
+
+def _why_silent(passage: Passage) -> str:
+    if passage.is_shared_port:
+        return (
+            f"Nothing answers on port {passage.port} of this workspace. Whoever shared it starts the program there, and lets it listen on "
+            f"0.0.0.0 instead of 127.0.0.1: for example streamlit run app.py --server.address 0.0.0.0 --server.port {passage.port}. "
+            "Then reload this page."
+        )
+    return (
+        "The program did not answer. It may still be starting, or it may have stopped: "
+        "reload in a few seconds, or look at the execution's page and its logs."
+    )
 
 
 def _why_not_there(passage: Passage) -> str:

@@ -17,6 +17,7 @@ from dashboard.viewmodels.first_steps import SETUP, WORK, FirstSteps, setup_step
 from dashboard.viewmodels.usage import last_months, total_of
 from dashboard.views.live import live_page
 from dashboard.views.preferences import hidden_first_steps, hide_first_steps
+from grid.launch.portsharing import ports_shared_with
 from grid.models import User
 
 
@@ -43,6 +44,7 @@ def _once(user: User, asked: set[str]) -> dict[str, Any]:
         "cards": list(_first_steps(user, asked)) if asked else [],
         "spent": total_of(read_usage(month.first, month.last, now, user.pk)),
         "month": month,
+        "shared_ports": ports_shared_with(user.pk),
     }
 
 

@@ -13,21 +13,25 @@ from django.views.decorators.http import require_GET, require_POST
 
 from grid.launch.addresses import workspace_origins
 from grid.launch.grants import issue_ticket
-from grid.launch.opening import may_open
-from grid.models import Execution, User
-from grid.origins import BEGIN_PATH, OPEN_PATH
+from grid.launch.opening import may_open, may_open_port
+from grid.models import Execution, PortShare, User
+from grid.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
 
 _NOT_OPENED = (
     "Only its owner can open a workspace, only its owner and those with whom it is shared an app, and only its owner and the project's "
     "contributors a cluster's page. "
     "It has to be running, and you have to be in its project."
 )
+_NOT_SHARED = (
+    "This is not shared with you, or no longer: a shared app can be opened by those whom its owner chose, while they are in the project "
+    "and the workspace runs."
+)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @require_POST
 def open_execution(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """Redirect a user who may open the execution to its origin; everybody else gets 403, whether or not the execution exists."""
+    """Redirect a user who may open the execution, or the shared port, to its origin; everybody else gets 403, whether or not it exists."""
     return _lead(_openable(request, id), BEGIN_PATH)
 
 
@@ -50,15 +54,20 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
     return _lead(execution, f"{OPEN_PATH}?ticket={ticket}")
 
 
-def _openable(request: HttpRequest, id: str) -> Execution:
+def _openable(request: HttpRequest, id: str) -> Execution | PortShare:
+    if is_shared_port(id):
+        share = PortShare.objects.select_related("execution").filter(pk=id).first()
+        if share is None or not may_open_port(request.user.pk or 0, share):
+            raise PermissionDenied(_NOT_SHARED)
+        return share
     execution = Execution.objects.select_related("project").filter(pk=id).first()
     if execution is None or execution.is_final or not may_open(request.user.pk or 0, execution):
         raise PermissionDenied(_NOT_OPENED)
     return execution
 
 
-def _lead(execution: Execution, path: str) -> HttpResponseRedirect:
-    answer = HttpResponseRedirect(workspace_origins().address(execution.pk) + path)
+def _lead(place: Execution | PortShare, path: str) -> HttpResponseRedirect:
+    answer = HttpResponseRedirect(workspace_origins().address(place.pk) + path)
     answer["Referrer-Policy"] = "no-referrer"
     answer["Cache-Control"] = "no-store"
     return answer

@@ -23,9 +23,7 @@ logger = logging.getLogger(__name__)
 
 _MIB = 2**20
 BUSY = "Many people are reading files now. Try again in a moment."
-FAILED = (
-    "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
-)
+FAILED = "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
 ARCHIVED = "This project is archived, so its files stay as they are."
 _AGAIN = "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
 

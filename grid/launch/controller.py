@@ -41,6 +41,7 @@ from grid.launch.packagechecks import package_checks
 from grid.launch.peaks import PeakKeeper
 from grid.launch.placeholders import PlaceholderKeeper
 from grid.launch.policykeeper import PolicyKeeper
+from grid.launch.portsharing import StoredPorts
 from grid.launch.reconcile import Reconciler
 from grid.launch.revisionbuilds import revision_builds
 from grid.launch.scheduler import JobScheduler
@@ -116,7 +117,8 @@ class Controller:
         self.wait_keeper = WaitKeeper(context, self._troubles)
         self.placeholders = PlaceholderKeeper(context, self._troubles, self._rng)
         self.dry_runs = DryRuns(context, rng=self._rng)
-        self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
+        ports = StoredPorts(database, clock)
+        self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng, ports=ports)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""

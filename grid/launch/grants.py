@@ -4,6 +4,9 @@ A grant holds as long as the dashboard session that it came from is logged in, t
 the execution has not ended. A ticket is made for one browser, to which the other origin has given an opener: following somebody else's link
 with a ticket gives nothing, so nobody can be led into another person's workspace.
 
+A grant for a shared port of a workspace holds as long as it is shared with the user. Its place is the share and never the execution, so
+that it opens nothing else.
+
 The database decides, for many grants in a few queries, so that a proxy can check all its open connections again.
 """
 
@@ -14,18 +17,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from grid import sessions
 from grid.centralconfig import GRANT_LONGEST_DAYS
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
-from grid.launch.opening import openable
+from grid.launch.opening import openable, openable_ports
 from grid.launch.spec import base_url
-from grid.models import Execution, User, WorkspaceGrant
+from grid.models import Execution, PortShare, User, WorkspaceGrant
 from grid.models.environment import Kind
 from grid.sessions import stored_key, valid_users
 
-Key = tuple[str, str]  # an execution's id and a secret
+Key = tuple[str, str]  # an execution's id, or a shared port's, and a secret
 Use = tuple[str, str]  # an execution's id and the stored key of the session in which it is used
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
 SECRET_LIFETIME = timedelta(
@@ -53,6 +57,7 @@ class Passage:
     session_key: str = ""
     start_path: str = ""
     front_port: int = 0  # of the nginx in front, if its pod has one
+    is_shared_port: bool = False  # not the execution's own program, but one that its owner started in it
 
 
 def new_opener() -> str:
@@ -60,11 +65,14 @@ def new_opener() -> str:
     return secrets.token_urlsafe(32)
 
 
-def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_digest: str, now: datetime) -> str:
-    """Return a ticket for a user, in the browser that keeps that opener; the caller has checked that the user may open the execution."""
+def issue_ticket(
+    place: Execution | PortShare, *, user: User, session_key: str, opener_digest: str, now: datetime
+) -> str:
+    """Return a ticket for a user, in the browser that keeps that opener; the caller has checked that the user may open the place."""
     ticket = secrets.token_urlsafe(32)
     WorkspaceGrant.objects.create(
-        execution=execution,
+        execution=place if isinstance(place, Execution) else place.execution,
+        port_share=place if isinstance(place, PortShare) else None,
         user=user,
         session_key=stored_key(session_key),
         ticket_hash=_hash(f"{ticket}.{opener_digest}"),
@@ -73,13 +81,13 @@ def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_d
     return ticket
 
 
-def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-    """Return the secret for the cookie; None when the ticket is unknown, used, too old, for another execution or another browser."""
+def exchange_ticket(place_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+    """Return the secret for the cookie; None when the ticket is unknown, used, too old, for another place or another browser."""
     secret = secrets.token_urlsafe(32)
     # A single statement decides, so that two requests with the same ticket cannot both win.
     exchanged = WorkspaceGrant.objects.filter(
+        Q(execution_id=place_id, port_share=None) | Q(port_share_id=place_id),
         ticket_hash=_hash(f"{ticket}.{digest(opener)}"),
-        execution_id=execution_id,
         secret_hash__isnull=True,
         created_at__gt=now - TICKET_LIFETIME,
     ).update(secret_hash=_hash(secret))
@@ -89,19 +97,21 @@ def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetim
 def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     """Return the passages that these secrets open, in a handful of queries; a key that is absent opens nothing (any more)."""
     wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
-    grants = WorkspaceGrant.objects.select_related("execution")
+    grants = WorkspaceGrant.objects.select_related("execution", "port_share")
     found = {
-        (grant.execution_id, secrets_by_hash[str(grant.secret_hash)]): grant
+        (_place(grant), secrets_by_hash[str(grant.secret_hash)]): grant
         for grant in grants.filter(secret_hash__in=secrets_by_hash)
     }
     found = {key: grant for key, grant in found.items() if key in wanted}
     living = [grant for grant in found.values() if not grant.execution.is_final]
     logged_in = valid_users({grant.session_key for grant in living})
-    allowed = openable({(grant.user_id, grant.execution_id) for grant in living})
+    ports = {(grant.user_id, _place(grant)) for grant in living if grant.port_share_id}
+    allowed = openable({(grant.user_id, grant.execution_id) for grant in living if not grant.port_share_id})
+    allowed |= openable_ports(ports) if ports else set()
     opened: dict[Key, Passage] = {}
     for key, grant in found.items():
         user = logged_in.get(grant.session_key)
-        may_pass = user is not None and user.pk == grant.user_id and (grant.user_id, grant.execution_id) in allowed
+        may_pass = user is not None and user.pk == grant.user_id and (grant.user_id, _place(grant)) in allowed
         if grant.execution.is_final or may_pass:
             opened[key] = _passage(grant)
     return opened
@@ -116,10 +126,25 @@ def touch(used: Collection[Use], now: datetime) -> None:
             grants.filter(secret_hash__isnull=False).update(used_at=now)
 
 
+def _place(grant: WorkspaceGrant) -> str:
+    """Return what the origin is named after on which the grant holds."""
+    return grant.port_share_id or grant.execution_id
+
+
 def _passage(grant: WorkspaceGrant) -> Passage:
     execution = grant.execution
     if execution.is_final:
         return Passage(execution.pk, execution.state, "", 0, has_ended=True)
+    if grant.port_share is not None:
+        return Passage(
+            execution_id=execution.pk,
+            state=execution.state,
+            message=execution.message,
+            port=grant.port_share.port,
+            strips_prefix=True,
+            session_key=grant.session_key,
+            is_shared_port=True,
+        )
     web = _web_server(execution)
     environment = execution.spec.get("environment") or {}
     return Passage(

@@ -5,7 +5,7 @@ every pod allows what all need, and closes the rest by existing; deploy/network.
 time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from grid.egress import Opening
@@ -62,9 +62,11 @@ def build_policy(
     return Manifest(NETWORK_POLICIES, body)
 
 
-def build_for_all(namespace: str, openings: Iterable[Opening], *, ingress: str = "") -> list[Manifest]:
+def build_for_all(
+    namespace: str, openings: Iterable[Opening], ports: Collection[int] | None = None, *, ingress: str = ""
+) -> list[Manifest]:
     """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages,
-    as does the controller, which asks whether they are idle. Clusters' policies name their own ports.
+    as does the controller, which asks whether they are idle: on these ports, or on all. Clusters' policies name their own ports.
 
     Pods of the namespace `ingress` reach the ports of fronts: those answer only with a token.
     """
@@ -73,15 +75,21 @@ def build_for_all(namespace: str, openings: Iterable[Opening], *, ingress: str =
         return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}
 
     outside_clusters = {"matchExpressions": [{"key": APP_COMPONENT, "operator": "NotIn", "values": [HEAD, WORKER]}]}
-    peers = [system_peer("proxy"), system_peer("controller")]
-    rules: list[RawObject] = [{"from": peers}]
+    pages: RawObject = {"from": [system_peer("proxy"), system_peer("controller")]}
+    if ports is not None:
+        pages["ports"] = _tcp(ports)
+    rules = [pages]
     if ingress:
-        ports = [{"protocol": "TCP", "port": port} for port in FRONT_PORTS]
-        rules.append({"from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: ingress}}}], "ports": ports})
+        peers = [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: ingress}}}]
+        rules.append({"from": peers, "ports": _tcp(FRONT_PORTS)})
     return [
         build_policy(named(EXECUTIONS), {}, ingress=[], egress=[_DNS, *map(_outward, openings)]),
         build_policy(named(USER_INTERFACES), outside_clusters, ingress=rules),
     ]
+
+
+def _tcp(ports: Collection[int]) -> list[RawObject]:
+    return [{"protocol": "TCP", "port": port} for port in sorted(ports)]
 
 
 def _outward(opening: Opening) -> RawObject:

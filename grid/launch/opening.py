@@ -8,10 +8,14 @@ Whether it still runs, and whether the session is logged in, is checked elsewher
 
 from collections.abc import Collection
 
-from grid.models import AppShare, Execution, Membership, User
-from grid.models.environment import Kind
+from django.db.models import Q
+from django.db.models.functions import Now
 
-Pair = tuple[int, str]  # a user's id and an execution's
+from grid.models import AppShare, Execution, Membership, PortShare, User
+from grid.models.environment import Kind
+from grid.models.execution import State
+
+Pair = tuple[int, str]  # a user's id and an execution's, or a shared port's
 
 
 def may_open(user_id: int, execution: Execution) -> bool:
@@ -46,5 +50,41 @@ def openable(pairs: Collection[Pair]) -> set[Pair]:
         role = roles.get((project, user))
         contributes = role in Membership.CONTRIBUTING and (user == owner or kind == Kind.CLUSTER)
         return contributes or (role is not None and (user, id) in shared)
+
+    return {(user, id) for user, id in pairs if may(user, id)}
+
+
+def may_open_port(user_id: int, share: PortShare) -> bool:
+    """Return True for the workspace's owner and those with whom the port is shared, while they are members of its project."""
+    pair = (user_id, share.pk)
+    return pair in openable_ports([pair])
+
+
+def openable_ports(pairs: Collection[Pair]) -> set[Pair]:
+    """Return those pairs for which `may_open_port` is True, in four queries however many there are. A share ends with its time, when the
+    workspace is to stop, and while its owner does not contribute to the project any more."""
+    users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
+    lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=Now()), pk__in=ids)
+    rows = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None).values_list(
+        "pk", "execution__owner_id", "execution__project_id"
+    )
+    found = {id: (owner, project) for id, owner, project in rows}
+    if not found:
+        return set()
+    concerned = users | {owner for owner, _ in found.values()}
+    active = set(User.objects.filter(pk__in=concerned, is_active=True).values_list("pk", flat=True))
+    memberships = Membership.objects.filter(
+        project_id__in={project for _, project in found.values()}, user_id__in=active
+    )
+    roles = {(project, user): role for project, user, role in memberships.values_list("project_id", "user_id", "role")}
+    chosen = PortShare.members.through.objects.filter(portshare_id__in=found, user_id__in=active)
+    shared = set(chosen.values_list("user_id", "portshare_id"))
+
+    def may(user: int, id: str) -> bool:
+        if id not in found:
+            return False
+        owner, project = found[id]
+        is_chosen = user == owner or (user, id) in shared
+        return is_chosen and (project, user) in roles and roles.get((project, owner)) in Membership.CONTRIBUTING
 
     return {(user, id) for user, id in pairs if may(user, id)}

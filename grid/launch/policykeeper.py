@@ -1,7 +1,8 @@
 """Keeps the NetworkPolicies of executions' namespace: they are created when a controller begins to lead, and repaired every minute.
 
 Addresses that only the running cluster knows are cut out of the allowed destinations: those of its API server, and of our database. While
-they are not known, nothing outside is allowed except DNS.
+they are not known, nothing outside is allowed except DNS. The proxy reaches the ports that programs were launched with, and those that
+people share of their workspaces, as soon as they are shared and no longer.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from typing import Protocol
 
 from grid.backoff import Backoff
 from grid.egress import Block, Egress
@@ -19,7 +21,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS
 from grid.launch.manifests import Manifest
-from grid.launch.networkpolicy import build_for_all
+from grid.launch.networkpolicy import USER_INTERFACES, build_for_all
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,18 @@ _TRIES = 7  # 32 to 64 seconds with back-off
 # The Service of the API server, which writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
 
+PORTS_SECONDS = 2.0  # between two looks at what is shared
+
 Resolve = Callable[[str], Awaitable[Iterable[str]]]
+
+
+class Ports(Protocol):
+    """Reads on which ports the proxy has to reach programs: those of environments and what is shared, which is asked often, and those of
+    all that runs."""
+
+    async def offered(self) -> frozenset[int]: ...
+
+    async def running(self) -> frozenset[int]: ...
 
 
 class Unknown(GridError):
@@ -55,13 +68,23 @@ class PolicyKeeper:
     """Keeps the policies during one term of leadership; `run` until cancelled."""
 
     def __init__(
-        self, api: KubeApi, namespace: str, network: Network, *, rng: random.Random, resolve: Resolve = resolve
+        self,
+        api: KubeApi,
+        namespace: str,
+        network: Network,
+        *,
+        rng: random.Random,
+        resolve: Resolve = resolve,
+        ports: Ports | None = None,
     ) -> None:
+        """Create it. Without `ports` all are open to the proxy."""
         self._api = api
         self._namespace = namespace
         self._network = network
         self._rng = rng
         self._resolve = resolve
+        self._ports = ports
+        self._told_offered: frozenset[int] | None = None  # with which the policy was kept last
         # Former addresses of a host that moves stay denied for this term: its name may resolve to them in turn.
         self._own: dict[str, set[Block]] = {}
         self._told = ""
@@ -81,7 +104,39 @@ class PolicyKeeper:
                 pause = backoff.next()
             except Exception:
                 logger.exception("network policies cannot be kept, trying again")
-            await asyncio.sleep(pause)
+            await self._rest(pause)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or until other ports are offered."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while (left := until - loop.time()) > 0:
+            await asyncio.sleep(min(left, PORTS_SECONDS))
+            if self._ports is not None and await self._offered() not in (None, self._told_offered):
+                return
+
+    async def _offered(self) -> frozenset[int] | None:
+        """Return the ports that are offered now; None while the database does not answer."""
+        if self._ports is None:
+            return None
+        try:
+            return await self._ports.offered()
+        except Exception as error:  # a lasting failure is logged by those who need the database for more
+            logger.debug("offered ports not read reason=%s", error)
+            return None
+
+    async def _open_ports(self) -> frozenset[int] | None:
+        """Return all ports to open; None for no change, while the database does not answer."""
+        offered = await self._offered()
+        if self._ports is None or offered is None:
+            return None
+        try:
+            running = await self._ports.running()
+        except Exception as error:
+            logger.debug("ports of programs not read reason=%s", error)
+            return None
+        self._told_offered = offered
+        return offered | running
 
     async def keep(self) -> bool:
         """Apply the present policies and return True when all addresses to deny are known. Raise the API server's errors.
@@ -100,8 +155,10 @@ class PolicyKeeper:
         else:
             self._unknown = 0
             self._told = ""
-        for manifest in build_for_all(self._namespace, openings, ingress=self._network.ingress):
-            await self._ensure(manifest)
+        ports = await self._open_ports()
+        for manifest in build_for_all(self._namespace, openings, ports, ingress=self._network.ingress):
+            if ports is not None or self._ports is None or manifest.name != USER_INTERFACES:
+                await self._ensure(manifest)
         return not self._unknown
 
     @property
@@ -143,7 +200,8 @@ class PolicyKeeper:
             await self._api.create(manifest.resource, manifest.body, namespace=self._namespace)
             logger.info("network policy created name=%s", manifest.name)
             return
-        if found["spec"] != manifest.body["spec"] and (not self._unknown or self._gives_up):
+        is_about_ways_out = manifest.name != USER_INTERFACES
+        if found["spec"] != manifest.body["spec"] and (not is_about_ways_out or not self._unknown or self._gives_up):
             changed = {**found, "spec": manifest.body["spec"]}
             await self._api.replace(manifest.resource, manifest.name, changed, namespace=self._namespace)
             logger.info("network policy changed name=%s", manifest.name)

@@ -34,7 +34,7 @@ from grid.models.savedview import SavedView
 from grid.models.schedule import Schedule
 from grid.models.secret import StoredSecret
 from grid.models.session import Session
-from grid.models.share import AppShare
+from grid.models.share import AppShare, PortShare
 from grid.models.shutdown import StopPlan
 from grid.models.startday import StartDay
 from grid.models.startup import StartUp
@@ -76,6 +76,7 @@ __all__ = [
     "PeakUse",
     "PoolSample",
     "PoolTemplate",
+    "PortShare",
     "Project",
     "ProjectBudget",
     "QueueNotice",

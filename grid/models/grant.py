@@ -9,12 +9,21 @@ from django.db import models
 from django.utils import timezone
 
 from grid.models.execution import Execution
+from grid.models.share import PortShare
 
 
 class WorkspaceGrant(models.Model):
     """One grant. It is worth as much as the dashboard session that it came from, and ends with that session or with the execution."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="grants")
+    port_share = models.ForeignKey(
+        PortShare,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="It reaches this port alone, and never the program of the execution.",
+    )
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     session_key = models.CharField(max_length=40)
     ticket_hash = models.CharField(max_length=64, unique=True)

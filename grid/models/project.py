@@ -95,6 +95,8 @@ class Project(models.Model):
             # Who comes back is not shared again what was shared before. By name, because shares know projects.
             shares = apps.get_model("grid", "AppShare")._default_manager
             shares.filter(execution__project=self).exclude(user__in=roles).delete()
+            ports = apps.get_model("grid", "PortShare").members.through._default_manager
+            ports.filter(portshare__execution__project=self).exclude(user__in=roles).delete()
             # The new owner is saved last, because a constraint allows only one.
             for user, role in sorted(roles.items(), key=lambda item: item[1] == Membership.Role.OWNER):
                 member = known.get(user) or Membership(project=self, user_id=user, role="")

@@ -4,7 +4,8 @@ ask each of them, and fail for an address or a method that has no row here.
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead` owns,
 `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and left-cluster;
 `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped workspace of the
-same three people; app is the owner's, shared with viewer and, before he left, former; training is a job of the owner's; owners-view and
+same three people; app is the owner's, shared with viewer and, before he left, former; so is shared-port,
+a port of workspace, and left-port is one of left-workspace, shared with viewer; training is a job of the owner's; owners-view and
 owners-secret are his, too; a `stranger` has nothing to do with it;
 `invited` has a link and no password yet; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login
 page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers
@@ -171,6 +172,9 @@ GET  workspace-restart       notebook            login    200      403      403 
 POST workspace-restart       notebook            login    302      403      403      403      404      404      403      403      403
 POST workspace-restart-cancel notebook           login    302      403      403      403      404      404      403      403      403
 POST workspace-rename        notebook            login    302      403      403      403      404      404      403      403      403
+GET  workspace-share         notebook            login    200      403      403      403      404      404      403      403      403
+POST workspace-share         notebook            login    422      403      403      403      404      404      403      403      403
+POST workspace-unshare       notebook            login    302      403      403      403      404      404      403      403      403
 GET  workspace-delete        notebook            login    200      403      403      403      404      404      403      403      403
 POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403
 GET  jobs                                        login    200      200      200      200      200      200      200      200      200
@@ -213,6 +217,9 @@ POST workspace-resume        no-such             login    404      404      404 
 
 GET  execution               no-such             login    404      404      404      404      404      404      404      404      404
 POST execution-stop          no-such             login    404      404      404      404      404      404      404      404      404
+POST execution-open          shared-port         login    302      403      403      302      403      403      403      403      403
+GET  execution-opening       shared-port         login    302      403      403      302      403      403      403      403      403
+POST execution-open          left-port           login    403      403      403      403      403      403      403      403      403
 POST execution-open          no-such             login    403      403      403      403      403      403      403      403      403
 WS   execution               no-such             login    refused  refused  refused  refused  refused  refused  refused  refused  refused
 GET  pod                     no-such             login    403      403      403      403      403      403      404      404      404
@@ -331,6 +338,10 @@ GET  proxy:/__grid__/worker  workspace           403      200      403      403 
 GET  proxy:/lab              workspace           403      200      403      403      403      403      403      403      403      403
 POST proxy:/api/contents     workspace           403      200      403      403      403      403      403      403      403      403
 WS   proxy:/api/kernels      workspace           refused  open     refused  refused  refused  refused  refused  refused  refused  refused
+GET  proxy:/                 shared-port         403      200      403      403      200      403      403      403      403      403
+POST proxy:/run              shared-port         403      200      403      403      200      403      403      403      403      403
+WS   proxy:/_stcore/stream   shared-port         refused  open     refused  refused  open     refused  refused  refused  refused  refused
+GET  proxy:/                 left-port           403      403      403      403      403      403      403      403      403      403
 GET  proxy:/app              app                 403      200      403      403      200      403      403      403      403      403
 WS   proxy:/app              app                 refused  open     refused  refused  open     refused  refused  refused  refused  refused
 GET  proxy:/status           cluster             403      200      200      200      403      403      403      403      403      403

@@ -16,7 +16,7 @@ from grid import origins
 from grid.launch import grants
 from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
 from grid.launch.ingress import AUTH_PATH, auth_key
-from grid.models import Execution, User
+from grid.models import Execution, PortShare, User
 from grid.origins import Origins
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
@@ -99,7 +99,7 @@ async def test_each_role_gets_its_answer_of_the_proxy(
 
 
 async def answer_to(row: Row, role: str, proxy: WorkspaceProxy, world: World) -> str:
-    execution = world.executions.get(row.target)
+    execution = world.executions.get(row.target) or world.ports.get(row.target)
     id = execution.pk if execution else NO_SUCH if row.target else ""
     origin = ORIGINS.origin(id) if id else ORIGINS.base
     headers = {"host": origin.removeprefix("http://"), "origin": origin}
@@ -112,7 +112,7 @@ async def answer_to(row: Row, role: str, proxy: WorkspaceProxy, world: World) ->
     return await asked(proxy, row.method, path, headers)
 
 
-def secret_of(user: User, execution: Execution) -> str:
+def secret_of(user: User, execution: Execution | PortShare) -> str:
     opener, now = new_opener(), datetime.now(UTC)
     ticket = issue_ticket(execution, user=user, session_key=cookie_of(user), opener_digest=digest(opener), now=now)
     return exchange_ticket(execution.pk, ticket, opener, now=now) or ""

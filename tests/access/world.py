@@ -22,6 +22,7 @@ from grid.models import (
     Execution,
     Job,
     KnowledgeEntry,
+    PortShare,
     Project,
     SavedView,
     Schedule,
@@ -50,6 +51,7 @@ class World:
     cookies: Mapping[str, str]
     executions: Mapping[str, Execution]
     workspaces: Mapping[str, Workspace]
+    ports: Mapping[str, PortShare]
     entry: AuditEntry
 
     def client(self, role: str) -> Client:
@@ -105,7 +107,7 @@ class World:
             return {"id": row.target, "entry_id": self.entry.pk}
         if row.target == "training" or row.route in _OF_REVISIONS:
             return {"id": row.target, **_number(row.route)}
-        found = execution or self.workspaces.get(row.target)
+        found = execution or self.workspaces.get(row.target) or self.ports.get(row.target)
         return {"id": found.pk if found else row.target}
 
 
@@ -179,6 +181,12 @@ def build() -> World:
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
     for name in ("viewer", "former"):
         AppShare.objects.create(execution=executions["app"], user=people[name])
+    ports = {
+        "shared-port": PortShare.objects.create(execution=executions["workspace"], port=8501, name="Sales"),
+        "left-port": PortShare.objects.create(execution=executions["left-workspace"], port=8501, name="Old"),
+    }
+    for one in ports.values():
+        one.members.set([people["viewer"], people["former"]])
     people["invited"] = User.objects.create_user(username="invited")
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):
@@ -186,7 +194,7 @@ def build() -> World:
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}
-    return World(people, cookies, executions, workspaces, entry)
+    return World(people, cookies, executions, workspaces, ports, entry)
 
 
 def _link(user: User) -> dict[str, str]:

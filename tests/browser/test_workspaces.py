@@ -74,3 +74,57 @@ def test_no_page_of_a_workspace_has_a_fault_to_the_eye(
     for name in ("", "resume", "delete"):
         page.goto(f"{own}{name}/" if name else own)
         look_at(page, f"workspace-{name or 'own'}")
+
+
+def run(stage: StageProcess, page: Page) -> str:
+    """Launch a workspace that runs; returns the path of its page for sharing."""
+    page.goto("/launch/")
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("#head")).to_contain_text("Queued")
+    id = page.url.rstrip("/").rsplit("/", 1)[1]
+    stage.play(executing.enter, id=id, state="running")
+    return f"/workspaces/{id}/share/"
+
+
+def share(page: Page, port: str) -> None:
+    page.get_by_label("Port").fill(port)
+    page.get_by_label("Name").fill("Who leaves")
+    page.get_by_label("bob").check()
+    page.get_by_role("button", name="Share").click()
+
+
+def test_an_app_of_a_workspace_is_shared_and_taken_back_without_a_script(
+    stage: StageProcess, visit: Visit, forgiven: list[str]
+) -> None:
+    forgiven.append("422")
+    stage.play(executing.team)
+    page = visit("alice", "/", javascript=False)
+    page.goto(run(stage, page).removesuffix("share/"))
+    page.get_by_role("link", name="Share an app of it").click()
+    share(page, "80")
+    expect(page.locator("#id_port_error")).to_be_visible()
+    share(page, "8501")
+    expect(page.get_by_text("Who leaves is shared with bob.")).to_be_visible()
+    home = visit("bob", "/", javascript=False)
+    expect(home.get_by_role("button", name="Open Who leaves")).to_be_visible()
+    page.get_by_role("button", name="Stop sharing Who leaves").click()
+    expect(page.get_by_text("Who leaves is no longer shared.")).to_be_visible()
+    home.reload()
+    expect(home.get_by_role("heading", name="Shared with you")).to_have_count(0)
+
+
+@pytest.mark.slow
+@WIDE_AND_PHONE
+def test_no_page_about_a_shared_app_has_a_fault_to_the_eye(
+    stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str
+) -> None:
+    forgiven.append("422")
+    stage.play(executing.team)
+    page = visit("alice", "/", width=width, scheme=scheme)
+    page.goto(run(stage, page))
+    share(page, "80")
+    look_at(page, "workspace-share-refused")
+    share(page, "8501")
+    expect(page.get_by_text("Who leaves is shared with bob.")).to_be_visible()
+    look_at(page, "workspace-share")
+    look_at(visit("bob", "/", width=width, scheme=scheme), "home-shared")

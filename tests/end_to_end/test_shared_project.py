@@ -1,12 +1,15 @@
 """A member of a project against its owner, in the real JupyterLab: what he plants, and what is left to him when he is removed."""
 
+import base64
 import re
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.people import PULL, SOON, launch, log_in, open_lab, run_cell, run_in_terminal
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
@@ -17,6 +20,26 @@ PLANTED = (
     "sitecustomize.py",
     ".ipython/profile_default/startup/a.py",
 )
+# With what JupyterLab has installed: a page, and a websocket.
+APP = """
+import asyncio, sys
+from tornado.web import Application, RequestHandler
+from tornado.websocket import WebSocketHandler
+
+class Page(RequestHandler):
+    def get(self):
+        self.write("who leaves")
+
+class Echo(WebSocketHandler):
+    def on_message(self, message):
+        self.write_message("echo " + message)
+
+async def serve():
+    Application([("/", Page), ("/ws", Echo)]).listen(int(sys.argv[1]), "0.0.0.0")
+    await asyncio.Event().wait()
+
+asyncio.run(serve())
+"""
 CUT_WITHIN = 2_000  # milliseconds
 
 
@@ -32,13 +55,15 @@ def test_a_member_takes_nothing_over_and_is_cut_off_when_he_is_removed(grid: Gri
     assert not (project(grid) / "witness").exists(), (project(grid) / "witness").read_text()
     keeps_no_secret_of(grid, members_lab, owners_lab)
 
+    app = opens_a_shared_app(owner, owners_lab, member)
     terminal = open_terminal(members_lab)
     remove_colleague(log_in(browser, grid, "admin").new_page())
     if not terminal.is_closed():
         terminal.wait_for_event("close", timeout=CUT_WITHIN)
-    refusal = members_lab.reload()
-    assert refusal is not None
-    assert refusal.status == 403
+    for page in (members_lab, app):
+        refusal = page.reload()
+        assert refusal is not None
+        assert refusal.status == 403
     assert "owner goes on" in run_in_terminal(owners_lab, "echo owner goes on")
 
 
@@ -72,6 +97,44 @@ def keeps_no_secret_of(grid: Grid, *labs: Page) -> None:
         token = re.search(r"token=(\w{20,})", run_in_terminal(lab, "echo token=$JUPYTER_TOKEN"))
         assert token
         assert not any(token[1].encode() in path.read_bytes() for path in files)
+
+
+def opens_a_shared_app(owner: BrowserContext, lab: Page, member: BrowserContext) -> Page:
+    """A port of the owner's workspace, shared before anything listens there: the member is told how to start it, and then uses it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    id = urlsplit(lab.url).netloc.partition(".")[0]
+    page = owner.new_page()
+    page.goto(f"/workspaces/{id}/share/")
+    page.get_by_label("Port").fill(str(port))
+    page.get_by_label("Name").fill("Who leaves")
+    page.get_by_label("colleague").check()
+    page.get_by_role("button", name="Share").click()
+    expect(page.get_by_text("Who leaves is shared with colleague.")).to_be_visible()
+
+    home = member.new_page()
+    home.goto("/")
+    with member.expect_page() as opened:
+        home.get_by_role("button", name="Open Who leaves").click()
+    app = opened.value
+    expect(app.get_by_text(f"Nothing answers on port {port}")).to_be_visible(timeout=SOON)
+    code = base64.b64encode(APP.encode()).decode()
+    run_in_terminal(lab, f"echo {code} | base64 -d > ~/app.py; (python ~/app.py {port} > ~/app.log 2>&1 &)")
+
+    def answers() -> bool:
+        app.reload()
+        return "who leaves" in app.locator("body").inner_text()
+
+    wait_until(answers, SOON / 1000, "the app's page")
+    echoed = """() => new Promise((resolve, reject) => {
+        const socket = new WebSocket(`ws://${location.host}/ws`);
+        socket.onopen = () => socket.send("to and fro");
+        socket.onmessage = (message) => resolve(message.data);
+        socket.onerror = () => reject(new Error("no websocket"));
+    })"""
+    assert app.evaluate(echoed) == "echo to and fro"
+    return app
 
 
 def open_terminal(lab: Page) -> WebSocket:

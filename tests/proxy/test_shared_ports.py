@@ -1,0 +1,53 @@
+"""An app on a shared port of a workspace through the proxy, on an origin of its own and below a path."""
+
+import socket
+
+import aiohttp
+import pytest
+
+from dashboard.proxy.gate import Target
+from grid.launch.grants import Passage
+from grid.origins import Origins
+from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
+
+PASSAGE = Passage("abc", "running", "", 8501, strips_prefix=True, is_shared_port=True)
+
+
+@pytest.fixture
+def gate(pod: tuple[UserServer, Target]) -> OpenToOneSecret:
+    return OpenToOneSecret(known=PASSAGE, address=pod[1])
+
+
+async def test_an_app_answers_at_the_root_of_its_own_origin(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/run?x=1", headers=COOKIE) as answer:
+        told = await answer.json()
+    assert told["target"] == "/run?x=1"
+    assert told["headers"]["cookie"] == "theme=dark"
+    assert told["headers"]["authorization"] == "token token-of-abc", "of the share, which opens nothing"
+    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        await ws.send_str("hello")
+        assert (await ws.receive_str(timeout=10)).endswith(" hello")
+
+
+async def test_below_a_path_it_gets_requests_without_it_and_is_kept_to_it(gate: OpenToOneSecret) -> None:
+    origins = Origins("http://workspaces.test:8001", by_path=True)
+    headers = {"Cookie": "grid_workspace_abc=s1", "Host": "workspaces.test:8001"}
+    async with visiting(gate, origins=origins, headers=headers) as browser:
+        async with browser.get("/w/abc/run") as answer:
+            assert (await answer.json())["target"] == "/run"
+            assert "connect-src http://workspaces.test:8001/w/abc/ " in answer.headers["Content-Security-Policy"]
+        async with browser.ws_connect("/w/abc/ws", origin="http://workspaces.test:8001") as ws:
+            await ws.send_bytes(b"ab")
+            assert await ws.receive_bytes(timeout=10) == b"ba"
+
+
+async def test_where_nothing_listens_the_page_says_how_to_start_it(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as shut:
+        gate.address = Target("127.0.0.1", shut.getsockname()[1])
+    async with browser.get("/", headers=COOKIE) as answer:
+        page = await answer.text()
+    assert answer.status == 502
+    assert "Nothing answers on port 8501 of this workspace" in page
+    assert "0.0.0.0 instead of 127.0.0.1" in page

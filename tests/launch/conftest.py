@@ -69,6 +69,10 @@ class Shop:
 
 @pytest.fixture
 def shop(people: People) -> Shop:
+    return make_shop(people)
+
+
+def make_shop(people: People) -> Shop:
     project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     project.members.add(people.teammate, through_defaults={"role": "contributor"})
     return Shop(

@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.end_to_end.grid import ROOT, Grid
-from tests.pictures.scenes import take_all
+from tests.pictures import project_scenes, scenes
 from tests.pictures.studio import Studio
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 
@@ -31,7 +31,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all ends in order
     with tempfile.TemporaryDirectory() as folder, running_grid(Path(folder)) as grid, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        take_all(Studio(browser, grid, FOLDER))
+        studio = Studio(browser, grid, FOLDER)
+        scenes.take_all(studio)
+        project_scenes.take_all(studio)
         browser.close()
     return 0
 
@@ -41,7 +43,7 @@ def running_grid(folder: Path) -> Iterator[Grid]:
     """A demo of its own with a small population; it has ended when the block has, whatever happened."""
     grid = Grid(folder / "var", images=IMAGES, population=POPULATION)
     try:
-        grid.start(seconds=300)
+        grid.start()
         yield grid
     finally:
         if grid.process is not None and not grid.has_ended:

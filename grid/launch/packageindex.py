@@ -22,7 +22,7 @@ from grid.launch.simpleindex import ACCEPT, why_yanked
 SECONDS = 10.0  # for each package
 MOST_PACKAGES = 400
 _AT_ONCE = 4
-_LARGEST = 8 << 20
+_LARGEST = 2 << 20
 _MOST_ADVISORIES = 20
 _LONGEST_REASON = 300
 _INSTALLED = re.compile(r"Successfully installed (.+)")
@@ -162,7 +162,7 @@ class PackageIndex:
         if found is None:
             return False
         try:
-            why = why_yanked(*found, package.version)
+            why = await asyncio.to_thread(why_yanked, *found, package.version)
         except ValueError as error:
             raise NotChecked(f"{self.host} answered something that is no page of a package index.") from error
         return PackageMark(package, why_yanked=why[:_LONGEST_REASON]) if isinstance(why, str) else why
@@ -181,8 +181,10 @@ class PackageIndex:
                 if answer.status != 200:
                     raise NotChecked(f"{self.host} answered with status {answer.status}.")
                 body = b""
-                while len(body) < _LARGEST and (more := await answer.content.read(_LARGEST - len(body))):
+                while more := await answer.content.read(_LARGEST):
                     body += more
+                    if len(body) > _LARGEST:
+                        raise NotChecked(f"{self.host} answered with more than {_LARGEST >> 20} MiB.")
                 return body, answer.content_type
         except TimeoutError:
             raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None

@@ -1,13 +1,19 @@
 """Whether a release is yanked, from a project's page of a simple index: as JSON (PEP 691) or HTML, with what PEP 592 adds; pure."""
 
+import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
+from html import unescape
 
 import msgspec
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_LONGEST_TEXT = 1000
+# Possessive, so that each is linear in the page, which is somebody else's: html.parser needs the square of it for "<a " over and over.
+_ANCHOR = re.compile(r"<a\s", re.IGNORECASE)
+_REST_OF_TAG = re.compile(r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
+_ATTRIBUTE = re.compile(r"""([^\s"'>/=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++)))?+""")
 
 
 class _SimpleFile(msgspec.Struct):
@@ -17,29 +23,6 @@ class _SimpleFile(msgspec.Struct):
 
 class _Project(msgspec.Struct):
     files: list[_SimpleFile]
-
-
-class _Anchors(HTMLParser):
-    """Gathers the files of a page: the text of each link, and its attribute data-yanked, which counts even when it is empty."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.files: list[_SimpleFile] = []
-        self._open: _SimpleFile | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            given = dict(attrs)
-            self._open = _SimpleFile("", (given["data-yanked"] or True) if "data-yanked" in given else False)
-
-    def handle_data(self, data: str) -> None:
-        if self._open is not None:
-            self._open.filename += data.strip()
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "a" and self._open is not None:
-            self.files.append(self._open)
-            self._open = None
 
 
 def why_yanked(page: bytes, content_type: str, version: str) -> str | bool | None:
@@ -56,10 +39,17 @@ def why_yanked(page: bytes, content_type: str, version: str) -> str | bool | Non
 def _read(page: bytes, content_type: str) -> list[_SimpleFile]:
     if content_type.endswith("json"):
         return msgspec.json.decode(page, type=_Project).files
-    parser = _Anchors()
-    parser.feed(page.decode(errors="replace"))
-    parser.close()
-    return parser.files
+    return list(_links_of(page.decode(errors="replace")))
+
+
+def _links_of(page: str) -> Iterator[_SimpleFile]:
+    """Yield the files of a page: the text of each link, and its attribute data-yanked, which counts even when it is empty."""
+    for part in _ANCHOR.split(page)[1:]:
+        if tag := _REST_OF_TAG.match(part):
+            given = {one[1].lower(): one[2] or one[3] or one[4] or "" for one in _ATTRIBUTE.finditer(tag[0])}
+            why = unescape(given["data-yanked"][:_LONGEST_TEXT]) or True if "data-yanked" in given else False
+            text = part[tag.end() : tag.end() + _LONGEST_TEXT].partition("<")[0]
+            yield _SimpleFile(unescape(text).strip(), why)
 
 
 def _files_of(files: list[_SimpleFile], version: str) -> Iterator[_SimpleFile]:

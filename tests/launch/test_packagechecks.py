@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
@@ -148,11 +149,29 @@ SIMPLE_HTML = b"""<!DOCTYPE html><html><body>
         (SIMPLE_HTML, "text/html", "1.0", ""),
         (SIMPLE_HTML, "text/html", "2.0", None),
         (SIMPLE_HTML, "text/html", "no version", False),
+        (b'<A class=x data-yanked=bad\nhref=\'>"\'\n> a-1.tar.gz </A>', "text/html", "1", "bad"),
+        (b'<a href="x" data-yanked="Python > 3">a-1.tar.gz</a><a href=x title=" data-yanked">a-2.tar.gz', "text/html", "1", "Python > 3"),
+        (b'<a href="x">a-1.tar.gz</a><a title=" data-yanked">a-2.tar.gz', "text/html", "2", None),
         (b"", "text/html", "1", False),
     ],
-)
+)  # fmt: skip
 def test_a_simple_index_says_what_is_yanked(page: bytes, kind: str, version: str, why: str | bool | None) -> None:
     assert why_yanked(page, kind, version) == why
+
+
+@pytest.mark.parametrize("again", ["<a ", "<!--", '<a "', "<a a=", "<a data-yanked=' ", "<a>", "&#", "<a href='x'>&lt"])
+def test_no_page_takes_longer_than_its_length(again: str) -> None:
+    page = (again * (1_000_000 // len(again))).encode()
+    began = time.process_time()
+    assert why_yanked(page, "text/html", "1") is False
+    assert time.process_time() - began < 5  # the square would be hours
+
+
+async def test_an_answer_that_is_too_large_is_said_to_be() -> None:
+    pypi = Pypi(jinja2=b" " * (3 << 20))
+    async with serving(pypi) as server:
+        with pytest.raises(NotChecked, match="answered with more than 2 MiB"):
+            await PackageIndex(server.url).report([JINJA], NOW)
 
 
 async def test_an_index_without_the_json_api_is_asked_what_is_yanked() -> None:
@@ -175,7 +194,7 @@ async def test_an_index_without_the_json_api_is_asked_what_is_yanked() -> None:
 async def test_why_an_index_cannot_be_asked_is_a_sentence() -> None:
     pypi = Pypi()
     async with serving(pypi) as server:
-        index = PackageIndex(f"{server.url}/simple", seconds=0.2)
+        index = PackageIndex(f"{server.url}/simple")
         with pytest.raises(NotChecked, match="knows none of its packages, or is no package index"):
             await index.report([JINJA], NOW)
         pypi.status = 503
@@ -183,7 +202,7 @@ async def test_why_an_index_cannot_be_asked_is_a_sentence() -> None:
             await index.report([JINJA, Package("b", "1")], NOW)
         pypi.silent = True
         with pytest.raises(NotChecked, match="did not answer within 0 seconds"):
-            await index.report([JINJA], NOW)
+            await PackageIndex(server.url, seconds=0.2).report([JINJA], NOW)
     with pytest.raises(NotChecked, match="cannot be reached"):
         await index.report([JINJA], NOW)
 

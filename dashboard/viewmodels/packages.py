@@ -59,11 +59,13 @@ def _sentence(report: PackageReport) -> str:
     said = f"{what} {plural(report.checked, 'package')}, says {report.index} ({report.at:%Y-%m-%d %H:%M} UTC)."
     if report.only_yanked:
         said = f"{said} Only whether they are yanked was checked: it does not say which are vulnerable."
-    if not report.unknown:
-        return said
-    names = [f"{one.name} {one.version}" for one in report.unknown[:_SHOWN_UNKNOWN]]
-    more = len(report.unknown) - len(names)
-    return f"{said} It does not know {listed([*names, f'{more:,} more'] if more else names)}."
+    unknown = [one for one in report.unknown if one not in report.unanswered]
+    for what, packages in (("does not know", unknown), ("answered with an error for", report.unanswered)):
+        if packages:
+            names = [f"{one.name} {one.version}" for one in packages[:_SHOWN_UNKNOWN]]
+            more = len(packages) - len(names)
+            said = f"{said} It {what} {listed([*names, f'{more:,} more'] if more else names)}."
+    return said
 
 
 def _marked(mark: PackageMark) -> MarkedPackage:

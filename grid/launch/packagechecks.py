@@ -26,6 +26,7 @@ PAUSE_SECONDS = 2.0  # between two revisions
 AWAY_SECONDS = 600.0  # after the index did not answer
 AGAIN = timedelta(days=1)
 RETRY = timedelta(hours=1)
+UNEXPECTED = "Checking them failed unexpectedly; the controller's log says how."
 NOTHING_KNOWN = "Neither its log nor its requirements say which releases it has."
 
 
@@ -91,11 +92,17 @@ class PackageChecks:
                 await self._database(record_unchecked, due.revision, NOTHING_KNOWN, now)
                 return PAUSE_SECONDS
             report = await index.report(due.packages, now)
+            await self._database(record_report, due.revision, report)
         except NotChecked as why:
             logger.info("packages of a revision not checked reason=%s", why)
             await self._database(record_unchecked, due.revision, str(why), now)
             return AWAY_SECONDS
-        await self._database(record_report, due.revision, report)
+        except Exception as error:
+            if self._troubles.are_why(error):
+                return LOOK_SECONDS
+            # Noted, or it would stay the one that has waited longest, and no other would ever be checked.
+            logger.exception("packages of a revision not checked revision=%s", due.revision)
+            await self._database(record_unchecked, due.revision, UNEXPECTED, now)
         return PAUSE_SECONDS
 
 

@@ -1,6 +1,7 @@
 """What a package index knows of packages: vulnerable releases and yanked ones, from the JSON API that PyPI serves and mirrors copy.
 
-https://docs.pypi.org/api/json/ describes it. An answer is data of somebody else: it is bounded, and of its links only http ones are kept.
+https://docs.pypi.org/api/json/ describes it. An answer is data of somebody else: it is bounded, loses its control characters, and of its
+links only http ones are kept.
 """
 
 import asyncio
@@ -36,6 +37,10 @@ class NotChecked(Exception):
     """The index cannot be asked now; the message is a sentence that says why."""
 
 
+class NoAnswer(NotChecked):
+    """The index was reached, and said nothing of use about one release."""
+
+
 class Package(msgspec.Struct, frozen=True, order=True):
     """An installed release."""
 
@@ -67,11 +72,12 @@ class PackageReport(msgspec.Struct, frozen=True):
     checked: int
     marks: tuple[PackageMark, ...] = ()
     unknown: tuple[Package, ...] = ()
+    unanswered: tuple[Package, ...] = ()  # of the unknown ones, those that it answered with an error
     only_yanked: bool = False  # it serves no JSON API, so nothing is known of vulnerabilities
 
 
-# The mark of a release, None without any; False for one that the index does not know.
-Answer: TypeAlias = PackageMark | bool | None
+# The mark of a release, None without any; False for one that the index does not know; the error that it answered.
+Answer: TypeAlias = PackageMark | bool | NoAnswer | None
 
 
 class _Vulnerability(msgspec.Struct):
@@ -112,20 +118,26 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
     try:
         release = msgspec.json.decode(answer, type=_Release)
     except msgspec.DecodeError as error:
-        raise NotChecked("The package index answered something that is not PyPI's JSON.") from error
+        raise NoAnswer("The package index answered something that is not PyPI's JSON.") from error
     advisories = tuple(
         Advisory(one.id, _link_of(one), tuple(version for version in one.fixed_in or () if _VERSION.fullmatch(version)))
         for one in release.vulnerabilities or ()
         if not one.withdrawn and _ID.fullmatch(one.id)
     )
     files = release.urls or []
-    why = (files[0].yanked_reason or "")[:_LONGEST_REASON] if files and all(one.yanked for one in files) else None
+    why = _reason(files[0].yanked_reason or "") if files and all(one.yanked for one in files) else None
     return PackageMark(package, advisories[:_MOST_ADVISORIES], why) if advisories or why is not None else None
 
 
 def _link_of(one: _Vulnerability) -> str:
     link = one.link or ""
-    return link if link.startswith(("https://", "http://")) and len(link) <= 300 else f"{_OSV}{quote(one.id)}"
+    is_kept = link.startswith(("https://", "http://")) and len(link) <= 300 and link.isprintable()
+    return link if is_kept else f"{_OSV}{quote(one.id)}"
+
+
+def _reason(text: str) -> str:
+    """Return the text in one line, shortened; without control characters, of which PostgreSQL stores no NUL."""
+    return "".join(filter(str.isprintable, " ".join(text.split())))[:_LONGEST_REASON]
 
 
 class PackageIndex:
@@ -140,18 +152,20 @@ class PackageIndex:
         return self._url.host or ""
 
     async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
-        """Return what the index says of all of them; without the JSON API, what its simple index says. Raise NotChecked at the first
-        that it does not answer for."""
+        """Return what the index says of all of them; without the JSON API, what its simple index says. Raise NotChecked when it cannot
+        be reached, or answers with an error for each."""
         async with aiohttp.ClientSession(trust_env=True, headers={"User-Agent": "compute-grid"}) as session:
             answers = await _of_each(packages, partial(self._known, session))
-            only_yanked = bool(packages) and all(answer is False for answer in answers)
+            only_yanked = bool(packages) and all(map(_is_unknown, answers))
             if only_yanked:
                 answers = await _of_each(packages, partial(self._yanked, session))
-        unknown = tuple(package for package, answer in zip(packages, answers, strict=True) if answer is False)
+        pairs = list(zip(packages, answers, strict=True))
+        unknown = tuple(package for package, answer in pairs if _is_unknown(answer))
+        unanswered = tuple(package for package, answer in pairs if isinstance(answer, NoAnswer))
         if packages and len(unknown) == len(packages):
             raise NotChecked(f"{self.host} knows none of its packages, or is no package index.")
         marks = tuple(answer for answer in answers if isinstance(answer, PackageMark))
-        return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown, only_yanked)
+        return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown, unanswered, only_yanked)
 
     async def _known(self, session: aiohttp.ClientSession, package: Package) -> Answer:
         found = await self._get(session, self._url / "pypi" / package.name / package.version / "json")
@@ -164,8 +178,8 @@ class PackageIndex:
         try:
             why = await asyncio.to_thread(why_yanked, *found, package.version)
         except ValueError as error:
-            raise NotChecked(f"{self.host} answered something that is no page of a package index.") from error
-        return PackageMark(package, why_yanked=why[:_LONGEST_REASON]) if isinstance(why, str) else why
+            raise NoAnswer(f"{self.host} answered something that is no page of a package index.") from error
+        return PackageMark(package, why_yanked=_reason(why)) if isinstance(why, str) else why
 
     async def _get(
         self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*"
@@ -179,12 +193,12 @@ class PackageIndex:
                 if answer.status == 404:
                     return None
                 if answer.status != 200:
-                    raise NotChecked(f"{self.host} answered with status {answer.status}.")
+                    raise NoAnswer(f"{self.host} answered with status {answer.status}.")
                 body = b""
                 while more := await answer.content.read(_LARGEST):
                     body += more
                     if len(body) > _LARGEST:
-                        raise NotChecked(f"{self.host} answered with more than {_LARGEST >> 20} MiB.")
+                        raise NoAnswer(f"{self.host} answered with more than {_LARGEST >> 20} MiB.")
                 return body, answer.content_type
         except TimeoutError:
             raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None
@@ -192,17 +206,28 @@ class PackageIndex:
             raise NotChecked(f"{self.host} cannot be reached ({type(error).__name__}).") from error
 
 
+def _is_unknown(answer: Answer) -> bool:
+    return answer is False or isinstance(answer, NoAnswer)
+
+
 async def _of_each(packages: Sequence[Package], ask: Callable[[Package], Awaitable[Answer]]) -> list[Answer]:
-    """Ask for all, a few at once. Raise the first NotChecked."""
+    """Ask for all, a few at once. Raise NotChecked at the first for which the index is not reached, or when it has no answer for any."""
     asking = asyncio.Semaphore(_AT_ONCE)
 
     async def one(package: Package) -> Answer:
         async with asking:
-            return await ask(package)
+            try:
+                return await ask(package)
+            except NoAnswer as error:
+                return error
 
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(package)) for package in packages]
     except* NotChecked as errors:
         raise NotChecked(str(errors.exceptions[0])) from None
-    return [task.result() for task in tasks]
+    answers = [task.result() for task in tasks]
+    failed = [answer for answer in answers if isinstance(answer, NoAnswer)]
+    if failed and len(failed) == len(answers):
+        raise failed[0]
+    return answers

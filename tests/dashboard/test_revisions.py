@@ -190,7 +190,8 @@ def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is
         PackageMark(Package("jinja2", "2.10"), (advisory,)),
         PackageMark(Package("rich", "1"), why_yanked="<b>Broken</b>"),
     )
-    report = PackageReport(builders.MOMENT, "pypi.org", 3, marks, (Package("ours", "1"),))
+    odd = Package("odd", "2")
+    report = PackageReport(builders.MOMENT, "pypi.org", 3, marks, (Package("ours", "1"), odd), (odd,))
     record_report(made.pk, report)
     assert "1 package with known vulnerabilities and 1 package yanked" in text(admin, LIST)
     shown = text(admin, f"{LIST}2/")
@@ -199,7 +200,7 @@ def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is
         "fixed in 2.10.1 and 3",
         "Yanked: &lt;b&gt;Broken",
         "2 marked of 3 packages, says pypi.org",
-        "not know ours 1.",
+        "not know ours 1. It answered with an error for odd 2.",
     ):
         assert words in shown
     record_unchecked(made.pk, "pypi.org cannot be reached.", builders.MOMENT)

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -13,8 +13,8 @@ from asgiref.sync import sync_to_async
 
 from grid.databasetrouble import TroubleLog
 from grid.launch import revisions
-from grid.launch.packagechecks import AWAY_SECONDS, LOOK_SECONDS, PAUSE_SECONDS, PackageChecks, next_due
-from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageMark, mark_of, packages_of
+from grid.launch.packagechecks import AWAY_SECONDS, LOOK_SECONDS, PAUSE_SECONDS, UNEXPECTED, PackageChecks, next_due
+from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageMark, PackageReport, mark_of, packages_of
 from grid.launch.revisions import BuildProgress
 from grid.launch.simpleindex import why_yanked
 from grid.models import Environment, EnvironmentRevision
@@ -83,6 +83,12 @@ def test_a_hostile_answer_is_kept_within_bounds() -> None:
     assert mark.advisories[0].link == "https://osv.dev/vulnerability/PYSEC-2019-217"
     assert mark.advisories[0].fixed_in == ("2",)
     assert (len(mark.advisories), len(mark.why_yanked or "")) == (20, 300)
+    nul = mark_of(JINJA, release({**OLD, "link": "https://x\0"}, yanked=(True,), why="Not\0 for\n\x1b[2Juse"))
+    assert nul is not None
+    assert (nul.why_yanked, nul.advisories[0].link) == (
+        "Not for [2Juse",
+        "https://osv.dev/vulnerability/PYSEC-2019-217",
+    )
     for answer in (b"<html>", b"[]", b'{"urls": 3}'):
         with pytest.raises(NotChecked, match="not PyPI's JSON"):
             mark_of(JINJA, answer)
@@ -93,6 +99,7 @@ class Pypi:
 
     def __init__(self, **releases: bytes) -> None:
         self.releases = releases
+        self.statuses: dict[str, int] = {}
         self.pages: dict[str, tuple[str, bytes]] = {}
         self.status = 0
         self.silent = False
@@ -104,6 +111,8 @@ class Pypi:
             kind, body = self.pages[request.path]
             return web.Response(body=body, content_type=kind)
         name = request.path.split("/")[2]
+        if name in self.statuses:
+            return web.Response(status=self.statuses[name])
         if self.status or name not in self.releases:
             return web.Response(status=self.status or 404, text='{"message": "Not Found"}')
         return web.Response(body=self.releases[name], content_type="application/json")
@@ -120,6 +129,18 @@ async def test_an_index_is_asked_for_each_release_and_does_not_know_some() -> No
         "/pypi/rich/13!1.0+cpu/json",
     ]
     assert (report.index, report.checked, report.unknown) == ("127.0.0.1", 2, (Package("ours", "1"),))
+    assert [mark.package for mark in report.marks] == [JINJA]
+
+
+async def test_releases_that_are_answered_with_an_error_leave_the_others_checked() -> None:
+    pypi = Pypi(jinja2=release(OLD), rich=b"<html>")
+    pypi.statuses = {"a": 403, "b": 500}
+    odd = (Package("a", "1"), Package("b", "1"), Package("rich", "1"))
+    async with serving(pypi) as server:
+        report = await PackageIndex(server.url).report([*odd, JINJA, Package("ours", "1")], NOW)
+        with pytest.raises(NotChecked, match="answered with status 403"):
+            await PackageIndex(server.url).report(odd[:1], NOW)
+    assert (report.checked, report.unknown, report.unanswered) == (1, (*odd, Package("ours", "1")), odd)
     assert [mark.package for mark in report.marks] == [JINJA]
 
 
@@ -256,6 +277,22 @@ async def test_the_last_answer_is_kept_while_the_index_is_away() -> None:
     assert revision.packages_report is not None
     assert revision.packages_report["marks"][0]["package"]["name"] == "jinja2"
     assert revision.packages_unchecked == "127.0.0.1 answered with status 500."
+
+
+class Faulty(PackageIndex):
+    async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
+        raise RuntimeError("a bug")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_revision_that_cannot_be_checked_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    revision = await sync_to_async(build_one)()
+    checks = PackageChecks(directly, lambda: NOW, TroubleLog(lambda: 0.0), None)
+    assert await checks.look(Faulty("http://x")) == PAUSE_SECONDS
+    assert await checks.look(Faulty("http://x")) == LOOK_SECONDS
+    await sync_to_async(revision.refresh_from_db)()
+    assert revision.packages_unchecked == UNEXPECTED
+    assert "a bug" in caplog.text
 
 
 async def test_without_an_index_nothing_is_asked() -> None:

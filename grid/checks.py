@@ -246,15 +246,21 @@ def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 @register
 def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why."""
+    """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why. Refuse
+    credentials in the index's address too, which everybody with the image could read."""
+    found: list[CheckMessage] = []
+    if "@" in re.split(r"[/?#]", settings.PACKAGE_INDEX.partition("://")[2], maxsplit=1)[0]:
+        sentence = "GRID_PACKAGE_INDEX has a user name or password, which each image that is built would contain."
+        advice = "Remove what stands before the “@”: name an index that the builders may read without credentials."
+        found.append(Error(sentence, hint=advice, id="grid.E052"))
     hint = "docs/environments.md says what the settings of the builder may be."
     if settings.BUILDER and settings.BUILDER not in _BUILDERS:
         sentence = f"GRID_BUILDER is “{settings.BUILDER}”, which is none of {' and '.join(_BUILDERS)}."
-        return [Error(sentence, hint=hint, id="grid.E050")]
-    if settings.BUILDER and not _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY):
+        found.append(Error(sentence, hint=hint, id="grid.E050"))
+    elif settings.BUILDER and not _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY):
         sentence = f"GRID_BUILD_REPOSITORY is “{settings.BUILD_REPOSITORY}”, which no image can be pushed to."
-        return [Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051")]
-    return []
+        found.append(Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051"))
+    return found
 
 
 @register

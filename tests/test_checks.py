@@ -101,6 +101,24 @@ def test_a_builder_of_images_that_cannot_be_meant_is_an_error(
     assert [message.id for message in builds(None)] == found
 
 
+@pytest.mark.parametrize(
+    ("index", "found"),
+    [
+        ("", []),
+        ("https://pypi.example.com/a@b/simple", []),
+        ("https://token:s3cret@pypi.example.com/simple", ["grid.E052"]),
+        ("https://s3cret@[x", ["grid.E052"]),
+    ],
+)
+def test_credentials_in_the_address_of_the_package_index_are_refused(
+    settings: Settings, index: str, found: list[str]
+) -> None:
+    settings.PACKAGE_INDEX = index
+    messages = builds(None)
+    assert [message.id for message in messages] == found
+    assert "s3cret" not in str(messages)
+
+
 def test_no_controller_starts_with_such_a_mistake(settings: Settings) -> None:
     settings.EGRESS = ["10.0.0.0/8"]
     with pytest.raises(SystemCheckError, match="GRID_EGRESS names"):

@@ -62,8 +62,9 @@ def current_number(revisions: Iterable[tuple[int, str]]) -> int:
 def image_name(
     environment: str, number: int, base_image: str, requirements: Iterable[str], repository: str = BUILT_HERE
 ) -> str:
-    """Return the name of an image to build; another content has another name, also in another database."""
-    content = "\n".join([base_image, *requirements])
+    """Return the name of an image to build; another content has another name, also in another database. So has another
+    repository: the Job that builds it is named after the rest, and one of the former repository is not taken for it."""
+    content = "\n".join([repository, base_image, *requirements])
     return f"{repository}{environment}:{number}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 

@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from grid.databasetrouble import TroubleLog
 from grid.errors import ClusterUnavailable, NotFound, Problem, Rejected
 from grid.launch import jobs, revisions, workspaces
+from grid.launch.buildjobs import RevisionOrder
 from grid.launch.revisionbuilds import RevisionBuilds
 from grid.launch.revisions import BuildProgress, RevisionUses, current_number, image_name
 from grid.launch.spec import parse_spec
@@ -39,6 +40,11 @@ def test_another_content_has_another_image_name() -> None:
     names = {image_name("lab", 2, base, packages) for base in ("a:1", "a:2") for packages in (["x"], ["x", "y"])}
     assert len(names) == 4
     assert all(name.startswith("compute-grid-built/lab:2-") for name in names)
+
+
+def test_another_repository_has_another_job() -> None:
+    images = [image_name("lab", 2, "a:1", ["x"], repository) for repository in ("r.example.com/a/", "r.example.com/b/")]
+    assert len({RevisionOrder(image, "a:1", ["x"]).job for image in images}) == 2
 
 
 def shown(environment: Environment) -> tuple[int, str, list[tuple[int, str, str]]]:

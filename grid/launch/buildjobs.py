@@ -2,6 +2,7 @@
 
 The settings of each builder's container are those that its own project documents for Kubernetes:
 https://github.com/moby/buildkit/blob/master/docs/rootless.md and https://github.com/containers/buildah/tree/main/docs/tutorials.
+A package's own code may read the registry's credentials there; docs/environments.md says why, and which account to use.
 """
 
 import re

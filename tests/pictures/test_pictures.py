@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.grid import ROOT
 from tests.pictures import __main__ as pictures
-from tests.pictures import scenes
+from tests.pictures import project_scenes, scenes
 from tests.pictures.png import encode
 
 _LINK = re.compile(r"\]\(([^)#]+)")
@@ -21,7 +21,8 @@ def test_every_picture_that_is_shown_is_there_and_is_taken_by_the_script() -> No
     shown = {name for page in PAGES for name in _PICTURE.findall(page.read_text())}
     assert len(shown) >= 4
     assert shown == {file.stem for file in pictures.FOLDER.glob("*.png")}
-    assert shown <= set(_TAKEN.findall(Path(scenes.__file__).read_text()))
+    taken = "".join(Path(one.__file__).read_text() for one in (scenes, project_scenes))
+    assert shown <= set(_TAKEN.findall(taken))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -84,7 +84,6 @@ class PolicyKeeper:
         self._rng = rng
         self._resolve = resolve
         self._ports = ports
-        self._told_offered: frozenset[int] | None = None  # with which the policy was kept last
         # Former addresses of a host that moves stay denied for this term: its name may resolve to them in turn.
         self._own: dict[str, set[Block]] = {}
         self._told = ""
@@ -93,7 +92,7 @@ class PolicyKeeper:
     async def run(self) -> None:
         backoff = Backoff(longest=PERIOD_SECONDS, rng=self._rng)
         while True:
-            pause = PERIOD_SECONDS
+            pause, tried = PERIOD_SECONDS, await self._offered()
             try:
                 if await self.keep():
                     backoff.reset()
@@ -104,16 +103,20 @@ class PolicyKeeper:
                 pause = backoff.next()
             except Exception:
                 logger.exception("network policies cannot be kept, trying again")
-            await self._rest(pause)
+            await self._rest(pause, tried)
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait so long, or until other ports are offered."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+    async def _rest(self, seconds: float, tried: frozenset[int] | None) -> None:
+        """Wait so long, or until other ports are offered than were tried; ask a database that does not answer ever more seldom."""
+        loop, backoff = asyncio.get_running_loop(), Backoff(first=PORTS_SECONDS, rng=self._rng)
+        until, look = loop.time() + seconds, PORTS_SECONDS
         while (left := until - loop.time()) > 0:
-            await asyncio.sleep(min(left, PORTS_SECONDS))
-            if self._ports is not None and await self._offered() not in (None, self._told_offered):
+            await asyncio.sleep(min(left, look))
+            offered = await self._offered()
+            if offered not in (None, tried):
                 return
+            look = PORTS_SECONDS
+            if self._ports is not None and offered is None:
+                look = backoff.next()
 
     async def _offered(self) -> frozenset[int] | None:
         """Return the ports that are offered now; None while the database does not answer."""
@@ -135,7 +138,6 @@ class PolicyKeeper:
         except Exception as error:
             logger.debug("ports of programs not read reason=%s", error)
             return None
-        self._told_offered = offered
         return offered | running
 
     async def keep(self) -> bool:

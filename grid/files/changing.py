@@ -32,7 +32,7 @@ def delete(repository: Repository, path: str, *, shown: str, author: str) -> str
     """
 
     def lines(now: str) -> bytes:
-        return _removed(_files(repository, now, path))
+        return _removed(_files_in(repository, now, path))
 
     return _change(repository, path, shown, lines, author=author, title=f"Delete {path}")
 
@@ -50,7 +50,7 @@ def move(repository: Repository, path: str, target: str, *, shown: str, author: 
         check_folders(repository, now, target.rpartition("/")[0])
         if known_at(repository, now, target) is not None:
             raise UploadRefused(f"{target} exists already. Name another path, or delete that first.")
-        old = _files(repository, now, path)
+        old = _files_in(repository, now, path)
         new = [(facts, target.encode() + name[len(path.encode()) :]) for facts, name in old]
         _check_moved(old, new)
         return _removed(old) + b"".join(f"{facts}\t".encode() + name + b"\0" for facts, name in new)
@@ -91,6 +91,13 @@ def _files(repository: Repository, commit: str, path: str) -> _Files:
             mode, _, object_id = facts.decode().split()
             found.append((f"{mode} {object_id}", name))
     return found
+
+
+def _files_in(repository: Repository, commit: str, path: str) -> _Files:
+    """Return the files of a path; raise UploadRefused for a folder with none, which a commit made by hand can have."""
+    if found := _files(repository, commit, path):
+        return found
+    raise UploadRefused(f"There is no file in {path}. It is gone with the next change of a file beside it.")
 
 
 def _removed(files: _Files) -> bytes:

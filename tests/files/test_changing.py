@@ -13,6 +13,8 @@ from grid.files.repositories import Repository
 from grid.files.uploading import UploadRefused, upload
 from tests.files.conftest import Runs
 
+_SOMEBODY = {f"GIT_{role}_{what}": "x" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
 
 def paths(repository: Repository) -> list[str]:
     commit = repository.resolve("main")
@@ -98,6 +100,21 @@ def test_a_path_that_is_not_there_deletes_nothing(repository: Repository, shown:
         with pytest.raises((UploadRefused, GitFailed)):
             delete(repository, path, shown=commit, author="alice")
     assert repository.resolve("main") == shown
+
+
+def test_a_folder_without_files_is_refused_with_a_sentence(repository: Repository, shown: str) -> None:
+    empty = git.run(repository.path, "mktree", given=b"").decode().strip()
+    inside = git.run(repository.path, "mktree", given=f"040000 tree {empty}\tempty\n".encode()).decode().strip()
+    made = git.run(repository.path, "commit-tree", inside, "-p", shown, "-m", "By hand", variables=_SOMEBODY)
+    now = made.decode().strip()
+    assert advance(repository, shown, now)
+    with pytest.raises(UploadRefused, match="no file in empty"):
+        delete(repository, "empty", shown=now, author="alice")
+    with pytest.raises(UploadRefused, match="no file in empty"):
+        move(repository, "empty", "new", shown=now, author="alice")
+    assert repository.resolve("main") == now
+    after = upload(repository, "", {"e": b"5"}, author="alice")
+    assert repository.entry(after, "empty") is None, "as the sentence says"
 
 
 def test_links_modes_and_names_that_are_no_text_stay_as_they_are(repository: Repository, runs: Runs) -> None:

@@ -50,7 +50,9 @@ def workspace_share(request: HttpRequest, id: str) -> HttpResponse:
 def workspace_unshare(request: HttpRequest, id: str) -> HttpResponse:
     """Take a shared port back, also once the owner does not contribute any more; doing it twice changes nothing."""
     managed(request, id)
-    share = PortShare.objects.filter(pk=request.POST.get("share", "")[:16], execution__workspace=id).first()
+    asked = request.POST.get("share", "")
+    is_id = asked.isascii() and asked.isalnum()  # PostgreSQL refuses to look for NUL
+    share = PortShare.objects.filter(pk=asked, execution__workspace=id).first() if is_id else None
     if share is not None:
         unshare_port(share, by=_user(request), now=timezone.now())
         messages.success(request, f"{share.name} is no longer shared. Pages that are open are cut.")

@@ -1,6 +1,8 @@
 """Sharing an app of a workspace over HTTP. Who gets which answer is told by `tests/access/table.py`."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from grid.models import Execution, PortShare, State, Workspace
 from tests.conftest import People
@@ -48,6 +50,13 @@ def test_another_workspaces_share_is_not_taken_back(people: People, workspace: W
     other = make_workspace(people.teammate, running.project)
     sent(people.teammate, f"/workspaces/{other.pk}/unshare/", share=share.pk)
     assert PortShare.objects.exists()
+
+
+@pytest.mark.parametrize("asked", ["", "\x00", "port\x00", "é", "' OR 1=1 --"])
+def test_what_is_no_id_is_no_share_and_never_looked_for(people: People, workspace: Workspace, asked: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert sent(people.owner, f"/workspaces/{workspace.pk}/unshare/", share=asked)[0] == 302
+    assert not [one for one in queries if "portshare" in one["sql"]], "PostgreSQL would refuse NUL"
 
 
 def test_what_is_refused_says_why_at_its_field(people: People, workspace: Workspace, running: Execution) -> None:

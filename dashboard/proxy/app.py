@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 import aiohttp
 
 from dashboard.proxy.answers import clearing, explain, send_on, send_worker, show, tell
-from dashboard.proxy.external import answer_ingress, asked_about
+from dashboard.proxy.external import answer_ingress, asked_about, may_be_elsewheres
 from dashboard.proxy.gate import CannotTell, Gate, Target
 from dashboard.proxy.headers import (
     Headers,
@@ -95,7 +95,12 @@ class WorkspaceProxy:
         passage = await self._gate.passage(id, secret) if secret else None
         if passage is None:
             await answer_ingress(send, HTTPStatus.UNAUTHORIZED)
-        elif passage.has_ended or not self._is_own_request(asked.scope, headers, door) or is_service_worker(headers):
+        elif (
+            passage.has_ended
+            or not self._is_own_request(asked.scope, headers, door)
+            or may_be_elsewheres(headers, self._origins.origin(id), is_secure=self._origins.is_secure)
+            or is_service_worker(headers)
+        ):
             await answer_ingress(send, HTTPStatus.FORBIDDEN)
         else:
             if _is_use(asked.scope, headers):
@@ -116,7 +121,7 @@ class WorkspaceProxy:
         if door is None:
             await self._turn_away(scope, send, headers)
         elif scope["type"] == "http" and door.rest == f"/{BEGIN_PATH}":
-            await self._begin(send, door)
+            await self._begin(scope, send, door, headers)
         elif scope["type"] == "http" and door.rest == f"/{OPEN_PATH}":
             await self._open(scope, send, door, headers)
         else:
@@ -203,8 +208,16 @@ class WorkspaceProxy:
             logger.info("workspace did not answer path=%.200r error=%s", scope["path"], error)
             await explain(scope, send, HTTPStatus.BAD_GATEWAY, silent)
 
-    async def _begin(self, send: Send, door: Door) -> None:
-        """Set an opener cookie and redirect to the dashboard for a ticket; the same for every id, whether or not it exists."""
+    async def _begin(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
+        """Set an opener cookie and redirect to the dashboard for a ticket; the same for every id, whether or not it exists.
+
+        An ingress also leads here what a page that is still open fetches after its session has ended; such must not replace the opener of
+        somebody who opens it anew meanwhile.
+        """
+        if first(headers, "sec-fetch-mode") not in ("", "navigate"):
+            sentence = "Your session here has ended. Reload the page to open it again."
+            await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=self._page_of(door))
+            return
         id, opener = door.execution_id, new_opener()
         cookie = self._own.header(id, self._own.opener(id), opener, seconds=_OPENER_SECONDS)
         await send_on(send, f"{self._dashboard}/executions/{id}/opening/?opener={digest(opener)}", [cookie])
@@ -278,8 +291,8 @@ class WorkspaceProxy:
         own, said = self._origins.origin(door.execution_id), first(headers, "origin")
         if scope["type"] == "websocket":
             return said == own
-        if is_from_elsewhere(headers) and not opens_a_page(headers):
-            return False
+        if is_from_elsewhere(headers):
+            return opens_a_page(headers) and scope["method"] in _SAFE_METHODS
         return scope["method"] in _SAFE_METHODS or said in ("", own)
 
     async def _say_ended(self, scope: Scope, send: Send, door: Door, headers: Headers, passage: Passage) -> None:

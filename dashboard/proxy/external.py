@@ -1,7 +1,9 @@
 """What an ingress asks the proxy before it sends a request straight to a pod (`grid.launch.ingress`), and how it is answered (pure).
 
-The execution and a key, which only the ingress knows, are in the URL that it was told to ask; nothing of that is the visitor's word. The
-request's own headers come along, but for its method and URL, which the ingress names; one that keeps them (Envoy) adds the path to the URL.
+The execution and a key, which only the ingress knows, are in the URL that it was told to ask; that is never the visitor's word. The
+request's own headers come along. ingress-nginx asks by GET, and names method and URL in X-Original-Method and X-Original-URL, in place of
+what the visitor sent by these names. Envoy keeps the method and adds the path to the URL; it overwrites neither header, so they are not
+believed there. It also leaves out headers that it was not told to pass on (docs/installation.md), so their absence proves nothing.
 """
 
 import hmac
@@ -34,7 +36,8 @@ def asked_about(scope: Scope, headers: Headers) -> IngressQuestion | None:
     found = _ASKED.fullmatch(scope["path"])
     if found is None:
         return None
-    url = first(headers, "x-original-url")
+    believed = headers if found[3] is None else NO_HEADERS
+    url = first(believed, "x-original-url")
     path = unquote(urlsplit(url).path) if _is_url(url) else found[3] or "/"
     return IngressQuestion(
         found[1],
@@ -42,10 +45,17 @@ def asked_about(scope: Scope, headers: Headers) -> IngressQuestion | None:
         {
             # Only a browser's own websocket has the header: scripts cannot set it.
             "type": "websocket" if first(headers, "sec-websocket-key") else "http",
-            "method": first(headers, "x-original-method") or scope["method"],
+            "method": first(believed, "x-original-method") or scope["method"],
             "path": path,
         },
     )
+
+
+def may_be_elsewheres(headers: Headers, own_origin: str, *, is_secure: bool) -> bool:
+    """Return whether another origin's page may be behind a question. Browsers say on https who is behind each request; where neither
+    header came along, the ingress leaves them out, and a page of another execution could ask for anything."""
+    said = first(headers, "origin")
+    return said not in ("", own_origin) or (is_secure and not said and not first(headers, "sec-fetch-site"))
 
 
 async def answer_ingress(send: Send, status: HTTPStatus, tokens: Headers = NO_HEADERS) -> None:

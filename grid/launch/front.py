@@ -136,8 +136,9 @@ http {{
 """
 
 
-# What our proxy does on its way, where requests come from an ingress: the program sees none of our cookies, may set none for other host
-# names, and its windows and files are kept apart from other origins' (`dashboard.proxy.headers`).
+# What our proxy does on its way, where requests come from an ingress: the program sees none of our cookies, its own lose their Domain
+# (but for one with a tab before the word, which nginx does not find; ours are safe from it by `__Host-`, so only on https), and its
+# windows and files are kept apart from other origins' (`dashboard.proxy.headers`).
 _STRAIGHT_MAPS = """\
     map $http_cookie $without_first {
         default $http_cookie;

@@ -117,6 +117,8 @@ class UserServer:
             }
         )
         answer.headers["Set-Cookie"] = "grid_session=forged; Path=/"
+        if "cookie" in request.query:
+            answer.headers.add("Set-Cookie", request.query["cookie"])
         return answer
 
     async def stream(self, request: web.Request) -> web.StreamResponse:

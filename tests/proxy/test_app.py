@@ -79,6 +79,15 @@ async def test_opening_begins_with_an_opener_that_stays_in_the_browser(browser: 
         assert opener not in answer.headers["Set-Cookie"]
 
 
+async def test_what_an_open_page_fetches_after_its_session_replaces_no_opener(browser: aiohttp.ClientSession) -> None:
+    for mode in ("cors", "no-cors", "same-origin", "websocket"):
+        async with browser.get("/__grid__/begin", headers={"Sec-Fetch-Mode": mode}, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers.get("Set-Cookie")) == (403, None)
+            assert "Reload the page" in await answer.text()
+    async with browser.get("/__grid__/begin", headers={"Sec-Fetch-Mode": "navigate"}, allow_redirects=False) as answer:
+        assert answer.status == 303
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [

@@ -149,6 +149,19 @@ async def test_whoever_may_open_it_reaches_the_program_which_sees_no_cookie_of_o
     assert way.gate.used_by, "a person's request keeps the session from ending"
 
 
+@pytest.mark.parametrize(
+    "domain",
+    ["Domain=workspaces.test", " domain = .workspaces.test ", "Domain=a.test; DOMAIN=workspaces.test", "Domain"],
+)
+async def test_the_programs_cookies_are_for_its_own_host_name(way: Way, domain: str) -> None:
+    asked = {"cookie": f"theme=dark;{domain}; Path=/"}
+    async with way.browser.get("/", params=asked, headers=SECRET) as answer:
+        (theirs,) = [one for one in answer.headers.getall("Set-Cookie") if one.startswith("theme=dark;")]
+    attributes = [one.strip().partition("=") for one in theirs.lower().split(";")]
+    assert {value.strip() for name, _, value in attributes if name.strip() == "domain"} <= {""}, "browsers ignore it"
+    assert ("path", "=", "/") in attributes
+
+
 @pytest.mark.parametrize("cookie", ["", "grid_workspace=", "grid_workspace=s2", "theme=dark"])
 async def test_nobody_and_a_stranger_are_sent_to_log_in(way: Way, cookie: str) -> None:
     async with way.browser.get("/secret", headers={"Cookie": cookie}, allow_redirects=False) as answer:

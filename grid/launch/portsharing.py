@@ -73,7 +73,8 @@ def running_ports() -> frozenset[int]:
 
 def ports_shared_with(user_id: int) -> Sequence[PortShare]:
     """Return the shared ports that others' workspaces let the user open now, by name."""
-    found = list(PortShare.objects.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
+    running = PortShare.objects.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
+    found = list(running.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
     allowed = openable_ports({(user_id, one.pk) for one in found}) if found else set()
     return [one for one in found if (user_id, one.pk) in allowed]
 

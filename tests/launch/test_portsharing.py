@@ -1,5 +1,6 @@
 """A port of a workspace, shared with members: who reaches it, for how long, and that it opens nothing else."""
 
+import asyncio
 import random
 from datetime import timedelta
 from typing import Any
@@ -25,9 +26,11 @@ from grid.launch.request import request_stop
 from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_grants import log_in
+from tests.launch.test_policykeeper import serving
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
+from tests.support.virtual import passes, virtual_time
 
 
 @pytest.fixture
@@ -72,6 +75,16 @@ def test_a_shared_port_is_for_its_owner_and_the_members_that_he_names_and_the_wo
     assert [ports_shared_with(one.pk) for one in (shop.people.owner, shop.people.stranger)] == [[], []]
     Membership.objects.filter(user=teammate).update(role="viewer")
     assert may(shop, shared) == {"owner", "teammate"}
+
+
+def test_home_reads_no_share_of_what_does_not_run(
+    shop: Shop, workspace: Execution, shared: PortShare, django_assert_num_queries: Any
+) -> None:
+    for change in ({"stop_requested_at": NOW}, {"stop_requested_at": None, "state": State.STOPPED}):
+        write_frozen(workspace, **change)
+        with django_assert_num_queries(1) as asked:
+            assert ports_shared_with(shop.people.teammate.pk) == []
+        assert "stop_requested_at" in asked[0]["sql"]
 
 
 def test_a_grant_for_a_port_opens_that_port_alone(shop: Shop, workspace: Execution, shared: PortShare) -> None:
@@ -187,14 +200,32 @@ class Offered:
         return frozenset({8000})
 
 
+def open_in(cluster: FakeCluster) -> list[int]:
+    (policy,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == "user-interfaces"]
+    return [one["port"] for one in policy["spec"]["ingress"][0]["ports"]]
+
+
+@virtual_time
+async def test_a_port_that_is_shared_is_open_after_two_seconds_and_one_taken_back_shut() -> None:
+    cluster, ports = serving("34.1.2.3"), Offered()
+    keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
+    kept = asyncio.create_task(keeper.run())
+    await passes(1)
+    assert open_in(cluster) == [8000, 8888]
+    for now, expected in (({8888, 8501}, [8000, 8501, 8888]), (None, [8000, 8501, 8888]), ({8888}, [8000, 8888])):
+        ports.now = now if now is None else frozenset(now)
+        await passes(2)
+        assert open_in(cluster) == expected
+    kept.cancel()
+
+
 async def test_the_network_policy_opens_a_port_only_while_it_is_shared() -> None:
     cluster, ports = FakeCluster(), Offered()
     keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
 
     async def opened() -> list[int]:
         await keeper.keep()
-        (policy,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == "user-interfaces"]
-        return [one["port"] for one in policy["spec"]["ingress"][0]["ports"]]
+        return open_in(cluster)
 
     assert await opened() == [8000, 8888]
     ports.now = frozenset({8888, 8501})

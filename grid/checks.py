@@ -299,7 +299,7 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
     if not settings.INGRESS_CLASS:
         return []
     found: list[CheckMessage] = []
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[1-9][0-9]{0,4}", settings.INGRESS_PROXY):
+    if not re.fullmatch(r"(?!(.*\.)?[0-9]+:)[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[1-9][0-9]{0,4}", settings.INGRESS_PROXY):
         sentence = f"GRID_INGRESS_PROXY does not name a host and its port: {settings.INGRESS_PROXY}"
         hint = "Write it like proxy.compute-grid-system.svc.cluster.local:80, by a name and no address."
         found.append(Error(sentence, hint=hint, id="grid.E043"))

@@ -190,5 +190,7 @@ def test_an_ingress_that_would_lead_nowhere_is_refused() -> None:
             return [message.id for message in ingress(None)]
 
     assert found() == found(INGRESS_CLASS="", INGRESS_PROXY="") == []
-    assert found(INGRESS_PROXY="proxy") == found(INGRESS_PROXY="http://proxy:80") == ["grid.E043"]
+    assert found(INGRESS_PROXY="proxy.10-0-0-1.example:80") == found(INGRESS_PROXY="proxy1:80") == []
+    for wrong in ("proxy", "http://proxy:80", "10.0.0.1:80", "127.1:80", "1:80", "[::1]:80"):
+        assert found(INGRESS_PROXY=wrong) == ["grid.E043"], wrong
     assert found(FRONT_IMAGE="") == found(WORKSPACE_PATHS=True) == ["grid.W044"]

@@ -100,7 +100,7 @@ def test_an_app_of_a_workspace_is_shared_and_taken_back_without_a_script(
     stage.play(executing.team)
     page = visit("alice", "/", javascript=False)
     page.goto(run(stage, page).removesuffix("share/"))
-    page.get_by_role("link", name="Share an app of it").click()
+    page.get_by_role("link", name="Share an app running in it").click()
     share(page, "80")
     expect(page.locator("#id_port_error")).to_be_visible()
     share(page, "8501")

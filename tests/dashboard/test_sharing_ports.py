@@ -48,7 +48,7 @@ def test_the_owner_shares_an_app_by_name_and_takes_it_back(
 def test_what_is_shared_with_nobody_any_more_says_so(people: People, workspace: Workspace, running: Execution) -> None:
     PortShare.objects.create(execution=running, port=8501, name="Sales")
     told = page(people.owner, f"/workspaces/{workspace.pk}/share/")
-    assert "with nobody any more, until the workspace stops" in told
+    assert "with nobody now, until the workspace stops" in told
 
 
 def test_another_workspaces_share_is_not_taken_back(people: People, workspace: Workspace, running: Execution) -> None:

@@ -169,22 +169,20 @@ class PackageIndex:
 
     async def _known(self, session: aiohttp.ClientSession, package: Package) -> Answer:
         found = await self._get(session, self._url / "pypi" / package.name / package.version / "json")
-        return False if found is None else mark_of(package, found[0])
+        return False if found is None else mark_of(package, found)
 
     async def _yanked(self, session: aiohttp.ClientSession, package: Package) -> Answer:
         found = await self._get(session, self._url / "simple" / package.name / "", accept=ACCEPT)
         if found is None:
             return False
         try:
-            why = await asyncio.to_thread(why_yanked, *found, package.version)
+            why = await asyncio.to_thread(why_yanked, found, package.version)
         except ValueError as error:
-            raise NoAnswer(f"{self.host} answered something that is no page of a package index.") from error
+            raise NoAnswer(f"{self.host} answered something that is no page of a package index in JSON.") from error
         return PackageMark(package, why_yanked=_reason(why)) if isinstance(why, str) else why
 
-    async def _get(
-        self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*"
-    ) -> tuple[bytes, str] | None:
-        """Return the body and its type; None when there is no such page."""
+    async def _get(self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*") -> bytes | None:
+        """Return the body; None when there is no such page."""
         try:
             async with (
                 asyncio.timeout(self._seconds),
@@ -199,7 +197,7 @@ class PackageIndex:
                     body += more
                     if len(body) > _LARGEST:
                         raise NoAnswer(f"{self.host} answered with more than {_LARGEST >> 20} MiB.")
-                return body, answer.content_type
+                return body
         except TimeoutError:
             raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:

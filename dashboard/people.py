@@ -4,9 +4,8 @@ The one who changes an account is never its owner, and both rows are locked mean
 two admins cannot remove each other, and one is always left.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
@@ -16,16 +15,15 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from dashboard.access import GROUPS, Role, assign_role, role_of, viewers_of
 from dashboard.viewmodels.people import PersonState, person_state
+from grid.audit import write_entry
 from grid.models import AuditEntry, Membership, Session, User
 from grid.sessions import SessionUser
 
-OBJECT_TYPE = "user"
 _INVITED = Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
 _IN_STATE = {
     PersonState.ACTIVE: Q(is_active=True) & ~_INVITED,
@@ -70,7 +68,7 @@ def invite(user: User, role: Role, *, actor: User) -> User:
     user.set_unusable_password()
     user.save(force_insert=True)
     assign_role(user, role)
-    record(actor, user, {"role": [None, role.value]}, action=AuditEntry.Action.CREATED)
+    write_entry(actor, user, {"role": [None, role.value]}, action=AuditEntry.Action.CREATED)
     return user
 
 
@@ -79,7 +77,7 @@ def change_role(id: int, role: Role, *, actor: User) -> User:
         before = roles_of([user])[user.pk]
         if before is not role:
             assign_role(user, role)
-            record(actor, user, {"role": [before.value, role.value]})
+            write_entry(actor, user, {"role": [before.value, role.value]})
     return user
 
 
@@ -90,7 +88,7 @@ def set_active(id: int, is_active: bool, *, actor: User) -> User:
         user.is_active = is_active
         if person_state(user) != before:
             user.save(update_fields=["is_active"])
-            record(actor, user, {"state": [before.value, person_state(user).value]})
+            write_entry(actor, user, {"state": [before.value, person_state(user).value]})
         if not is_active:
             Session.objects.filter(user=user).delete()
     return user
@@ -105,7 +103,7 @@ def make_link(id: int, *, actor: User) -> tuple[User, str]:
         if not user.has_usable_password():
             user.set_unusable_password()
             user.save(update_fields=["password"])
-        record(actor, user, {"link": ["", "made"]})
+        write_entry(actor, user, {"link": ["", "made"]})
     parts = [urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)]
     return user, settings.DASHBOARD_ORIGIN + reverse("join", args=parts)
 
@@ -116,7 +114,7 @@ def end_sessions(id: int, key: str, *, actor: User) -> int:
         ended = Session.objects.filter(user=user)
         count: int = (ended.filter(pk=key) if key else ended).delete()[0]
         if count:
-            record(actor, user, {"sessions": [f"{count} open", "ended"]})
+            write_entry(actor, user, {"sessions": [f"{count} open", "ended"]})
     return count
 
 
@@ -133,7 +131,7 @@ def set_profile(user: User, *, name: str, email: str) -> bool:
             stored.first_name, stored.last_name = name, ""
         stored.email = email
         stored.save(update_fields=["first_name", "last_name", "email"])
-        record(user, stored, changes)
+        write_entry(user, stored, changes)
     return bool(changes)
 
 
@@ -148,24 +146,8 @@ def set_password(user: User, token: str) -> bool:
         Session.objects.filter(user=user).delete()
         after = person_state(user)
         changes = {"state": [before.value, after.value]} if after != before else {"password": ["old", "set by link"]}
-        record(user, user, changes)
+        write_entry(user, user, changes)
     return True
-
-
-def record(
-    actor: User, user: User, changes: Mapping[str, Any], action: AuditEntry.Action = AuditEntry.Action.CHANGED
-) -> None:
-    """Create an entry of the account's history. It names what changed, because a snapshot of the row would hold the password's hash."""
-    AuditEntry.objects.create(
-        actor=actor,
-        actor_name=actor.get_username(),
-        action=action,
-        object_type=OBJECT_TYPE,
-        object_id=str(user.pk),
-        object_name=user.get_username(),
-        changes=dict(changes),
-        at=timezone.now(),
-    )
 
 
 @contextmanager

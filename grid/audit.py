@@ -1,10 +1,12 @@
 """Records who changed what and when, with old and new values, in the same transaction as the change itself."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 from grid.models import AuditEntry, Project, User
 
@@ -42,14 +44,27 @@ def record(
     changes = differences(before or {}, snapshot(instance))
     if not changes:
         return None
+    return write_entry(actor, instance, changes, action=action)
+
+
+def write_entry(
+    actor: User,
+    instance: models.Model,
+    changes: Mapping[str, Any],
+    *,
+    action: str = AuditEntry.Action.CHANGED,
+    at: datetime | None = None,
+) -> AuditEntry:
+    """Create one entry with these changes and return it; for what a snapshot does not hold, or must not show."""
     return AuditEntry.objects.create(
+        at=at or timezone.now(),
         actor=actor,
         actor_name=actor.get_username(),
         action=action,
         object_type=instance._meta.model_name or "",
         object_id=str(instance.pk),
-        object_name=str(instance),
-        changes=changes,
+        object_name=str(instance)[:200],
+        changes=dict(changes),
     )
 
 

@@ -15,7 +15,7 @@ from dashboard.views.edited_kinds import EditedKind
 from grid.diagnosis import logfindings
 from grid.diagnosis.logpatterns import BUILT_IN, is_built_in
 from grid.launch import knowledge
-from grid.launch.context import LOG_BYTES
+from grid.launch.logend import LOG_BYTES
 from grid.models import KnowledgeEntry
 from grid.runtime import get_runtime
 

@@ -27,7 +27,7 @@ from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
 from dashboard.views.log_reading import LogLines, kept_lines, read_lines
 from grid.errors import GridError
 from grid.kube.objects import Pod
-from grid.launch.context import LOG_BYTES, LOG_LINES
+from grid.launch.logend import LOG_BYTES, LOG_LINES
 from grid.runtime import Runtime
 
 COMPONENT = "dashboard/fragments/log.html"

@@ -89,7 +89,7 @@ def person(request: HttpRequest, id: int) -> HttpResponse:
     user = get_object_or_404(User, pk=id)
     now = timezone.now()
     role = accounts.roles_of([user])[user.pk]
-    entries = AuditEntry.objects.filter(object_type=accounts.OBJECT_TYPE, object_id=str(id))[:_HISTORY_LENGTH]
+    entries = AuditEntry.objects.filter(object_type="user", object_id=str(id))[:_HISTORY_LENGTH]
     context = {
         "person": user,
         "now": now,

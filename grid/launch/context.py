@@ -3,7 +3,6 @@
 The pod of a run and the objects of a cluster share it, so that both conclude from absence, keep logs and read events alike.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +10,14 @@ from datetime import datetime
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from grid.errors import ClusterUnavailable, GridError
+from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
 from grid.launch import apply, pooltemplates, remotes, storedsecrets
 from grid.launch.around import NodesAround
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.cpuwindow import CpuWindow
-from grid.launch.manifests import CONTAINER, REMOTE
+from grid.launch.manifests import REMOTE
 from grid.launch.policykeeper import Network
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import Storage
@@ -28,10 +27,6 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-LOG_BYTES = 64 * 1024
-LOG_LINES = 5000
-LOG_SECONDS = 10.0
 
 
 class Database(Protocol):
@@ -112,22 +107,3 @@ class Context:
         actual = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
         self.invalidated.discard(execution_id)
         return actual
-
-    async def log_of(self, pod: Pod) -> str:
-        """Return the end of the log, as far as there is one. Raise ClusterUnavailable while the pod may still be read, so that it is
-        tried again."""
-        kept = bytearray()
-        try:
-            async with asyncio.timeout(LOG_SECONDS):
-                meta = pod.metadata
-                lines = self.api.logs(meta.name, namespace=meta.namespace, container=CONTAINER, tail_lines=LOG_LINES)
-                async for chunk in lines:
-                    kept += chunk
-                    del kept[:-LOG_BYTES]
-        except ClusterUnavailable:
-            if pod.metadata.deletion_timestamp is None:
-                raise
-        except (GridError, TimeoutError) as error:
-            # The container never ran, or its node is gone: no more of the log will come.
-            logger.info("log not kept pod=%s reason=%s", pod.metadata.key, str(error) or "no answer in time")
-        return kept.decode(errors="replace").replace("\x00", "")

@@ -3,13 +3,12 @@
 The Job's name is derived from what is built, so whoever asks after a controller died finds it; nothing is remembered here that matters.
 """
 
-import asyncio
 import logging
 import re
 
 from django.conf import settings
 
-from grid.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.errors import Conflict, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, JOBS, PODS
@@ -24,15 +23,13 @@ from grid.launch.buildjobs import (
     job_manifest,
     progress_of,
 )
+from grid.launch.logend import end_of_log
 from grid.launch.revisions import BuildProgress
 from grid.models import EnvironmentRevision
 from grid.requirementlines import BUILT_HERE
 
 logger = logging.getLogger(__name__)
 
-_LOG_BYTES = 64 * 1024
-_LOG_LINES = 5000
-_LOG_SECONDS = 10.0
 _IMAGE = re.compile(r"[!-~]{1,255}")
 _BUILT_ELSEWHERE = (
     "It stands on an image of the embedded cluster, or is named after one, and no registry has those. "
@@ -110,7 +107,7 @@ class JobBuilder:
             label_selector=f"{APP_INSTANCE}={order.job},{MANAGED_BY}={MANAGER}",
         )
         pod = max(pods, key=lambda one: str(one.metadata.creation_timestamp or ""), default=None)
-        log = await self._log_of(pod) if pod is not None and pod.status.phase != "Pending" else ""
+        log = await end_of_log(self._api, pod, CONTAINER) if pod is not None and pod.status.phase != "Pending" else ""
         before = revision.message
         return progress_of(job, pod, log or revision.log, order=order, settings=self._settings, before=before)
 
@@ -141,19 +138,3 @@ class JobBuilder:
             if uid not in [one["uid"] for one in there["metadata"].get("ownerReferences", ())]:
                 return  # an earlier Job's, which goes with it
         self._with_files.add(uid)
-
-    async def _log_of(self, pod: Pod) -> str:
-        """Return the end of the log, as far as there is one. Raise ClusterUnavailable."""
-        kept = bytearray()
-        try:
-            async with asyncio.timeout(_LOG_SECONDS):
-                meta = pod.metadata
-                lines = self._api.logs(meta.name, namespace=meta.namespace, container=CONTAINER, tail_lines=_LOG_LINES)
-                async for chunk in lines:
-                    kept += chunk
-                    del kept[:-_LOG_BYTES]
-        except ClusterUnavailable:
-            raise
-        except (GridError, TimeoutError) as error:
-            logger.info("build's log not read pod=%s reason=%s", pod.metadata.key, str(error) or "no answer in time")
-        return kept.decode(errors="replace").replace("\x00", "")

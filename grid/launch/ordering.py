@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from django.db import transaction
 
+from grid.audit import write_entry
 from grid.errors import Problem, Rejected
 from grid.launch import quota, snapshot
 from grid.launch.changes import record_change
 from grid.launch.snapshot import Queue
-from grid.models import AuditEntry, Execution, QueueOrder, State, User
+from grid.models import Execution, QueueOrder, State, User
 
 Move = Literal["front", "back", "before", "turn"]
 REASON_LONGEST = 200
@@ -174,16 +175,7 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
 def _write(row: Execution, columns: dict[str, Any], decision: _Decision, by: User, now: datetime) -> None:
     if not record_change(row, columns, reason=decision.code, message=decision.sentence, by=by.get_username(), now=now):
         raise _refused("It was changed at the same moment; look again.", "changed")
-    AuditEntry.objects.create(
-        at=now,
-        actor=by,
-        actor_name=by.get_username(),
-        action=AuditEntry.Action.CHANGED,
-        object_type="execution",
-        object_id=row.pk,
-        object_name=str(row)[:200],
-        changes={"queue": [decision.was, decision.becomes]},
-    )
+    write_entry(by, row, {"queue": [decision.was, decision.becomes]}, at=now)
 
 
 def _refused(sentence: str, code: str) -> Rejected:

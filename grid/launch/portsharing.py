@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
+from grid.audit import write_entry
 from grid.errors import Problem, Rejected
 from grid.launch.changes import record_change
 from grid.launch.context import Database
 from grid.launch.front import FRONT_PORTS
 from grid.launch.opening import openable_ports
 from grid.launch.sharing import members_to_share_with
-from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
+from grid.models import Environment, Execution, Membership, PortShare, State, User
 from grid.models.environment import Kind
 from grid.wording import listed
 
@@ -107,7 +108,7 @@ def share_port(
             ends_at = now + timedelta(hours=hours) if hours else None
             share = PortShare.objects.create(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
             share.members.set(members)
-            _audit(share, by, ["", f"port {port} ({name}) with {names}"])
+            write_entry(by, execution.project, {"shared app": ["", f"port {port} ({name}) with {names}"]})
         return share
 
 
@@ -123,7 +124,7 @@ def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
             if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
                 continue
             names = listed(sorted(user.get_username() for user in found.members.all()))
-            _audit(found, by, [f"port {share.port} ({share.name}) with {names}", ""])
+            write_entry(by, execution.project, {"shared app": [f"port {share.port} ({share.name}) with {names}", ""]})
             found.delete()
         return
 
@@ -147,16 +148,3 @@ def _why_not(execution: Execution, port: int, name: str, members: Collection[Use
     if not members or not {user.pk for user in members} <= offered:
         return Problem("members", "Choose at least one member of its project, and nobody else.", "member")
     return None
-
-
-def _audit(share: PortShare, by: User, change: list[str]) -> None:
-    project = share.execution.project
-    AuditEntry.objects.create(
-        actor=by,
-        actor_name=by.get_username(),
-        action=AuditEntry.Action.CHANGED,
-        object_type="project",
-        object_id=project.pk,
-        object_name=str(project),
-        changes={"shared app": change},
-    )

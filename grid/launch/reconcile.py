@@ -19,6 +19,8 @@ from grid.launch.clusters.reconcile import Clusters
 from grid.launch.context import Context, NotYet
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.lifecycle import Transition
+from grid.launch.logend import end_of_log
+from grid.launch.manifests import CONTAINER
 from grid.launch.progress import CREATED, Finding
 from grid.launch.runmetrics.collector import MetricCollector
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
@@ -206,7 +208,7 @@ class Reconciler:
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
             if row.kind == Kind.JOB:
                 await self.metrics.read_to_end(row.id, pod)
-            log = await self._context.log_of(pod)
+            log = await end_of_log(self._context.api, pod, CONTAINER)
             if log:
                 # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.
                 change = await self._context.database(progress.explained_by_log, change, pod, log, now=now)

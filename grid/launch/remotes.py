@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from django.conf import settings
 from django.db import transaction
 
+from grid.audit import write_entry
 from grid.egress import may_be_called, read_blocks
 from grid.encryption import Undecryptable, decrypt, encrypt, encrypt_again
 from grid.errors import Problem, Rejected
@@ -21,7 +22,7 @@ from grid.files.remoteurls import RemoteUrl, parse
 from grid.files.repositories import COMMIT, MAIN, Repository, is_revision
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storedsecrets import SecretMissing
-from grid.models import AuditEntry, Project, RemoteRepository, User
+from grid.models import Project, RemoteRepository, User
 
 NOT_USABLE = (
     "The files of this project are in a remote repository that is not set up, or whose server's key nobody has confirmed. Ask the "
@@ -212,12 +213,4 @@ def _wrong_key(text: str) -> Iterator[Problem]:
 
 def _record(by: User, project: Project, change: list[str]) -> None:
     """Write into the project's audit log what was changed, and never a secret."""
-    AuditEntry.objects.create(
-        actor=by,
-        actor_name=by.get_username(),
-        action=AuditEntry.Action.CHANGED,
-        object_type="project",
-        object_id=project.pk,
-        object_name=str(project),
-        changes={"remote": change},
-    )
+    write_entry(by, project, {"remote": change})

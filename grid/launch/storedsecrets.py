@@ -11,10 +11,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from grid.audit import write_entry
 from grid.encryption import Undecryptable, decrypt, encrypt, encrypt_again
 from grid.errors import GridError, Problem, Rejected
 from grid.launch.spec import ExecutionSpec
-from grid.models import AuditEntry, Project, StoredSecret, User
+from grid.models import Project, StoredSecret, User
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
 MOST_OF_A_HOLDER = 25
@@ -119,16 +120,7 @@ def _given(project: Project | None) -> Project:
 
 def _record(by: User, secret: StoredSecret, change: list[str]) -> None:
     """Write into the audit log of the project or the person which secret it is, and never a value."""
-    of_someone = secret.owner is not None
-    AuditEntry.objects.create(
-        actor=by,
-        actor_name=by.get_username(),
-        action=AuditEntry.Action.CHANGED,
-        object_type="user" if of_someone else "project",
-        object_id=str(secret.owner_id if of_someone else secret.project_id),
-        object_name=str(secret.owner or secret.project),
-        changes={"secret": change},
-    )
+    write_entry(by, secret.owner or _given(secret.project), {"secret": change})
 
 
 def _problems(secret: StoredSecret, value: str) -> list[Problem]:

@@ -18,7 +18,8 @@ from grid.errors import ClusterUnavailable, GridError
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT
 from grid.launch.caches import execution_of
-from grid.launch.context import LOG_SECONDS, Context
+from grid.launch.context import Context
+from grid.launch.logend import LOG_SECONDS
 from grid.launch.manifests import CONTAINER
 from grid.launch.runmetrics import store
 from grid.launch.runmetrics.place import LogReading

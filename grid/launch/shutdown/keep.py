@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from grid.audit import write_entry
 from grid.errors import Problem, Rejected
 from grid.launch.changes import record_change
 from grid.launch.shutdown.limits import StopLimits
@@ -11,7 +12,7 @@ from grid.launch.shutdown.records import watched_run
 from grid.launch.shutdown.rules import PlannedStop, keepable_until
 from grid.launch.shutdown.words import limit_words
 from grid.launch.stopping import IDLE
-from grid.models import AuditEntry, Execution, StopPlan, User
+from grid.models import Execution, StopPlan, User
 
 WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
 
@@ -60,14 +61,5 @@ def _write(row: Execution, stop: PlannedStop, until: datetime, by: User, now: da
         return False
     field = "kept_idle_until" if stop.cause == IDLE else "kept_lifetime_until"
     StopPlan.objects.filter(execution=row).update(**{field: until, "cause": "", "stops_at": None})
-    AuditEntry.objects.create(
-        actor=by,
-        actor_name=name,
-        action=AuditEntry.Action.CHANGED,
-        object_type="execution",
-        object_id=row.pk,
-        object_name=str(row),
-        changes={"stops_at": [stop.at.isoformat(), until.isoformat()]},
-        at=now,
-    )
+    write_entry(by, row, {"stops_at": [stop.at.isoformat(), until.isoformat()]}, at=now)
     return True

@@ -44,8 +44,7 @@ def judge(evidence: Evidence, *, cpu_limit: int, now: datetime) -> LookOutcome:
     unknown = _unknown(evidence)
     if unknown:
         return LookOutcome(Look(is_known=False), unknown)
-    # Jupyter tells itself when it was used; an open tab of it asks for more than nginx can tell from a person's requests.
-    times = (evidence.used_at, evidence.jupyter.active_at if evidence.jupyter else evidence.front_used_at)
+    times = (evidence.used_at, evidence.front_used_at, evidence.jupyter.active_at if evidence.jupyter else None)
     active_at = max((min(at, now) for at in times if at is not None), default=None)
     return LookOutcome(Look(is_known=True, active_at=active_at), _idle(evidence, cpu_limit))
 

@@ -25,27 +25,16 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, telling, workspaces
+from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, workspaces
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
-from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context, Database, LaunchTarget
-from grid.launch.cpuwindow import PodUsageSource
 from grid.launch.downtime import Downtime, Outage
-from grid.launch.dryrun import DryRuns
 from grid.launch.firstround import FirstRound
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
-from grid.launch.housekeeping import Housekeeping
-from grid.launch.packagechecks import package_checks
-from grid.launch.peaks import PeakKeeper
-from grid.launch.placeholders import PlaceholderKeeper
-from grid.launch.policykeeper import PolicyKeeper
-from grid.launch.portsharing import StoredPorts
+from grid.launch.leadertasks import LeaderTasks
 from grid.launch.reconcile import Reconciler
-from grid.launch.revisionbuilds import revision_builds
-from grid.launch.scheduler import JobScheduler
-from grid.launch.waitkeeper import WaitKeeper
 from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -111,24 +100,13 @@ class Controller:
         context = Context(api, database, target, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
-        self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
-        self._peaks: PeakKeeper | None = None
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
-        self.wait_keeper = WaitKeeper(context, self._troubles)
-        self.placeholders = PlaceholderKeeper(context, self._troubles, self._rng)
-        self.dry_runs = DryRuns(context, rng=self._rng)
-        ports = StoredPorts(database, clock)
-        self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng, ports=ports)
+        self.tasks = LeaderTasks(context, self._troubles, rng=self._rng, framework_of=framework_of)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""
         self._listener = FeedSubscriber(feed, self._take_news, rng=self._rng)
         return self._listener
-
-    def measure_with(self, usage: PodUsageSource) -> None:
-        """Keep the executions' peak use and average CPU, before `run`. Without a source none is kept."""
-        source, namespace = self._context.cpu.around(usage), self._target.namespace
-        self._peaks = PeakKeeper(source, self.pods, self._database, namespace, monotonic=self._monotonic, rng=self._rng)
 
     async def run(self) -> None:
         """Watch, poll the database, and work, until cancelled."""
@@ -138,32 +116,20 @@ class Controller:
             return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
 
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(follow(ListWatch(PODS, Pod, namespace, SELECTOR), self.pods).run())
-                tasks.create_task(follow(ListWatch(EVENTS, Event, namespace), self.events).run())
-                tasks.create_task(
+            async with asyncio.TaskGroup() as group:
+                group.create_task(follow(ListWatch(PODS, Pod, namespace, SELECTOR), self.pods).run())
+                group.create_task(follow(ListWatch(EVENTS, Event, namespace), self.events).run())
+                group.create_task(
                     follow(ListWatch(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run()
                 )
                 if self._listener is not None:
-                    tasks.create_task(self._listener.run())
+                    group.create_task(self._listener.run())
                 for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
-                    tasks.create_task(loop())
-                tasks.create_task(self.wait_keeper.run())
-                tasks.create_task(self._reconciler.metrics.run())
-                tasks.create_task(self.framework_poller.run())
-                tasks.create_task(Housekeeping(self._database, self._clock).run())
-                scheduler = JobScheduler(self._database, self._clock, self._troubles, self._rng)
-                tasks.create_task(scheduler.run(after=self.first_round.run))
-                tasks.create_task(telling.run(self._context, self._troubles, self._rng, known=self.first_round.over))
-                tasks.create_task(self.policies.run())
-                tasks.create_task(revision_builds(self._context, self._troubles, self._rng).run())
-                tasks.create_task(package_checks(self._database, self._clock, self._troubles).run())
-                tasks.create_task(self.placeholders.run())
-                if self._peaks is not None:
-                    tasks.create_task(self._peaks.run())
-                tasks.create_task(self.dry_runs.run(lambda: self._period))
+                    group.create_task(loop())
+                group.create_task(self._reconciler.metrics.run())
+                self.tasks.start(group, self.first_round, period=lambda: self._period)
                 for _ in range(WORKERS):
-                    tasks.create_task(self._work_for_ever())
+                    group.create_task(self._work_for_ever())
         finally:
             self._queue.close()
             await self._context.nodes.close()
@@ -357,7 +323,7 @@ class Controller:
     def _take_news(self, news: Collection[Change]) -> None:
         others = [change for change in news if not change.check and not change.is_for_pages]
         if any(change.check for change in news) or EVERYTHING in news:
-            self.dry_runs.wake()
+            self.tasks.dry_runs.wake()
         if not others:
             return
         self._news.update(others)

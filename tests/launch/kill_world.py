@@ -283,7 +283,7 @@ class Process:
             BudgetKeeper(database, clock, troubles, rng).look,
             DeadlineWatch(self.controller.pods.values, database, clock, troubles, rng).look,
             QueueWatch(context, troubles, rng).look,
-            self.controller.placeholders.keep,
+            self.controller.tasks.placeholders.keep,
             self.controller.audit,
         )
         self._is_new = True

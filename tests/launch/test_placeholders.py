@@ -41,7 +41,7 @@ def names(world: World) -> set[str]:
 @in_world
 async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: HardwareTier) -> None:
     world = World()
-    keeper = world.controller().placeholders
+    keeper = world.controller().tasks.placeholders
     await keeper.keep()
     first, second = world.pods()
     assert first["spec"]["priorityClassName"] == PLACEHOLDER_CLASS
@@ -61,7 +61,7 @@ async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: H
 @in_world
 async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> None:
     world = World()
-    keeper = world.controller().placeholders
+    keeper = world.controller().tasks.placeholders
     await keeper.keep()
     gone, ended = world.pods()
     world.cluster.remove(PODS, gone["metadata"]["name"], namespace=gone["metadata"]["namespace"])
@@ -76,7 +76,7 @@ async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> N
 @in_world
 async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: Configure, how: str) -> None:
     world = World()
-    await world.controller().placeholders.keep()
+    await world.controller().tasks.placeholders.keep()
     before = names(world)
     changes: dict[str, dict[str, Any]] = {
         "archived": {"is_archived": True},
@@ -86,7 +86,7 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
     HardwareTier.objects.filter(pk=warm.pk).update(**changes.get(how, {}))
     if how in ("off", "less"):
         configure(WARM_PLACES, 0 if how == "off" else 1)
-    await world.controller().placeholders.keep()
+    await world.controller().tasks.placeholders.keep()
     left = {"archived": 0, "none": 0, "off": 0, "less": 1, "otherwise": 2}[how]
     assert len(names(world)) == left
     assert (names(world) <= before) == (how != "otherwise")
@@ -95,7 +95,7 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
 @in_world
 async def test_two_controllers_and_one_that_died_half_way_make_no_more_than_is_wanted(warm: HardwareTier) -> None:
     world = World()
-    one, other = world.controller().placeholders, world.controller().placeholders
+    one, other = world.controller().tasks.placeholders, world.controller().tasks.placeholders
     await one.keep()
     half = world.pods()[0]["metadata"]
     world.cluster.remove(PODS, half["name"], namespace=half["namespace"])
@@ -114,7 +114,7 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
     world = World()
     missing = NotAllowed("pods is forbidden: no PriorityClass with name compute-grid-placeholder was found")
     world.cluster.fail_next(missing, verb="create")
-    keeper = world.controller().placeholders
+    keeper = world.controller().tasks.placeholders
     await keeper.keep()
     (found,) = world.cluster.objects(PRIORITY_CLASSES)
     assert found["value"] == CLASS["value"] == PRIORITY < 0
@@ -136,7 +136,7 @@ async def test_one_that_the_server_refuses_keeps_no_other_from_being_made(
     warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    keeper, create = world.controller().placeholders, world.cluster.create
+    keeper, create = world.controller().tasks.placeholders, world.cluster.create
     refused: list[str] = []
 
     async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
@@ -155,12 +155,12 @@ async def test_one_that_the_server_refuses_keeps_no_other_from_being_made(
 async def test_the_controller_takes_no_placeholder_for_an_execution(warm: HardwareTier, shop: Shop) -> None:
     world = World()
     controller = world.controller()
-    await controller.placeholders.keep()
+    await controller.tasks.placeholders.keep()
     execution = shop.launch()
     await world.step(controller)
     await controller.audit()
     await world.step(controller)
-    await controller.placeholders.keep()
+    await controller.tasks.placeholders.keep()
     assert len(world.pods()) == 3
     assert world.pod_of(execution)
     assert not UsageInterval.objects.exists()

@@ -74,7 +74,7 @@ async def test_a_wait_for_room_is_predicted_from_what_holds_the_node(shop: Shop)
     runs, waits = await one_runs_and_one_waits(shop, world, controller)
     world.passes(12)
     world.refresh(controller)
-    await controller.wait_keeper.keep()
+    await controller.tasks.wait_keeper.keep()
     reserved = Execution.objects.get(pk=runs.pk).slots_reserved_at
     assert reserved is not None
     left = 600 - (world.now - reserved).total_seconds()
@@ -91,7 +91,7 @@ async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_mi
     async def sees_room() -> bool:
         world.passes(12)
         world.refresh(controller)
-        return bool((await controller.wait_keeper.observed()).room.seekers)
+        return bool((await controller.tasks.wait_keeper.observed()).room.seekers)
 
     assert [await sees_room(), await sees_room()] == [True, False]
     another = shop.launch(after=2)
@@ -114,7 +114,7 @@ async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> No
     seen = []
     for _ in range(4):
         await asyncio.sleep(waitkeeper.KEEP_SECONDS)
-        seen.append(len((await controller.wait_keeper.observed()).room.seekers))
+        seen.append(len((await controller.tasks.wait_keeper.observed()).room.seekers))
     assert seen.count(1) == 1
     assert seen[0] == 0, "it is not waited for"
     assert world.cluster.count("list", NODES) == 1
@@ -147,7 +147,7 @@ async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_
     world.passes(12)
     world.refresh(controller)
     others = asyncio.create_task(others_run())
-    await controller.wait_keeper.observed()
+    await controller.tasks.wait_keeper.observed()
     others.cancel()
     assert len(judged) == 12
     assert max(Counter(judged).values()) == waitkeeper.JUDGED_AT_ONCE
@@ -175,14 +175,14 @@ async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_che
     monkeypatch.setattr(waitkeeper, "outlook_of", judge)
     world.passes(12)
     world.refresh(controller)
-    await controller.wait_keeper.observed()
+    await controller.tasks.wait_keeper.observed()
     assert judged == [early.pk]
     world.passes(1)
     refused(world, late)
     world.passes(LIST_SECONDS)
     seconds[0] = LIST_SECONDS + 1
     world.refresh(controller)
-    await controller.wait_keeper.observed()
+    await controller.tasks.wait_keeper.observed()
     assert sorted(judged) == sorted([early.pk, early.pk, late.pk])
 
 
@@ -201,8 +201,8 @@ async def test_a_pull_under_way_is_predicted_by_the_size_and_pace_of_the_last_on
     assert Execution.objects.get(pk=one.pk).state == "preparing"
     world.passes(5)
     world.refresh(controller)
-    await controller.wait_keeper.keep()
+    await controller.tasks.wait_keeper.keep()
     assert predicted(one) == {"preparing": 15 + 10}
     Execution.objects.filter(pk=one.pk).update(state="running", started_at=world.now + timedelta(seconds=24))
-    await controller.wait_keeper.keep()
+    await controller.tasks.wait_keeper.keep()
     assert WaitPrediction.objects.get(execution=one).actual == 24

@@ -120,7 +120,7 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, lea
 
 
 async def _lead(controller: Controller, api: HttpKubeApi) -> None:
-    controller.measure_with(usage_source_of(api))
+    controller.tasks.measure_with(usage_source_of(api))
     feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
     if feed is not None:
         controller.listen_to(feed)

@@ -1,0 +1,74 @@
+"""What the leader does beside reconciling, each in a task of its own: one that waits or fails holds up no other."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from grid.databasetrouble import TroubleLog
+from grid.launch import telling
+from grid.launch.clusters.framework_poller import FrameworkPoller
+from grid.launch.context import Context
+from grid.launch.cpuwindow import PodUsageSource
+from grid.launch.dryrun import DryRuns
+from grid.launch.firstround import FirstRound
+from grid.launch.frameworks.base import FrameworkAdapter
+from grid.launch.housekeeping import Housekeeping
+from grid.launch.packagechecks import package_checks
+from grid.launch.peaks import PeakKeeper
+from grid.launch.placeholders import PlaceholderKeeper
+from grid.launch.policykeeper import PolicyKeeper
+from grid.launch.portsharing import StoredPorts
+from grid.launch.revisionbuilds import revision_builds
+from grid.launch.scheduler import JobScheduler
+from grid.launch.waitkeeper import WaitKeeper
+
+
+class LeaderTasks:
+    """The tasks of one term of leadership; `start` them in a group that ends with it."""
+
+    def __init__(
+        self,
+        context: Context,
+        troubles: TroubleLog,
+        *,
+        rng: random.Random,
+        framework_of: Callable[[str], FrameworkAdapter],
+    ) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._rng = rng
+        self._peaks: PeakKeeper | None = None
+        self.framework_poller = FrameworkPoller(context, rng=rng, framework_of=framework_of)
+        self.wait_keeper = WaitKeeper(context, troubles)
+        self.placeholders = PlaceholderKeeper(context, troubles, rng)
+        self.dry_runs = DryRuns(context, rng=rng)
+
+    def measure_with(self, usage: PodUsageSource) -> None:
+        """Keep the executions' peak use and average CPU, once started. Without a source none is kept."""
+        context = self._context
+        source, namespace = context.cpu.around(usage), context.target.namespace
+        self._peaks = PeakKeeper(
+            source, context.pods, context.database, namespace, monotonic=context.monotonic, rng=self._rng
+        )
+
+    def start(self, group: asyncio.TaskGroup, first_round: FirstRound, *, period: Callable[[], float]) -> None:
+        """Start all of them; `period` is how often the dry runs look for themselves, in seconds."""
+        context, troubles, rng = self._context, self._troubles, self._rng
+        database, clock, target = context.database, context.clock, context.target
+        ports = StoredPorts(database, clock)
+        loops = [
+            self.wait_keeper.run(),
+            self.framework_poller.run(),
+            Housekeeping(database, clock).run(),
+            JobScheduler(database, clock, troubles, rng).run(after=first_round.run),
+            telling.run(context, troubles, rng, known=first_round.over),
+            PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),
+            revision_builds(context, troubles, rng).run(),
+            package_checks(database, clock, troubles).run(),
+            self.placeholders.run(),
+            self.dry_runs.run(period),
+        ]
+        if self._peaks is not None:
+            loops.append(self._peaks.run())
+        for loop in loops:
+            group.create_task(loop)

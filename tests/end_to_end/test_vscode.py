@@ -6,7 +6,7 @@ import shutil
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, TimeoutError, expect
 
 from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.people import SOON, launch, log_in
@@ -30,13 +30,20 @@ def test_vs_code_opens_the_projects_folder_and_runs_a_terminal_there(grid: Grid,
         page.get_by_role("button", name="Open").click()
     ide = opened.value
     expect(ide.get_by_role("treeitem", name="hello.py")).to_be_visible(timeout=SOON)
-    ide.keyboard.press("Control+Shift+`")
     terminal = ide.locator(".terminal.xterm textarea")
-    terminal.wait_for(state="attached", timeout=SOON)
+
+    def is_opened() -> bool:
+        """A key that is pressed before the workbench has its shortcuts is lost without a word."""
+        ide.keyboard.press("Control+Shift+`")
+        with contextlib.suppress(TimeoutError):
+            terminal.first.wait_for(state="attached", timeout=15_000)
+        return terminal.count() > 0
+
+    wait_until(is_opened, 120, "a terminal")
 
     def is_said() -> bool:
         """Over the websocket, in the project's folder, with the image's Python. What is typed before the shell is there may be lost."""
-        terminal.focus()
+        terminal.first.focus()
         ide.keyboard.type("python hello.py > said.txt")
         ide.keyboard.press("Enter")
         with contextlib.suppress(AssertionError):
@@ -45,6 +52,6 @@ def test_vs_code_opens_the_projects_folder_and_runs_a_terminal_there(grid: Grid,
         return False
 
     said = project / "said.txt"
-    wait_until(is_said, 90, "a terminal")
+    wait_until(is_said, 90, "an answer of the shell")
     expect(ide.get_by_role("treeitem", name=re.compile("said.txt"))).to_be_visible(timeout=SOON)
     assert {host for host in asked if host not in ("", "127.0.0.1")} == {f"{execution}.localhost"}

@@ -85,7 +85,10 @@ class World:
             [one for one in on(each, self.pods) if one["metadata"].get("ownerReferences")]
             for each in self.nodes if each["metadata"]["labels"][NODE_POOL] == self.pool
         ]  # fmt: skip
-        found = alone(self.pod, self.template, agents[0] if agents and all(agents) else [], self.volumes)
+        each = [
+            alone(self.pod, self.template, own, self.volumes) for own in (agents if agents and all(agents) else [[]])
+        ]
+        found = set.intersection(*each)  # the agent has a port on some nodes only: it may lack it on a new one
         certain = found - {"volume", "label", "affinity"}  # a new node may come in another zone
         return None if found and not certain else certain
 

@@ -56,6 +56,7 @@ _PAGES = (
     ("overview", "Overview", "health nodes", Permission.OBSERVE),
     ("infrastructure", "Infrastructure", "nodes pods cluster", Permission.OBSERVE),
     ("startup", "Start-up times", "slow cold image pull p99", Permission.OBSERVE),
+    ("announcements", "Announcements", "banner maintenance message", Permission.OPERATE),
     ("tiers", "Tiers", "hardware", Permission.ADMINISTER),
     ("environments", "Environments", "images", Permission.ADMINISTER),
     ("projects", "Projects", "members", None),

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 CURRENCY = os.environ.get("GRID_CURRENCY", "$")
@@ -53,6 +53,11 @@ def duration(span: timedelta) -> str:
         if seconds >= 2 * size:
             return plural(seconds // size, word)
     return plural(seconds, "second")
+
+
+def moment_words(moment: datetime) -> str:
+    """Return a moment as everybody reads it, wherever they are: "28 November, 06:00 UTC"."""
+    return f"{moment.astimezone(UTC):%-d %B, %H:%M} UTC"
 
 
 def money(amount: Decimal) -> str:

@@ -6,6 +6,7 @@ is noticed at once. It is closed within two seconds after its session has ended,
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -15,6 +16,7 @@ from django.db import DatabaseError
 from django.http import QueryDict
 
 from dashboard.access import Viewer
+from dashboard.pages.announced import announcement_updates
 from dashboard.pages.feed import Feed, Feeds, rendered
 from dashboard.pages.notified import bell_updates
 from dashboard.pages.page import LivePage
@@ -101,7 +103,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
-                tasks.create_task(self._tell_notifications(runtime, viewer))
+                tasks.create_task(self._tell(runtime, bell_updates(runtime.hub, viewer.id)))
+                tasks.create_task(self._tell(runtime, announcement_updates(viewer.id)))
                 with SOCKETS.track_inprogress(), feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:
@@ -136,9 +139,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 async with asyncio.timeout(self._send_seconds):
                     await self.send(text_data=message)
 
-    async def _tell_notifications(self, runtime: Runtime, viewer: Viewer) -> None:
-        """Send the bell after each change of the viewer's notifications."""
-        async for updates in bell_updates(runtime.hub, viewer.id):
+    async def _tell(self, runtime: Runtime, changes: AsyncIterator[Sequence[PageUpdate]]) -> None:
+        """Send what changes beside the page itself: the viewer's bell, and announcements."""
+        async for updates in changes:
             message = rendered.message(updates, now=runtime.clock())
             async with asyncio.timeout(self._send_seconds):
                 await self.send(text_data=message)

@@ -39,6 +39,7 @@ _SECTIONS = (
             ("overview", "Overview", Permission.OBSERVE),
             ("infrastructure", "Infrastructure", Permission.OBSERVE),
             ("startup", "Start-up times", Permission.OBSERVE),
+            ("announcements", "Announcements", Permission.OPERATE),
         ),
     ),
     (

@@ -27,6 +27,8 @@ _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = 
     "schedule_paused": ("Schedule paused", "wait"),
     "files_not_saved": ("Files not saved", "problem"),
     "budget": ("Budget", "wait"),
+    "maintenance": ("Maintenance", "wait"),
+    "message": ("Message", "wait"),
     "queue_position": ("In the queue", "neutral"),
 }
 

@@ -20,7 +20,7 @@ _STEPS_COOKIE = "first-steps-"
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
     """Store the theme and redirect back to the page that the user was on."""
-    response, chosen = _back(request), request.POST.get("theme", "")
+    response, chosen = back(request), request.POST.get("theme", "")
     if chosen in dict(THEMES):
         keep_cookie(response, "theme", chosen)
     return response
@@ -29,7 +29,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 def choose_table_view(request: HttpRequest) -> HttpResponse:
     """Store the shown columns and the density of a table, and redirect back to the page that the user was on."""
-    response, table = _back(request), request.POST.get("table", "")
+    response, table = back(request), request.POST.get("table", "")
     if table in TABLES:
         keep_cookie(response, hidden_cookie(table), hidden_columns(table, request.POST.getlist("column")))
         keep_cookie(response, DENSITY_COOKIE, COMPACT if request.POST.get("density") == COMPACT else "")
@@ -39,7 +39,7 @@ def choose_table_view(request: HttpRequest) -> HttpResponse:
 @require_POST
 def choose_first_steps(request: HttpRequest) -> HttpResponse:
     """Hide a card of first steps for good, and redirect back to the page that the user was on."""
-    response = _back(request)
+    response = back(request)
     hide_first_steps(response, request.user.pk, {request.POST.get("card", "")} & set(CARDS))
     return response
 
@@ -54,9 +54,10 @@ def hide_first_steps(response: HttpResponse, user_id: int | None, cards: Iterabl
         keep_cookie(response, f"{_STEPS_COOKIE}{card}-{user_id}", "hidden")
 
 
-def _back(request: HttpRequest) -> HttpResponseRedirect:
-    back = request.POST.get("next", "")
-    return HttpResponseRedirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts=None) else "/")
+def back(request: HttpRequest) -> HttpResponseRedirect:
+    """Redirect to the page that the form names, or home; never to another site."""
+    target = request.POST.get("next", "")
+    return HttpResponseRedirect(target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else "/")
 
 
 def keep_cookie(response: HttpResponse, name: str, value: str) -> None:

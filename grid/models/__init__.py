@@ -4,6 +4,7 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 """
 
 from grid.models.admission import LastAdmission
+from grid.models.announcement import Announcement, AnnouncementReader
 from grid.models.audit import AuditEntry
 from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
@@ -45,6 +46,8 @@ from grid.models.waiting import QueueOrder, WaitPrediction
 from grid.models.workspace import Workspace
 
 __all__ = [
+    "Announcement",
+    "AnnouncementReader",
     "AppShare",
     "AuditEntry",
     "BudgetMonth",

@@ -15,6 +15,8 @@ class AuditEntry(models.Model):
         RESTORED = "restored", "Restored"
         RESET = "reset", "Reset to default"
         UNLOCKED = "unlocked", "Unlocked"
+        ENDED = "ended", "Ended"
+        SENT = "sent", "Sent"
 
     at = models.DateTimeField(default=timezone.now)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -21,6 +21,8 @@ class NotificationEvent(models.TextChoices):
     SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
     FILES_NOT_SAVED = "files_not_saved", "its files in Git could not be saved as usual"
     BUDGET = "budget", "a project's budget reaches its warning or stop line"
+    MAINTENANCE = "maintenance", "maintenance is announced while your executions run"
+    MESSAGE = "message", "an operator writes to you about your executions"
     QUEUE_POSITION = "queue_position", "it is next in the queue, or is expected to start soon"
 
 

@@ -320,6 +320,14 @@ GET  person-deactivate       stranger            login    403      403      403 
 POST person-deactivate       stranger            login    403      403      403      403      403      403      403      403      302
 POST person-activate         stranger            login    403      403      403      403      403      403      403      403      302
 POST person-sessions-end     stranger            login    403      403      403      403      403      403      403      403      302
+GET  announcements                               login    403      403      403      403      403      403      403      200      200
+GET  announcement-new                            login    403      403      403      403      403      403      403      200      200
+POST announcement-new                            login    403      403      403      403      403      403      403      302      302
+GET  announcement            upgrade             login    403      403      403      403      403      403      403      200      200
+POST announcement            upgrade             login    403      403      403      403      403      403      403      400      400
+GET  announcement-end        upgrade             login    403      403      403      403      403      403      403      200      200
+POST announcement-end        upgrade             login    403      403      403      403      403      403      403      302      302
+POST announcement-hide                           login    302      302      302      302      302      302      302      302      302
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
 GET  components                                  login    403      403      403      403      403      403      403      403      200

@@ -53,6 +53,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "person-sessions-end": {"session": "x"},
     "queue-order": {"do": "before", "before": "x", "reason": "First"},
     "queue-hold": {"reason": "Later"},
+    "announcement-hide": {"announcement": "upgrade"},
     "execution-keep": {"stops_at": "2026-03-04T10:00:00+00:00"},
     "project-file-delete": {"path": "a.txt", "at": "a"},
     "project-file-move": {"target": "b.txt"},
@@ -115,6 +116,7 @@ BUTTONS = {
     *("schedule-delete", "tier-archive", "tier-revert", "environment-archive", "environment-revert", "project-archive"),
     *("project-revert", "project-secret-delete", "project-remote-test", "project-remote-remove", "person-link"),
     *("knowledge-entry-archive", "knowledge-entry-revert", "person-deactivate", "person-activate"),
+    "announcement-end",
 }
 
 

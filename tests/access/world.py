@@ -17,6 +17,7 @@ from django.utils.http import urlsafe_base64_encode
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
 from grid.models import (
+    Announcement,
     AppShare,
     AuditEntry,
     Execution,
@@ -142,6 +143,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "configuration": {"base": "{}", "do": "save", UNNEEDED_SECONDS.key: "60"},
     "demonstration-size": {"pods": "100", "churn": "1"},
     "demonstration-failure": {"failure": "bad-image"},
+    "announcement-new": {"text": "The registry is slow.", "severity": "info"},
     "view-save": {"table": "executions", "name": "Jobs", "query": "?kind=job"},
     "secrets": {"name": "KEY", "value": "v"},
     "project-secrets": {"name": "KEY", "value": "v"},
@@ -191,6 +193,7 @@ def build() -> World:
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):
         StoredSecret.objects.create(name="KEY", ciphertext="x", changed_by="owner", **holder)
+    Announcement.objects.create(id="upgrade", text="The cluster is upgraded tonight.")
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}

@@ -28,6 +28,8 @@ _BY_DEFAULT = {
     NotificationEvent.SCHEDULE_PAUSED: ("in_page", "email"),
     NotificationEvent.FILES_NOT_SAVED: ("in_page", "email"),
     NotificationEvent.BUDGET: ("in_page", "email"),
+    NotificationEvent.MAINTENANCE: ("in_page", "email"),
+    NotificationEvent.MESSAGE: ("in_page", "email"),
 }
 
 

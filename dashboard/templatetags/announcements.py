@@ -1,0 +1,27 @@
+"""The announcements of the page frame."""
+
+from typing import Any
+
+from django import template
+from django.db import DatabaseError
+from django.template import Context
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.announcement_records import announcements_for
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels.announcements import banners_fragment
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def announcements(context: Context) -> SafeString:
+    """Return what everybody is told now and the page's user has not hidden; nothing when the database does not answer."""
+    request: Any = context["request"]
+    now = timezone.now()
+    try:
+        records = announcements_for(request.user.pk, now)
+    except DatabaseError:
+        records = []
+    return mark_safe(render_fragment(banners_fragment(records, request.user.pk, now), now=now))

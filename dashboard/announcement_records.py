@@ -8,6 +8,8 @@ from django.db import transaction
 
 from dashboard.viewmodels.announcements import AnnouncementRecord
 from grid import audit
+from grid.launch.maintenance.gate import announced
+from grid.launch.maintenance.rules import coming_sentence, in_force, next_one, refused_sentence
 from grid.models import Announcement, AnnouncementReader, AuditEntry, User
 
 MOST_LISTED = 100
@@ -34,6 +36,13 @@ def latest_announcements() -> list[AnnouncementRecord]:
     return [_record(row) for row in Announcement.objects.all()[:MOST_LISTED]]
 
 
+def maintenance_for_launch(now: datetime) -> tuple[str, str]:
+    """Return why a launch would be refused now, and from when on it will be; "" for each without maintenance."""
+    known = announced(now)
+    current, coming = in_force(known, now), next_one(known, now)
+    return refused_sentence(current) if current else "", coming_sentence(coming) if coming else ""
+
+
 def hide(announcement_id: str, user_id: int, now: datetime) -> None:
     """Hide an announcement from one person for its life; nothing for one that does not exist."""
     if Announcement.objects.filter(pk=announcement_id).exists():
@@ -50,6 +59,11 @@ def save(instance: Announcement, actor: User) -> bool:
     if stored is None:
         instance.author_name = actor.get_username()
     instance.save()
+    if stored is not None and (stored.no_launches_from, stored.until_at) != (
+        instance.no_launches_from,
+        instance.until_at,
+    ):
+        instance.readers.update(told_at=None)  # what owners were told of these times no longer holds
     action = AuditEntry.Action.CREATED if stored is None else AuditEntry.Action.CHANGED
     return _recorded(instance, actor, action, before)
 
@@ -83,4 +97,8 @@ def _hidden_of(user_id: int) -> Any:
 
 
 def _record(row: Announcement, hidden_by: frozenset[int] = frozenset()) -> AnnouncementRecord:
-    return AnnouncementRecord(row.pk, row.text, row.severity, row.from_at, row.until_at, row.author_name, hidden_by)
+    return AnnouncementRecord(
+        *(row.pk, row.text, row.severity, row.from_at, row.until_at, row.author_name),
+        no_launches_from=row.no_launches_from,
+        hidden_by=hidden_by,
+    )

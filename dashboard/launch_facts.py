@@ -9,6 +9,7 @@ from decimal import Decimal
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
+from dashboard.announcement_records import maintenance_for_launch
 from dashboard.budget_records import left_for_launch
 from dashboard.forms.launch import LaunchForm
 from dashboard.launch_waits import with_waits
@@ -131,7 +132,8 @@ def question_of(
         prices += [cluster.head_tier.cost_per_hour, cluster.tier.cost_per_hour * cluster.workers_minimum]
     queue = place_in_queue(unit)
     budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
-    full = over_budget or snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
+    full, coming = maintenance_for_launch(now)
+    full = full or over_budget or snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
     waits = queue is not None and not queue.for_good and not full
     return FitQuestion(
         pods=tuple(pods),
@@ -144,6 +146,7 @@ def question_of(
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=budget,
+        coming=coming,
         beside=preview.beside(),
         choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )

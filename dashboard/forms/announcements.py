@@ -24,10 +24,16 @@ class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
     until_at = _moment(
         label="Shown until (UTC)", required=False, help_text="Leave empty to show it until somebody ends it."
     )
+    no_launches_from = _moment(
+        label="No new launches from (UTC)",
+        required=False,
+        help_text="For maintenance: launches are refused from then until the announcement ends, queued executions wait, and running ones "
+        "continue. Their owners are notified. Leave empty to take launches.",
+    )
 
     class Meta:
         model = Announcement
-        fields = ("text", "severity", "from_at", "until_at")
+        fields = ("text", "severity", "from_at", "until_at", "no_launches_from")
         help_texts = {
             "text": f"At most {LONGEST_ANNOUNCEMENT} characters, without formatting. Everybody who is logged in reads it on every page.",
             "severity": "A warning stands out more, and comes first.",
@@ -50,6 +56,9 @@ class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_until_at(self) -> datetime | None:
         return _unless_same(self.cleaned_data["until_at"], self.instance.until_at)
 
+    def clean_no_launches_from(self) -> datetime | None:
+        return _unless_same(self.cleaned_data["no_launches_from"], self.instance.no_launches_from)
+
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
         begins, ends = data.get("from_at"), data.get("until_at")
@@ -57,6 +66,11 @@ class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("until_at", "Choose a time that is yet to come, or leave it empty.")
         elif begins is not None and ends is not None and ends <= begins:
             self.add_error("until_at", "Choose a time after the one from which it is shown.")
+        closes = data.get("no_launches_from")
+        if closes is not None and begins is not None and closes < begins:
+            self.add_error("no_launches_from", "Choose a time at which the announcement is shown already.")
+        elif closes is not None and ends is not None and closes >= ends:
+            self.add_error("no_launches_from", "Choose a time before the announcement ends.")
         return data
 
     def validate_constraints(self) -> None:

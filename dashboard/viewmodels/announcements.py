@@ -1,6 +1,6 @@
 """Announcements: the banner of every page, and the operators' list; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -22,6 +22,7 @@ class AnnouncementRecord:
     from_at: datetime
     until_at: datetime | None
     author: str
+    no_launches_from: datetime | None = None
     hidden_by: frozenset[int] = frozenset()
 
     def is_shown(self, now: datetime) -> bool:
@@ -37,7 +38,7 @@ class Banner(ViewModel, frozen=True, gc=False):
     id: str
     text: str
     severity: str
-    until: str
+    times: str
 
 
 class Banners(ViewModel, frozen=True, gc=False):
@@ -50,11 +51,15 @@ def banners_fragment(records: Iterable[AnnouncementRecord], user_id: int, now: d
     """Return the banner of a person's pages now, without what the person has hidden; warnings come first."""
     shown = [one for one in records if one.is_shown(now) and user_id not in one.hidden_by]
     shown.sort(key=lambda one: (one.severity != "warning", one.from_at, one.id))
-    banners = tuple(
-        Banner(one.id, one.text, one.severity, f"Until {moment_words(one.until_at)}" if one.until_at else "")
-        for one in shown
-    )
+    banners = tuple(Banner(one.id, one.text, one.severity, " ".join(_sentences(one))) for one in shown)
     return Fragment(REGION, _FRAGMENT, Banners(banners))
+
+
+def _sentences(record: AnnouncementRecord) -> Iterator[str]:
+    if record.no_launches_from is not None:
+        yield f"No new launches from {moment_words(record.no_launches_from)}."
+    if record.until_at is not None:
+        yield f"Until {moment_words(record.until_at)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class AnnouncementRow:
     word: str
     severity: Literal["ok", "problem", "wait", "neutral"]
     times: str
+    no_launches: str
     author: str
     is_warning: bool
     may_change: bool
@@ -95,6 +101,7 @@ def _row(record: AnnouncementRecord, now: datetime) -> AnnouncementRow:
         word=word,
         severity=severity,
         times=f"{moment_words(record.from_at)} {until}",
+        no_launches=f"No new launches from {moment_words(record.no_launches_from)}" if record.no_launches_from else "",
         author=record.author,
         is_warning=record.severity == "warning",
         may_change=not record.is_ended(now),

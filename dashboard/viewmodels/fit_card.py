@@ -32,7 +32,7 @@ class TierChoice:
 class FitQuestion:
     """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected`, `usual_start` and `pull`
     are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, `budget` what
-    is left of the project's, and `beside` what nginx and the executor take of the node."""
+    is left of the project's, `beside` what nginx and the executor take of the node, and `coming` what is announced about launches."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -46,6 +46,7 @@ class FitQuestion:
     needs: tuple[PodNeeds, ...] = ()
     secrets: tuple[str, ...] = ()
     budget: str = ""
+    coming: str = ""
     beside: Mapping[str, int] = field(default_factory=dict)
     choices: tuple[TierChoice, ...] = ()
 
@@ -102,7 +103,7 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         beside=listed(amount_words(*one) for one in question.beside.items()) if question.beside else "",
         secrets=", ".join(question.secrets),
         budget=question.budget,
-        warnings=tuple(warnings(question.needs, limits)),
+        warnings=(*((question.coming,) if question.coming else ()), *warnings(question.needs, limits)),
         suggestions=_suggestions(question, found, facts),
     )
 

@@ -28,6 +28,7 @@ _FRAGMENTS = "dashboard/fragments/"
 _QUEUE_REASONS = {
     "over_user_slots": "All slots of the owner are in use.",
     "over_tier_maximum": "The tier is at its limit of executions.",
+    "maintenance": "Maintenance: nothing is launched.",
     "over_budget": "The budget of its project is used up.",
     "larger_than_limit": "It needs more slots than one user may hold.",
 }

@@ -37,6 +37,7 @@ class QueueHead(ViewModel, frozen=True, gc=False):
 _COMPUTING = WaitLine("Still being computed.", "")
 _ASIDE = {
     "held": WaitLine("When an operator releases it.", ""),
+    "maintenance": WaitLine("When maintenance ends.", ""),
     "over_budget": WaitLine("When its project may spend again.", ""),
 }
 

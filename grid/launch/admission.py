@@ -13,6 +13,8 @@ from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
 from grid.launch import lifecycle, snapshot, startups
 from grid.launch.budgets.closing import closed_projects
 from grid.launch.lifecycle import Transition
+from grid.launch.maintenance.gate import current_maintenance, last_end
+from grid.launch.maintenance.rules import waiting_sentence
 from grid.launch.quota import Deferred, QuotaSnapshot, admit
 from grid.launch.snapshot import Queue, Unit
 from grid.models import Execution, LastAdmission, QueueOrder, State
@@ -30,23 +32,29 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
         return []
     with transaction.atomic():
         queue = snapshot.take(data_plane)
-        decisions = admit(_with_budgets(queue, now))
+        decisions = admit(_with_gates(queue, now))
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
+        opened_at = last_end(now)
         admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
         _remember_turns(admitted, now)
         _forget_orders(queue, admitted)
         for id, refused in decisions.refused.items():
-            since = _waits_since(queue.units[id], queue.orders.get(id))
-            is_late = refused.code != "held" and now - since > timeout
+            since = _waits_since(queue.units[id], queue.orders.get(id), opened_at)
+            is_late = refused.code not in ("held", "maintenance") and now - since > timeout
             _keep_waiting(queue.units[id], refused, is_late, timeout, now)
     return [row.pk for row in admitted]
 
 
-def _with_budgets(queue: Queue, now: datetime) -> QuotaSnapshot:
-    """Return the snapshot with the units whose project has used up its budget."""
+def _with_gates(queue: Queue, now: datetime) -> QuotaSnapshot:
+    """Return the snapshot with what keeps units from starting whatever is free: maintenance, and a used up budget of their project."""
+    maintenance = current_maintenance(now)
+    until = waiting_sentence(maintenance) if maintenance is not None else ""
     project_of = {id: unit[0].project_id for id, unit in queue.units.items()}
     closed = closed_projects(set(project_of.values()), now)
-    waiting = (replace(one, over_budget=closed.get(project_of[one.execution_id], "")) for one in queue.snapshot.waiting)
+    waiting = (
+        replace(one, maintenance=until, over_budget=closed.get(project_of[one.execution_id], ""))
+        for one in queue.snapshot.waiting
+    )
     return replace(queue.snapshot, waiting=tuple(waiting))
 
 
@@ -67,10 +75,10 @@ def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
         QueueOrder.objects.filter(pk__in=left).delete()
 
 
-def _waits_since(unit: Unit, order: QueueOrder | None) -> datetime:
-    """Return since when it waits for a slot: being held does not count."""
+def _waits_since(unit: Unit, order: QueueOrder | None, opened_at: datetime | None) -> datetime:
+    """Return since when it waits for a slot: being held does not count, nor does what was before the end of maintenance, `opened_at`."""
     released_at = order.released_at if order is not None else None
-    return max(unit[0].state_since, released_at) if released_at is not None else unit[0].state_since
+    return max(moment for moment in (unit[0].state_since, released_at, opened_at) if moment is not None)
 
 
 def _reserve(unit: Unit, now: datetime) -> Unit:

@@ -19,6 +19,7 @@ from grid.launch.budgets.closing import CLOSED
 from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.jobrows import RunAttempt, attempt_id
 from grid.launch.jobsettings import LONGEST_WAIT, RunRecord, read_record
+from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.notifications import outbox
 from grid.launch.request import LaunchRequest, submit
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings, State
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 Outcome = JobRun.Outcome
 # A refusal that passes by itself; every other one is a decision of a person.
-PASSING = frozenset({"queue_full", CLOSED})
+PASSING = frozenset({"queue_full", CLOSED, MAINTENANCE})
 # The reason of an error that another attempt would meet as well, or would only pass by running without what its owner meant it to have.
 HOPELESS = frozenset({"secret_missing"})
 REFUSED_SECONDS = 30

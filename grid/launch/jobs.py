@@ -13,11 +13,11 @@ from django.db import transaction
 
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
-from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.clusters.request import cluster_settings
 from grid.launch.jobrows import make_job, make_run, make_runs, record_of
 from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
 from grid.launch.jobsettings import JobSettings, RunRecord, read_record, wrong_variables
+from grid.launch.maintenance.gate import why_closed
 from grid.launch.request import LaunchRequest, draft, validate, wrong_title
 from grid.launch.spec import pinned_environment
 from grid.launch.stopping import REPLACED, request_stop
@@ -35,7 +35,7 @@ def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str,
         problems = [
             *validate(request, pools=pools),
             *_wrong_earlier(after, request.project.pk),
-            *problems_of_budget(request.project.pk, now),
+            *why_closed(request.project.pk, now),
         ]
         if problems:
             raise Rejected(problems)
@@ -71,7 +71,7 @@ def start(
             *wrong_variables(given, path="parameters", what="parameter"),
             *validate(launch_request(job, record)),
             *(_wrong_earlier(after, job.project_id) if after else ()),
-            *problems_of_budget(job.project_id, now),
+            *why_closed(job.project_id, now),
         ]
         if problems:
             raise Rejected(problems)
@@ -107,7 +107,7 @@ def start_sweep(
         problems = [
             *_wrong_rows(rows),
             *validate(launch_request(job, record)),
-            *problems_of_budget(job.project_id, now),
+            *why_closed(job.project_id, now),
         ]
         if problems:
             raise Rejected(problems)

@@ -31,6 +31,7 @@ class QueuedUnit:
     rank: int | None = None  # in front of all that have none; a smaller one is earlier
     back_at: datetime | None = None  # when an operator moved it behind all that waited
     hold: str = ""  # a sentence that says who holds it; "" when it may start
+    maintenance: str = ""  # a sentence that says until when nothing starts, and why; "" without maintenance
     over_budget: str = ""  # a sentence that says which budget is used up; "" when it may start
 
     @property
@@ -41,7 +42,7 @@ class QueuedUnit:
     @property
     def stands_aside(self) -> bool:
         """Whether it cannot start whatever is free, and so lets all others pass."""
-        return bool(self.hold or self.over_budget)
+        return bool(self.hold or self.maintenance or self.over_budget)
 
     @property
     def slots(self) -> int:

@@ -4,7 +4,8 @@ Promises: nobody holds more slots than the limit because of a decision made here
 is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
 users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
 workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what an operator holds, and
-what is of a project whose budget is used up, lets all others pass; every refusal says why and what happens next.
+what is of a project whose budget is used up, lets all others pass; nothing starts during maintenance; every
+refusal says why and what happens next.
 """
 
 import heapq
@@ -17,7 +18,7 @@ from typing import Literal
 from grid.launch import queue
 from grid.launch.queue import NEVER, QueuedUnit
 
-Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "over_budget"]
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "over_budget"]
 _YOU_USE, _FOR_MORE_SLOTS = "You use ", "or ask your admin for more slots."
 
 
@@ -65,7 +66,7 @@ class QuotaSnapshot:
 @dataclass(frozen=True, slots=True)
 class Deferred:
     """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what is
-    held, or whose budget is used up."""
+    held, waits for the end of maintenance, or whose budget is used up."""
 
     code: Refusal
     message: str
@@ -144,7 +145,7 @@ class _Cause:
     tier: str = ""
 
 
-_HELD, _OVER_BUDGET = _Cause("held"), _Cause("over_budget")
+_HELD, _MAINTENANCE, _OVER_BUDGET = _Cause("held"), _Cause("maintenance"), _Cause("over_budget")
 
 
 class _Room:
@@ -240,7 +241,13 @@ class _Line:
 
 
 def _aside(one: QueuedUnit) -> _Cause:
-    return _HELD if one.hold else _OVER_BUDGET
+    if one.hold:
+        return _HELD
+    return _MAINTENANCE if one.maintenance else _OVER_BUDGET
+
+
+def _aside_message(one: QueuedUnit) -> str:
+    return held_message(one.hold) if one.hold else one.maintenance or one.over_budget
 
 
 def held_message(hold: str) -> str:
@@ -250,9 +257,9 @@ def held_message(hold: str) -> str:
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {
-        one.execution_id: Deferred(_aside(one).code, held_message(one.hold) if one.hold else one.over_budget, 0)
+        one.execution_id: Deferred(_aside(one).code, _aside_message(one), 0)
         for one in snapshot.waiting
-        if refused.get(one.execution_id) in (_HELD, _OVER_BUDGET)
+        if refused.get(one.execution_id) in (_HELD, _MAINTENANCE, _OVER_BUDGET)
     }
     left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
     for line in queue.lines(left).values():

@@ -17,7 +17,6 @@ from django.db.models import Model, QuerySet
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobrows, lifecycle, remotes, snapshot
-from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.changes import resize, restart_head, slots_to_keep
 from grid.launch.clusters.request import (
     Check,
@@ -29,6 +28,7 @@ from grid.launch.clusters.request import (
 from grid.launch.jobrows import RunAttempt
 from grid.launch.jobsettings import DEFAULTS, JobSettings, problems_of
 from grid.launch.launchsettings import LaunchSettings, launch_settings
+from grid.launch.maintenance.gate import why_closed
 from grid.launch.offers import (
     LAUNCHABLE_KINDS,
     environments_for,
@@ -120,8 +120,8 @@ def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Pro
 def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", pools: Pools | None = None) -> Execution:
     """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
 
-    Raise Rejected with all problems, or when the project's budget is used up or the queue is full. A caller that may send a request twice
-    gives it an id: the second time raises IntegrityError.
+    Raise Rejected with all problems, or when there is maintenance, the project's budget is used up or the queue is full. A
+    caller that may send a request twice gives it an id: the second time raises IntegrityError.
     """
     with transaction.atomic():
         stored = _Stored(request)
@@ -131,7 +131,7 @@ def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", poo
         central = launch_settings()
         unit = _unit(request, stored, execution_id or new_execution_id(), now, central)
         first = unit[0]
-        if closed := problems_of_budget(first.project_id, now):
+        if closed := why_closed(first.project_id, now):
             raise Rejected(closed)
         full = snapshot.why_queue_is_full(unit, central.queue_limit)
         if full:

@@ -17,11 +17,11 @@ from django.db import IntegrityError, transaction
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog, trouble_of
 from grid.errors import Rejected
-from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.context import Database
 from grid.launch.jobrows import make_run, record_of
 from grid.launch.jobruns import advance_all, end_finished
 from grid.launch.jobs import stop_run
+from grid.launch.maintenance.gate import problems_of_maintenance, why_closed
 from grid.launch.schedules import lock_schedule, may_not_run, note, timetable_of, why_owner_may_not, write_pause
 from grid.launch.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
@@ -50,6 +50,9 @@ class ScheduleLook:
 def run_due(*, now: datetime) -> ScheduleLook:
     """Ask for the runs that are due. A schedule that fails is told to the log, and keeps no other waiting."""
     due = Schedule.objects.filter(next_at__lte=now).order_by("next_at", "pk").values_list("pk", flat=True)
+    if problems_of_maintenance(now):
+        # Those that make up for missed times stay due until it ends; the others say that they skip a time.
+        due = due.exclude(missed=Schedule.Missed.ONCE)
     launched: list[str] = []
     for pk in list(due[:AT_ONCE]):
         try:
@@ -183,7 +186,7 @@ class _Decision:
         if len(still_open) >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
             self._note(f"{self._shown(due)} skipped: {len(still_open)} earlier runs had not ended.")
             return
-        if closed := problems_of_budget(job.project_id, self._now):
+        if closed := why_closed(job.project_id, self._now):
             self._note(f"{self._shown(due)} skipped: {closed[0].message}")
             return
         record = record_of(job, job.environment, job.tier)

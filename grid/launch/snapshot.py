@@ -8,6 +8,8 @@ from django.db.models import Count, F, Max, Q, Sum
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.budgets.closing import CLOSED
+from grid.launch.maintenance.gate import STANDING_ASIDE
+from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.queue import NEVER, Part, QueuedUnit
 from grid.launch.queuelimit import Batch, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
@@ -107,9 +109,10 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
 
 
 def _owners_of_moved(data_plane: str) -> set[int]:
-    """Return the users of whom an operator has moved or held something in the queue, or a used up budget keeps something there."""
+    """Return the users of whom an operator has moved or held something in the queue, or a used up budget or maintenance keeps something
+    there."""
     moved = list(QueueOrder.objects.values_list("pk", flat=True))
-    rows = Execution.objects.in_data_plane(data_plane).queued().filter(Q(pk__in=moved) | Q(reason=CLOSED))
+    rows = Execution.objects.in_data_plane(data_plane).queued().filter(Q(pk__in=moved) | Q(reason__in=STANDING_ASIDE))
     return set(rows.order_by().values_list("owner_id", flat=True))
 
 
@@ -137,8 +140,9 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
 def _waiting(unit: Unit, order: QueueOrder | None = None) -> QueuedUnit:
     parts = tuple(_part(row) for row in unit)
     # As decided last; admission decides it anew.
-    over_budget = unit[0].message if unit[0].reason == CLOSED else ""
-    asked = QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, over_budget=over_budget)
+    aside = {unit[0].reason: unit[0].message}
+    maintenance, over_budget = aside.get(MAINTENANCE, ""), aside.get(CLOSED, "")
+    asked = QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, maintenance=maintenance, over_budget=over_budget)
     if order is None:
         return asked
     return replace(asked, rank=order.rank, back_at=order.back_at, hold=held_words(order))

@@ -8,6 +8,7 @@ from grid.databasetrouble import TroubleLog
 from grid.launch.budgets.keeper import BudgetKeeper
 from grid.launch.context import Context
 from grid.launch.deadlines import DeadlineWatch
+from grid.launch.maintenance.keeper import MaintenanceKeeper
 from grid.launch.notifications.sender import Sender
 from grid.launch.queuewatch import QueueWatch
 from grid.launch.shutdown.observer import PodObserver
@@ -17,7 +18,8 @@ from grid.launch.shutdown.watch import ShutdownWatch
 async def run(
     context: Context, troubles: TroubleLog, rng: random.Random, *, known: Callable[[], Awaitable[None]]
 ) -> None:
-    """Send notifications, notice what comes near (timeouts, lines of budgets, places in the queue), and make the stops that follow.
+    """Send notifications, notice what comes near (timeouts, lines of budgets, maintenance, places in the queue), and make the stops
+    that follow.
 
     `known` waits until it is known what ended while nobody led.
     """
@@ -29,4 +31,5 @@ async def run(
         tasks.create_task(deadlines.run())
         tasks.create_task(shutdown.run())
         tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run(after=known))
+        tasks.create_task(MaintenanceKeeper(database, clock, troubles, rng).run())
         tasks.create_task(QueueWatch(context, troubles, rng).run())

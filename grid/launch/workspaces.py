@@ -13,8 +13,9 @@ from django.db.models import Exists, Max, OuterRef
 from grid.databasetrouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
-from grid.launch.budgets.closing import problems_of_budget
 from grid.launch.clusters.request import read_cluster_settings
+from grid.launch.maintenance.gate import why_closed
+from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.notifications import outbox
 from grid.launch.offers import may_launch_in
 from grid.launch.request import LaunchRequest, submit, validate, wrong_title
@@ -125,7 +126,7 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
         problem = _why_not_launch(workspace)
         if problem is not None:
             raise Rejected([problem])
-        if closed := problems_of_budget(workspace.project_id, now):
+        if closed := why_closed(workspace.project_id, now):
             raise Rejected(closed)
         workspace.restart_requested_at, workspace.restart_problem = now, ""
         workspace.save(update_fields=["restart_requested_at", "restart_problem"])
@@ -171,8 +172,8 @@ def _resume_restarted(workspace_id: str, now: datetime) -> str:
                 now=now,
             )
     except Rejected as refused:
-        # One that was resumed by hand meanwhile has no restart left to give up.
-        if not {problem.code for problem in refused.problems} & {*_BUSY, DELETED}:
+        # One that was resumed by hand meanwhile has no restart left to give up; maintenance ends, and then it is resumed.
+        if not {problem.code for problem in refused.problems} & {*_BUSY, DELETED, MAINTENANCE}:
             why = " ".join(problem.message for problem in refused.problems)
             _give_up_restart(workspace_id, why, now)
         return ""

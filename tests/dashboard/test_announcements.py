@@ -9,10 +9,11 @@ from django.utils import timezone
 
 from dashboard.pages import announced
 from dashboard.viewmodels.announcements import AnnouncementRecord, Banners, announcement_rows, banners_fragment
-from grid.models import Announcement, AuditEntry, User
+from grid.models import Announcement, AnnouncementReader, AuditEntry, Execution, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
+from tests.dashboard.launching import ATTACHED, offer_clusters
 from tests.dashboard.live import connected
 from tests.support.builders import MOMENT
 
@@ -28,7 +29,13 @@ def operator(people: People) -> User:
 
 
 def record(id: str = "a", **fields: Any) -> AnnouncementRecord:
-    given = {"text": "Slow.", "severity": "info", "from_at": MOMENT, "until_at": None, "author": "olga"} | fields
+    given: dict[str, Any] = {
+        "text": "Slow.",
+        "severity": "info",
+        "from_at": MOMENT,
+        "until_at": None,
+        "author": "olga",
+    } | fields
     return AnnouncementRecord(id, **given)
 
 
@@ -100,6 +107,8 @@ def test_what_an_operator_publishes_is_on_everybodys_pages_as_text(operator: Use
         ({"until_at": "2020-01-01T00:00"}, "yet to come"),
         ({"from_at": "2999-01-02T00:00", "until_at": "2999-01-01T00:00"}, "after the one from which"),
         ({"from_at": "tomorrow"}, "valid date"),
+        ({"from_at": "2999-01-02T00:00", "no_launches_from": "2999-01-01T00:00"}, "shown already"),
+        ({"until_at": "2999-01-01T00:00", "no_launches_from": "2999-01-01T00:00"}, "before the announcement ends"),
     ],
 )
 def test_what_cannot_be_published_says_why_at_its_field(operator: User, fields: dict[str, str], why: str) -> None:
@@ -148,6 +157,45 @@ def test_each_person_hides_an_announcement_alone_and_for_its_life(operator: User
     assert "still slow" in text_of(people.teammate)
     away = client_of(people.owner).post("/announcements/hide/", {"announcement": "x\0", "next": "//evil.test"})
     assert away["Location"] == "/"
+
+
+# --- Maintenance ---
+
+
+def test_launch_card_says_from_when_on_and_then_why_nothing_is_launched(operator: User, people: People) -> None:
+    offer_clusters(people)
+    client, posted = (
+        client_of(people.owner),
+        {name: ATTACHED[name] for name in ("kind", "project", "environment", "tier", "token")},
+    )
+    assert (
+        publish(client_of(operator), "Upgrade", from_at="2999-01-01T00:00", no_launches_from="2999-01-01T18:00") == 302
+    )
+    card = client.post("/launch/estimate/", posted).content.decode()
+    assert "No new launches from 1 January, 18:00 UTC, until an operator ends it: Upgrade." in card
+    assert "Not accepted now" not in card
+    Announcement.objects.update(from_at=timezone.now(), no_launches_from=timezone.now())
+    sentence = "Maintenance until an operator ends it: Upgrade. No new launches before it ends."
+    card = client.post("/launch/estimate/", posted).content.decode()
+    assert "Not accepted now" in card
+    assert sentence in card
+    answer = client.post("/launch/", posted)
+    assert answer.status_code == 422
+    assert sentence in answer.content.decode()
+    assert not Execution.objects.exists()
+
+
+def test_changed_times_of_maintenance_are_told_again_and_changed_words_are_not(operator: User, people: People) -> None:
+    client = client_of(operator)
+    publish(client, "Upgrade", from_at="2999-01-01T00:00", no_launches_from="2999-01-01T18:00")
+    row = Announcement.objects.get()
+    AnnouncementReader.objects.create(announcement=row, user=people.owner, told_at=MOMENT, hidden_at=MOMENT)
+    form = {"severity": "info", "from_at": "2999-01-01T00:00", "no_launches_from": "2999-01-01T18:00"}
+    client.post(f"/announcements/{row.pk}/", form | {"text": "Upgrade of Kubernetes"})
+    assert AnnouncementReader.objects.get().told_at == MOMENT
+    client.post(f"/announcements/{row.pk}/", form | {"text": "Upgrade", "until_at": "2999-01-02T00:00"})
+    reader = AnnouncementReader.objects.get()
+    assert (reader.told_at, reader.hidden_at) == (None, MOMENT)
 
 
 # --- Open pages ---

@@ -88,6 +88,8 @@ def _of_unit(
 ) -> WaitEstimate:
     if refused is not None and refused.code == "held":
         return WaitEstimate(None, why=f"Not known: it starts only after an operator releases it. {one.hold}")
+    if refused is not None and refused.code == "maintenance":
+        return WaitEstimate(None, why=f"Not known: it starts only when maintenance ends. {one.maintenance}")
     if refused is not None and refused.code == "over_budget":
         return WaitEstimate(None, why=f"Not known: it starts only when its project may spend again. {one.over_budget}")
     if refused is not None and _never_starts(facts.snapshot, one):

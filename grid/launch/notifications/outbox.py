@@ -124,6 +124,12 @@ def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
         _write(about, NotificationEvent.BUDGET, sentence, now)
 
 
+def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
+    """Tell somebody that nothing new is launched from a time on; the caller holds the transaction, and calls this once for each person."""
+    about = _Subject(user, "No new launches", "maintenance", "/executions/")
+    _write(about, NotificationEvent.MAINTENANCE, sentence, now)
+
+
 def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: datetime, path: str = "") -> None:
     """Write what the owner has chosen to be told of an event of an execution."""
     execution = Execution.objects.select_related("owner").only("owner", "kind", "title").get(pk=execution_id)

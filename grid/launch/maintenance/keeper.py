@@ -1,0 +1,93 @@
+"""Notifies the owners of running executions of maintenance, once each.
+
+The leading controller looks every half minute. A row for each pair of announcement and owner says who was notified, and is written with the
+notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never.
+"""
+
+import asyncio
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from grid.backoff import Backoff
+from grid.databasetrouble import TroubleLog
+from grid.launch.context import Database
+from grid.launch.departures import LIVES
+from grid.launch.maintenance.gate import maintenance_of
+from grid.launch.maintenance.rules import Maintenance, told_sentence
+from grid.launch.notifications.outbox import tell_of_maintenance
+from grid.models import Announcement, AnnouncementReader, Execution, State, User
+from grid.models.execution import object_name_of
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 30.0
+
+
+def tell_owners(*, now: datetime) -> int:
+    """Notify the owners of running executions of each maintenance whose announcement is shown; return how many notifications that made."""
+    rows = Announcement.objects.shown(now).filter(no_launches_from__isnull=False)
+    announced = [found for row in rows if (found := maintenance_of(row)) is not None]
+    if not announced:
+        return 0
+    running = _running_by_owner()
+    return sum(_tell(one, running, now) for one in announced)
+
+
+def _tell(maintenance: Maintenance, running: dict[int, list[str]], now: datetime) -> int:
+    id = maintenance.announcement_id
+    told = AnnouncementReader.objects.filter(announcement=id, told_at__isnull=False).values_list("user_id", flat=True)
+    left = running.keys() - set(told)
+    return sum(_tell_one(maintenance, user, running[user.pk], now) for user in User.objects.filter(pk__in=left))
+
+
+def _tell_one(maintenance: Maintenance, user: User, executions: list[str], now: datetime) -> bool:
+    """Notify one owner; return False when another controller has, or the announcement is gone."""
+    id = maintenance.announcement_id
+    try:
+        with transaction.atomic():
+            AnnouncementReader.objects.get_or_create(announcement_id=id, user=user)
+            if not AnnouncementReader.objects.filter(announcement=id, user=user, told_at=None).update(told_at=now):
+                return False
+            tell_of_maintenance(user, told_sentence(maintenance, executions), now=now)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _running_by_owner() -> dict[int, list[str]]:
+    """Return the names of running executions, without clusters that end with what they are attached to."""
+    rows = Execution.objects.unsettled().filter(LIVES, attached_to=None).exclude(state=State.QUEUED)
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for id, kind, title, owner in rows.order_by("requested_at", "pk").values_list("pk", "kind", "title", "owner_id"):
+        found[owner].append(title or object_name_of(kind, id))
+    return found
+
+
+class MaintenanceKeeper:
+    """Looks again and again; `run` until cancelled."""
+
+    def __init__(
+        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+
+    async def run(self) -> None:
+        backoff = Backoff(rng=self._rng)
+        while True:
+            try:
+                await self._database(tell_owners, now=self._clock())
+                backoff.reset()
+                pause = LOOK_SECONDS
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("owners not notified of maintenance")
+                pause = max(LOOK_SECONDS, backoff.next())
+            await asyncio.sleep(pause)

@@ -1,0 +1,83 @@
+"""When launches are refused for maintenance, and in which words; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.wording import listed, moment_words, plural
+
+MAINTENANCE = "maintenance"  # the reason of what it refuses, and of what waits for its end
+_NAMED = 5  # executions in a notification
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """Nothing is launched from `starts_at` until before `ends_at`, or until an operator ends it; `text` is the operator's."""
+
+    announcement_id: str
+    starts_at: datetime
+    ends_at: datetime | None
+    text: str
+
+    def holds(self, now: datetime) -> bool:
+        return self.starts_at <= now and not self.is_over(now)
+
+    def is_over(self, now: datetime) -> bool:
+        return self.ends_at is not None and self.ends_at <= now
+
+    def outlasts(self, other: "Maintenance") -> bool:
+        if other.ends_at is None:
+            return False
+        return self.ends_at is None or self.ends_at > other.ends_at
+
+
+def in_force(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
+    """Return the maintenance that refuses launches now; of several the one that ends last, because it decides when they are taken."""
+    found: Maintenance | None = None
+    for one in known:
+        if one.holds(now) and (found is None or one.outlasts(found)):
+            found = one
+    return found
+
+
+def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
+    """Return the maintenance that is announced to start first."""
+    coming = [one for one in known if one.starts_at > now and not one.is_over(now)]
+    return min(coming, key=lambda one: one.starts_at, default=None)
+
+
+def waiting_sentence(maintenance: Maintenance) -> str:
+    """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
+    return f"Maintenance {_until(maintenance)}: {_ended(maintenance.text)} It starts by itself afterwards."
+
+
+def refused_sentence(maintenance: Maintenance) -> str:
+    """Return why a launch is refused, and until when."""
+    return f"Maintenance {_until(maintenance)}: {_ended(maintenance.text)} No new launches before it ends."
+
+
+def coming_sentence(maintenance: Maintenance) -> str:
+    """Return what somebody is told who is about to launch before it."""
+    return (
+        f"No new launches from {moment_words(maintenance.starts_at)}, {_until(maintenance)}: {_ended(maintenance.text)}"
+    )
+
+
+def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
+    """Return what the owner of these running executions is notified of."""
+    more = len(executions) - _NAMED
+    names = [*executions[:_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+    once = "Once it has stopped, it" if len(executions) == 1 else "Once they have stopped, they"
+    return (
+        f"{coming_sentence(maintenance)} {plural(len(executions), 'running execution')} of yours "
+        f"{'continues' if len(executions) == 1 else 'continue'}: {listed(names)}. {once} cannot be launched again before it ends."
+    )
+
+
+def _until(maintenance: Maintenance) -> str:
+    return f"until {moment_words(maintenance.ends_at)}" if maintenance.ends_at else "until an operator ends it"
+
+
+def _ended(text: str) -> str:
+    """Return the operator's text as a sentence of its own."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

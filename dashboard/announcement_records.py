@@ -1,7 +1,7 @@
 """Reads announcements for pages, and writes what people decide about them; synchronously."""
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -89,7 +89,7 @@ def _recorded(instance: Announcement, actor: User, action: AuditEntry.Action, be
 
 
 def _shown(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
 
 
 def _hidden_of(user_id: int) -> Any:

@@ -59,6 +59,7 @@ from dashboard.views import (
     usage,
     workspace_restart,
     workspaces,
+    writing_to_owners,
 )
 from dashboard.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, PROJECTS, TIERS, EditedKind
 
@@ -126,6 +127,7 @@ urlpatterns: list[URLPattern] = [
     path("launch/objects/", launch_objects.launch_objects, name="launch-objects"),
     path("launch/choices/", launch_cluster.launch_choices, name="launch-choices"),
     path("executions/", executions.executions, name="executions"),
+    path("executions/message/", writing_to_owners.executions_message, name="executions-message"),
     path("executions/stop/", stopping.executions_stop, name="executions-stop"),
     path("queue/", queue.queue, name="queue"),
     path("queue/hold/", queue_several.queue_several, {"do": "hold"}, name="queue-hold"),

@@ -57,6 +57,12 @@ STOP_RUNS = BulkQuestion(
     "Keep them running",
     "danger",
 )
+WRITE = BulkQuestion(
+    *("Write to the owners of", "write about", "written about", "execution"),
+    "Each owner gets one notification, with your name, your text and the names of the owner’s own executions in this selection.",
+    "Write nothing",
+    "main",
+)
 HOLD = BulkQuestion(
     *("Hold", "hold", "held", "execution"),
     "They do not start until an operator releases them, and others go ahead of them. Their owners see the reason and your name.",

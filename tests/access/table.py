@@ -86,6 +86,8 @@ GET  queue-cancel                                login    200      200      200 
 POST queue-cancel                                login    302      302      302      302      302      302      302      302      302
 GET  executions-stop                             login    200      200      200      200      200      200      200      200      200
 POST executions-stop                             login    302      302      302      302      302      302      302      302      302
+GET  executions-message                          login    403      403      403      403      403      403      403      200      200
+POST executions-message                          login    403      403      403      403      403      403      403      200      200
 
 GET  execution               workspace           login    200      200      200      200      404      404      200      200      200
 WS   execution               workspace           login    open     open     open     open     refused  refused  open     open     open

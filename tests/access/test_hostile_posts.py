@@ -53,6 +53,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "person-sessions-end": {"session": "x"},
     "queue-order": {"do": "before", "before": "x", "reason": "First"},
     "queue-hold": {"reason": "Later"},
+    "executions-message": {"id": "x", "reason": "Save your work"},
     "announcement-hide": {"announcement": "upgrade"},
     "execution-keep": {"stops_at": "2026-03-04T10:00:00+00:00"},
     "project-file-delete": {"path": "a.txt", "at": "a"},

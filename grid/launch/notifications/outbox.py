@@ -130,6 +130,13 @@ def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
     _write(about, NotificationEvent.MAINTENANCE, sentence, now)
 
 
+def tell_of_message(user: User, title: str, sentence: str, *, execution_id: str, now: datetime) -> None:
+    """Tell somebody what an operator writes about the person's executions; `execution_id` is "" for several. The caller holds the
+    transaction, and calls this once for each person."""
+    path = f"/executions/{execution_id}/" if execution_id else "/executions/"
+    _write(_Subject(user, title[:160], "message", path, execution_id), NotificationEvent.MESSAGE, sentence, now)
+
+
 def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: datetime, path: str = "") -> None:
     """Write what the owner has chosen to be told of an event of an execution."""
     execution = Execution.objects.select_related("owner").only("owner", "kind", "title").get(pk=execution_id)

@@ -8,6 +8,8 @@ from django.db.models import Count, Min
 
 from dashboard.viewmodels.schedules import ScheduleLine, paused_words, schedule_events, schedule_times
 from grid.cron import find_zone
+from grid.launch.maintenance.gate import current_maintenance
+from grid.launch.maintenance.rules import waiting_sentence
 from grid.models import Schedule
 
 
@@ -39,7 +41,16 @@ def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
         paused=paused_words(schedule.paused_by, schedule.paused_why) if schedule.paused_at else "",
         meaning=schedule_times(schedule.cron, schedule.time_zone, now),
         history=schedule_events(schedule.history, _zone(schedule.time_zone)),
+        waits=_why_it_waits(schedule, now),
     )
+
+
+def _why_it_waits(schedule: Schedule, now: datetime) -> str:
+    """Return why a schedule that makes up for missed times does not run although it is due; "" for any other."""
+    if schedule.next_at is None or schedule.next_at > now or schedule.missed != Schedule.Missed.ONCE:
+        return ""
+    maintenance = current_maintenance(now)
+    return waiting_sentence(maintenance) if maintenance is not None else ""
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -98,11 +98,12 @@ class CompareRuns(ViewModel, frozen=True, gc=False):
 
 
 class NextRun(ViewModel, frozen=True, gc=False):
-    """When a schedule runs next; `paused` says who has paused it."""
+    """When a schedule runs next; `paused` says who has paused it, `waits` why a time that has come is put off."""
 
     paused: str
     next_at: datetime | None
     times: tuple[str, ...]
+    waits: str = ""
 
 
 def job_fragments(cards: Sequence[JobCard], now: datetime, *, older: str) -> list[Fragment]:
@@ -175,7 +176,7 @@ def job_ending(job_id: str, sweep: SweepLine | None, *, open_runs: int, may_end:
 
 
 def next_run(schedule: ScheduleLine) -> Fragment:
-    shown = NextRun(schedule.paused, schedule.next_at, tuple(schedule.meaning.times))
+    shown = NextRun(schedule.paused, schedule.next_at, tuple(schedule.meaning.times), schedule.waits)
     return Fragment(schedule.fragment, f"{_FRAGMENTS}schedule_next.html", shown)
 
 

@@ -45,6 +45,7 @@ class ScheduleLine:
     paused: str
     meaning: ScheduleTimes
     history: Sequence[ScheduleEvent]
+    waits: str = ""  # why a time that has come is put off
 
     @property
     def name(self) -> str:

@@ -18,10 +18,11 @@ from grid.launch.jobsettings import JobSettings
 from grid.launch.request import LaunchRequest, submit
 from grid.launch.scheduler import run_due
 from grid.launch.schedules import ScheduleSettings
-from grid.models import Job, Membership, Schedule
+from grid.models import Announcement, Job, Membership, Schedule
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_project, make_tier
+from tests.support.builders import MOMENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 HOSTILE = "<script>alert(1)</script>"
@@ -140,6 +141,19 @@ def test_a_schedule_that_was_paused_says_why_and_cannot_be_resumed_meanwhile(peo
     client = client_of(people.owner)
     client.post(f"/jobs/{job.pk}/schedules/{schedule.pk}/pause/", {"resume": "on"})
     assert "The schedule was not resumed: Choose a project" in client.get(f"/jobs/{job.pk}/").content.decode()
+
+
+@pytest.mark.parametrize(("missed", "is_said"), [("once", True), ("none", False)])
+def test_a_missed_run_that_waits_for_the_end_of_maintenance_says_so(
+    people: People, job: Job, missed: str, is_said: bool
+) -> None:
+    saved(job, missed=missed)
+    earlier = MOMENT - timedelta(hours=1)
+    Announcement.objects.create(text="Upgrade", from_at=earlier, no_launches_from=earlier)
+    sentence = "Maintenance until an operator ends it: Upgrade. It starts by itself afterwards."
+    assert sentence not in page(people, f"/jobs/{job.pk}/"), "it is not due yet"
+    Schedule.objects.update(next_at=earlier)
+    assert (sentence in page(people, f"/jobs/{job.pk}/")) == is_said
 
 
 def test_the_schedule_of_another_job_is_not_found(people: People, job: Job) -> None:

@@ -29,6 +29,10 @@ PLACEHOLDER = "placeholder"
 WARM_UNTIL = f"{PREFIX}/warm-until"  # annotation of a placeholder: when its tier's warm-up hours end, in words
 PLACEHOLDER_CLASS = "compute-grid-placeholder"  # the PriorityClass of placeholders
 
+CORDONED_BY = f"{PREFIX}/cordoned-by"  # annotations of a cordoned node: who, when (RFC 3339) and why
+CORDONED_AT = f"{PREFIX}/cordoned-at"
+CORDON_REASON = f"{PREFIX}/cordon-reason"
+
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

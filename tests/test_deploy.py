@@ -197,6 +197,14 @@ def test_the_web_process_may_list_what_volumes_lists_and_look_into_no_other_name
     assert not may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural, namespace="")
 
 
+def test_the_controller_may_cordon_nodes_and_neither_make_nor_remove_them() -> None:
+    assert may("controller", "patch", NODES.group, NODES.plural, namespace="")
+    changed = {
+        (resource, verb) for rule in rules("controller", "") for resource in rule["resources"] for verb in rule["verbs"]
+    }
+    assert {one for one in changed if one[1] not in ("get", "list", "watch")} == {("nodes", "patch")}
+
+
 @pytest.mark.parametrize("account", ["web", "proxy"])
 def test_what_people_reach_may_change_nothing(account: str) -> None:
     for namespace in ("", "compute-grid", "kube-system", "kube-node-lease", "default"):

@@ -1,22 +1,27 @@
 """One node's page, live: facts, pods and events, for operators, auditors and admins."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
 from django.http import QueryDict
+from django.utils import timezone
 
-from dashboard.access import Viewer, may_observe
+from dashboard.access import Viewer, may_observe, may_operate
+from dashboard.node_task_records import read_task_lines
 from dashboard.pages.execution_pods import execution_of, explain, id_of
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
+from dashboard.pages.periodic import PeriodicRead
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node import node_facts
+from dashboard.viewmodels.node_tasks import TaskLine, node_work
 from dashboard.viewmodels.nodes import node_sums
 from dashboard.viewmodels.pods import PodRow, is_troubled, pod_row, pod_rows
+from grid import database
 from grid.diagnosis.scaledown import ScaleDownRules, scale_down
 from grid.kube.objects import Node, Pod
 from grid.runtime import Runtime
@@ -24,19 +29,51 @@ from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
+TASKS_SECONDS = 1.0  # how old the shown tasks may be
+Tasks = Mapping[str, TaskLine]
+
+
+async def read_tasks() -> Tasks:
+    return await database.pages.run(read_task_lines)
+
+
+class NodeTaskAnswers:
+    """The tasks of all nodes, read at most every `TASKS_SECONDS` and shared by the nodes' pages."""
+
+    def __init__(self, read: Callable[[], Awaitable[Tasks]] = read_tasks) -> None:
+        self._read = read
+        self.forget()
+
+    def forget(self) -> None:
+        """Make the next update read the tasks again."""
+        self._reading = PeriodicRead(self._read, clock=timezone.now)
+
+    async def of(self, node_name: str) -> TaskLine | None:
+        """Return the node's newest task; while the database hangs the last one known: the nodes are not in the database."""
+        return (await self._reading.value(TASKS_SECONDS) or {}).get(node_name)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
     name: str
 
 
-class NodePage(LivePage[NodeView, ScaleDownRules]):
+@dataclass(frozen=True, slots=True)
+class NodeRead:
+    """What a node's page awaits."""
+
+    rules: ScaleDownRules
+    task: TaskLine | None
+
+
+class NodePage(LivePage[NodeView, NodeRead]):
     name = "node"
     refusal = "Only operators, auditors and admins can see the cluster's nodes."
     regions = frozenset({"pods", "events"})
 
-    def __init__(self, answers: ScaleDownAnswers) -> None:
+    def __init__(self, answers: ScaleDownAnswers, tasks: NodeTaskAnswers) -> None:
         self._answers = answers
+        self._tasks = tasks
 
     def view(self, query: QueryDict) -> NodeView:
         return NodeView(str(query.get("name", ""))[:253])
@@ -45,12 +82,16 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         return may_observe(viewer)
 
     def audience(self, viewer: Viewer) -> Hashable:
-        return "observers"
+        return "operators" if may_operate(viewer) else "observers"
 
-    async def read(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> ScaleDownRules:
-        return await self._answers.rules()
+    async def read(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> NodeRead:
+        return NodeRead(await self._answers.rules(), await self._tasks.of(view.name))
 
-    def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules) -> Collection[Topic]:
+    def tick(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> float:
+        is_open = facts.task is not None and facts.task.ended_at is None
+        return TASKS_SECONDS if is_open else self.tick_seconds
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> Collection[Topic]:
         """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
         found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
         found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
@@ -61,13 +102,14 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         return found | {(EXECUTIONS, NAME, id) for id in ids}
 
     def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules, now: datetime
+        self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead, now: datetime
     ) -> Sequence[Fragment]:
         node = runtime.nodes.get(view.name)
         pods = runtime.pods.by("node", view.name)
-        row = None if node is None else self._row(runtime, node, rules)
+        row = None if node is None else self._row(runtime, node, facts.rules)
         return [
             node_facts(view.name, node, row),
+            node_work(view.name, node, facts.task, may_act=may_operate(viewer)),
             *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]
@@ -87,4 +129,5 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         return node_row(sums, answer, runtime.usage.recent.of(name))
 
 
-NODE = NodePage(SCALE_DOWN)
+TASKS = NodeTaskAnswers()
+NODE = NodePage(SCALE_DOWN, TASKS)

@@ -13,6 +13,7 @@ from grid.launch.dryrun import DryRuns
 from grid.launch.firstround import FirstRound
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
+from grid.launch.nodekeeper import NodeKeeper
 from grid.launch.packagechecks import package_checks
 from grid.launch.peaks import PeakKeeper
 from grid.launch.placeholders import PlaceholderKeeper
@@ -65,6 +66,7 @@ class LeaderTasks:
             PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),
             revision_builds(context, troubles, rng).run(),
             package_checks(database, clock, troubles).run(),
+            NodeKeeper(context.api, database, clock, troubles).run(),
             self.placeholders.run(),
             self.dry_runs.run(period),
         ]

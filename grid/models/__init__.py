@@ -16,6 +16,7 @@ from grid.models.job import Job, JobRun, RunSettings
 from grid.models.knowledge import KnowledgeEntry, LogOccurrence
 from grid.models.launchcheck import CheckOutcome, LaunchCheck
 from grid.models.metric import MetricReading, RunMetric
+from grid.models.nodetask import NodeTask
 from grid.models.notification import (
     Delivery,
     Notification,
@@ -73,6 +74,7 @@ __all__ = [
     "LogOccurrence",
     "Membership",
     "MetricReading",
+    "NodeTask",
     "Notification",
     "NotificationChoice",
     "NotificationEvent",

@@ -62,6 +62,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "workspace-unshare": {"share": "x"},
     "project-push-again": {"name": "workspace-x"},
     "project-remote-confirm": {"key": HOST_KEY, "url": REMOTE},
+    "node-cordon": {"do": "cordon", "reason": "New kernel"},
     "demonstration-failure": {"pool": "default"},
 }
 HOSTILE: tuple[str, ...] = (

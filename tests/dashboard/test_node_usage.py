@@ -1,14 +1,17 @@
 """What each node used over the last half hour, as lines in its row and on its page."""
 
+from collections.abc import Mapping
+
 import pytest
 from django.template.loader import render_to_string
 
 from dashboard.access import Role, Viewer
 from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
-from dashboard.pages.node import NodePage, NodeView
+from dashboard.pages.node import NodePage, NodeTaskAnswers, NodeView
 from dashboard.viewmodels.infrastructure import InfrastructureView, NodeRow
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node import NodeFacts
+from dashboard.viewmodels.node_tasks import TaskLine
 from dashboard.viewmodels.sparklines import usage_line
 from grid.diagnosis.scaledown import ScaleDownRules
 from grid.kube.objects import Node
@@ -27,6 +30,10 @@ GIB = 2**30
 
 async def rules() -> ScaleDownRules:
     return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
+
+
+async def no_tasks() -> Mapping[str, TaskLine]:
+    return {}
 
 
 class Place:
@@ -51,7 +58,7 @@ class Place:
         return next(one for one in fragments if isinstance(one.context, NodeRow))
 
     async def page(self) -> NodeRow:
-        page, view = NodePage(ScaleDownAnswers(rules)), NodeView("n1")
+        page, view = NodePage(ScaleDownAnswers(rules), NodeTaskAnswers(no_tasks)), NodeView("n1")
         facts = await page.read(self.runtime, OPERATOR, view)
         found = page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())[0].context
         assert isinstance(found, NodeFacts)

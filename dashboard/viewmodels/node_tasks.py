@@ -1,0 +1,70 @@
+"""What operators have done to a node, on its page: who cordoned it and why, what is being carried out, and the buttons; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.live import Fragment
+from grid.kube.objects import Node
+from grid.launch.nodetasks import Cordon, cordon_of
+
+_DOING = {"cordon": "Cordon requested", "uncordon": "Uncordon requested", "drain": "Draining"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A node's task as a plain value; `trouble` says why it does not go on."""
+
+    action: str
+    by: str
+    asked_at: datetime
+    reason: str = ""
+    trouble: str = ""
+    ended_at: datetime | None = None
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """The part of a node's page; `doing` is "" when nothing is being carried out."""
+
+    name: str
+    cordon: Cordon | None
+    cordoned_at: datetime | None
+    task: TaskLine | None
+    doing: str
+    may_act: bool
+
+
+def node_work(name: str, node: Node | None, task: TaskLine | None, *, may_act: bool) -> Fragment:
+    cordon = None if node is None else cordon_of(node)
+    is_open = task is not None and task.ended_at is None
+    work = NodeWork(
+        name=name,
+        cordon=cordon,
+        cordoned_at=moment(cordon.at) if cordon else None,
+        task=task,
+        doing=_DOING.get(task.action, "") if task is not None and is_open else "",
+        may_act=may_act and node is not None,
+    )
+    return Fragment("node-work", "dashboard/fragments/node_work.html", work)
+
+
+def moment(text: str) -> datetime | None:
+    """Return the time that an annotation holds; None when anybody has written something else there."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def cordon_sentences(cordon: Cordon | None, pods: int) -> Sequence[str]:
+    """Return what cordoning, or uncordoning, the node means."""
+    if cordon is not None:
+        return ("New pods may be placed on the node again.", "Nothing that runs is affected.")
+    stay = "The pod that runs there goes on." if pods == 1 else f"The {pods} pods that run there go on."
+    return (
+        f"No new pod is placed on the node until somebody uncordons it. {stay if pods else 'No pod runs there.'}",
+        "Executions that wait for a node may wait longer; their pages name the cordoned node.",
+    )

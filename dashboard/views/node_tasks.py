@@ -1,0 +1,74 @@
+"""What operators do to a node: each after a page that says what it means. The controller carries it out."""
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import may_operate
+from dashboard.pages.node import TASKS
+from dashboard.viewmodels.node_tasks import cordon_sentences
+from grid.errors import Rejected
+from grid.kube.objects import Node
+from grid.launch import nodetasks
+from grid.models import NodeTask, User
+from grid.models.nodetask import REASON_LONGEST
+from grid.runtime import get_runtime
+
+_ASKED = {
+    "cordon": "{name} is being cordoned.",
+    "uncordon": "{name} is being uncordoned.",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask for a reason and have the node cordoned; or have a cordoned node uncordoned."""
+    node = await _node(request, name)
+    problem = ""
+    if request.method == "POST":
+        action = request.POST.get("do", "")
+        problem = await _ask(request, node, action if action in ("cordon", "uncordon") else "")
+        if not problem:
+            return redirect("node", name=name)
+    cordon = nodetasks.cordon_of(node)
+    action = NodeTask.Action.UNCORDON if cordon else NodeTask.Action.CORDON
+    context = {
+        "name": name,
+        "is_cordoned": cordon is not None,
+        "action": action.value,
+        "verb": action.label,
+        "sentences": cordon_sentences(cordon, len(get_runtime().pods.by("node", name))),
+        "problem": problem,
+        "reason": request.POST.get("reason", "")[:REASON_LONGEST],
+        "longest": REASON_LONGEST,
+    }
+    status = 422 if problem else 200
+    return await sync_to_async(render)(request, "dashboard/node_cordon.html", context, status=status)
+
+
+async def _node(request: HttpRequest, name: str) -> Node:
+    """Return the node. Raise PermissionDenied for whoever may not act, whether there is such a node or not."""
+    if not await sync_to_async(may_operate)(request.user):
+        raise PermissionDenied("Only operators and admins can change nodes.")
+    node = get_runtime().nodes.get(name)
+    if node is None:
+        raise Http404(f"There is no node named {name}. It may have been removed by the autoscaler.")
+    return node
+
+
+async def _ask(request: HttpRequest, node: Node, action: str) -> str:
+    """Record the request and return "", or why it is refused."""
+    user = await request.auser()
+    assert isinstance(user, User)
+    reason = request.POST.get("reason", "")
+    try:
+        await sync_to_async(nodetasks.ask)(node, action, by=user, reason=reason, now=timezone.now())
+    except Rejected as rejected:
+        return " ".join(one.message for one in rejected.problems)
+    TASKS.forget()
+    messages.success(request, _ASKED[action].format(name=node.metadata.name))
+    return ""

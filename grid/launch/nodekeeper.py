@@ -1,0 +1,79 @@
+"""Carries out what operators have asked of nodes; the leading controller does it, and the next one goes on where it stopped.
+
+Each step reads the node as it is and the open tasks as they are stored, so doing one twice changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from grid.databasetrouble import TroubleLog
+from grid.errors import GridError, NotAllowed, NotFound
+from grid.kube.api import KubeApi
+from grid.kube.objects import Node
+from grid.kube.resources import NODES
+from grid.launch import nodetasks
+from grid.launch.context import Database
+from grid.models import NodeTask
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+NO_RIGHT = "The controller has no right to change nodes: apply deploy/access.yaml again."
+
+
+class NodeKeeper:
+    """Carries out open tasks; `run` until cancelled."""
+
+    def __init__(self, api: KubeApi, database: Database, clock: Callable[[], datetime], troubles: TroubleLog) -> None:
+        self._api = api
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("requests about nodes not carried out")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Take one step of each open task; what stands in the way of one is told on its node's page."""
+        await asyncio.gather(*map(self._take, await self._database(nodetasks.open_tasks)))
+
+    async def _take(self, task: NodeTask) -> None:
+        try:
+            await self._step(task)
+        except NotFound:
+            await self._end(task, NodeTask.Outcome.GONE)
+        except NotAllowed as error:
+            logger.warning("node task not allowed node=%s reason=%s", task.node_name, error)
+            await self._database(nodetasks.note_trouble, task, NO_RIGHT)
+        except GridError as error:
+            await self._database(nodetasks.note_trouble, task, f"{error} The controller tries again.")
+
+    async def _step(self, task: NodeTask) -> None:
+        node = msgspec.convert(await self._api.get(NODES, task.node_name), Node, strict=False)
+        if node.metadata.uid != task.node_uid:
+            await self._end(task, NodeTask.Outcome.GONE)
+            return
+        await self._mark(task, node)
+        await self._end(task, NodeTask.Outcome.DONE)
+
+    async def _mark(self, task: NodeTask, node: Node) -> None:
+        """Cordon or uncordon the node unless this task has. Somebody's own cordon gets the task's reason."""
+        patch = nodetasks.patch_for(task.action, by=task.actor_name, at=task.asked_at, reason=task.reason)
+        notes = {key: note for key, note in patch["metadata"]["annotations"].items() if note is not None}
+        closes = bool(patch["spec"]["unschedulable"])
+        if node.spec.unschedulable != closes or not notes.items() <= node.metadata.annotations.items():
+            await self._api.patch(NODES, task.node_name, patch)
+            logger.info("node task carried out node=%s action=%s by=%s", task.node_name, task.action, task.actor_name)
+
+    async def _end(self, task: NodeTask, outcome: str) -> None:
+        await self._database(nodetasks.end, task, outcome, self._clock())

@@ -1,0 +1,105 @@
+"""Asks of a node what operators want of it, and records it: cordon and uncordon.
+
+A request is a row, which the leading controller carries out (`nodekeeper.py`), so that the web process needs no right to change nodes,
+and a request outlives whoever took it. Who cordoned a node, when and why is written on the node itself, where `kubectl` shows it too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from grid.audit import write_entry
+from grid.errors import Problem, Rejected
+from grid.kube.objects import Node, RawObject
+from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
+from grid.models import NodeTask, User
+from grid.models.nodetask import REASON_LONGEST
+
+Action = NodeTask.Action
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """Who cordoned a node with Compute Grid; all empty when somebody did it by other means."""
+
+    by: str = ""
+    at: str = ""
+    reason: str = ""
+
+
+def cordon_of(node: Node) -> Cordon | None:
+    """Return who keeps new pods off the node; None when nobody does. Notes that are left on a node that is open say nothing."""
+    notes = node.metadata.annotations
+    if not node.spec.unschedulable:
+        return None
+    return Cordon(notes.get(CORDONED_BY, ""), notes.get(CORDONED_AT, ""), notes.get(CORDON_REASON, ""))
+
+
+def patch_for(action: str, *, by: str, at: datetime, reason: str) -> RawObject:
+    """Return the merge patch that cordons a node, with who and why, or uncordons it."""
+    closes = action != Action.UNCORDON
+    notes: Mapping[str, str | None] = {
+        CORDONED_BY: by if closes else None,
+        CORDONED_AT: at.isoformat(timespec="seconds") if closes else None,
+        CORDON_REASON: (reason or None) if closes else None,
+    }
+    return {"metadata": {"annotations": dict(notes)}, "spec": {"unschedulable": True if closes else None}}
+
+
+def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> NodeTask:
+    """Record what the user wants of the node, with its audit entry. Raise Rejected when a reason is missing or too long, when it changes
+    nothing, and while another task of the node is open."""
+    reason = " ".join(reason.replace("\0", " ").split())
+    if action not in Action.values:
+        raise _refused("action", "Choose what to do with the node.")
+    if action != Action.UNCORDON and not reason:
+        raise _refused("reason", "Say why: others read it on the node's page.")
+    if len(reason) > REASON_LONGEST:
+        raise _refused("reason", f"The reason is too long: at most {REASON_LONGEST} characters.")
+    if action == (Action.CORDON if node.spec.unschedulable else Action.UNCORDON):
+        raise _refused("action", f"The node is {'cordoned' if node.spec.unschedulable else 'not cordoned'} already.")
+    try:
+        with transaction.atomic():
+            task = NodeTask.objects.create(
+                node_name=node.metadata.name,
+                node_uid=node.metadata.uid,
+                action=action,
+                reason=reason,
+                actor=by,
+                actor_name=by.get_username(),
+                asked_at=now,
+            )
+            write_entry(by, task, {action: ["", reason]}, at=now)
+    except IntegrityError as error:
+        raise _refused(
+            "action", "Another request for this node is still being carried out; wait until it is."
+        ) from error
+    return task
+
+
+def open_tasks() -> list[NodeTask]:
+    """Return what is to be done, oldest first."""
+    return list(NodeTask.objects.filter(ended_at=None).order_by("pk"))
+
+
+def task_of(node_name: str) -> NodeTask | None:
+    """Return the node's newest task."""
+    return NodeTask.objects.filter(node_name=node_name).order_by("-pk").first()
+
+
+def end(task: NodeTask, outcome: str, now: datetime) -> None:
+    """Close the task, unless it is closed."""
+    NodeTask.objects.filter(pk=task.pk, ended_at=None).update(ended_at=now, outcome=outcome, trouble="")
+
+
+def note_trouble(task: NodeTask, trouble: str) -> None:
+    """Say on the page why the task does not go on."""
+    trouble = trouble[:500]
+    if trouble != task.trouble:
+        NodeTask.objects.filter(pk=task.pk, ended_at=None).update(trouble=trouble)
+
+
+def _refused(field: str, message: str) -> Rejected:
+    return Rejected([Problem(field, message)])

@@ -1,0 +1,126 @@
+"""What operators ask of nodes is recorded, carried out by the leading controller, and told when it cannot be."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from grid.databasetrouble import TroubleLog
+from grid.errors import ClusterUnavailable, NotAllowed, Rejected
+from grid.kube.objects import Node, RawObject
+from grid.kube.resources import NODES
+from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
+from grid.launch import nodetasks
+from grid.launch.nodekeeper import NO_RIGHT, NodeKeeper
+from grid.launch.nodetasks import ask, cordon_of, task_of
+from grid.models import AuditEntry, NodeTask
+from tests.conftest import People
+from tests.launch.conftest import NOW
+from tests.support import builders
+from tests.support.builders import decode
+from tests.support.cluster import FakeCluster
+
+
+async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return await sync_to_async(work)(*args, **kwargs)
+
+
+def keeper(cluster: FakeCluster) -> NodeKeeper:
+    return NodeKeeper(cluster, database, lambda: NOW, TroubleLog(lambda: 0.0))
+
+
+def look(cluster: FakeCluster) -> None:
+    async_to_sync(keeper(cluster).look)()
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(NODES, builders.node("n1"))
+    return cluster
+
+
+def node(cluster: FakeCluster) -> RawObject:
+    (found,) = cluster.objects(NODES)
+    return found
+
+
+def request(cluster: FakeCluster, people: People, action: str, reason: str = "New kernel") -> NodeTask:
+    return ask(decode(node(cluster), Node), action, by=people.operator, reason=reason, now=NOW)
+
+
+def test_a_cordon_says_on_the_node_who_when_and_why_and_an_uncordon_takes_it_back(
+    cluster: FakeCluster, people: People
+) -> None:
+    request(cluster, people, "cordon", "New\0 kernel\n")
+    look(cluster)
+    assert node(cluster)["spec"]["unschedulable"] is True
+    cordon = cordon_of(decode(node(cluster), Node))
+    assert cordon is not None
+    assert (cordon.by, cordon.reason, cordon.at) == (people.operator.username, "New kernel", NOW.isoformat())
+    request(cluster, people, "uncordon", "")
+    look(cluster)
+    assert not node(cluster)["spec"].get("unschedulable")
+    assert not {CORDONED_BY, CORDONED_AT, CORDON_REASON} & set(node(cluster)["metadata"].get("annotations", {}))
+    assert [one.outcome for one in NodeTask.objects.order_by("pk")] == ["done", "done"]
+    assert [one.changes for one in AuditEntry.objects.order_by("pk")] == [
+        {"cordon": ["", "New kernel"]},
+        {"uncordon": ["", ""]},
+    ]
+
+
+def test_what_another_leader_has_done_already_is_not_done_again(cluster: FakeCluster, people: People) -> None:
+    task = request(cluster, people, "cordon")
+    look(cluster)
+    NodeTask.objects.update(ended_at=None, outcome="")  # as if it had been killed before it recorded the end
+    look(cluster)
+    assert cluster.count("patch", NODES) == 1
+    task.refresh_from_db()
+    assert task.outcome == "done"
+
+
+def test_while_the_cluster_does_not_answer_the_page_says_so_and_it_is_tried_again(
+    cluster: FakeCluster, people: People
+) -> None:
+    task = request(cluster, people, "cordon")
+    cluster.fail_next(ClusterUnavailable("The API server does not answer."))
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.trouble, task.ended_at) == ("The API server does not answer. The controller tries again.", None)
+    cluster.fail_next(NotAllowed("nodes is forbidden"), verb="patch")
+    look(cluster)
+    task.refresh_from_db()
+    assert task.trouble == NO_RIGHT
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.trouble, task.outcome) == ("", "done")
+
+
+def test_a_node_that_is_gone_ends_the_task_and_a_new_one_of_its_name_is_left_alone(
+    cluster: FakeCluster, people: People
+) -> None:
+    request(cluster, people, "cordon")
+    cluster.remove(NODES, "n1")
+    cluster.put(NODES, builders.node("n1", uid="another"))
+    look(cluster)
+    assert NodeTask.objects.get().outcome == "gone"
+    assert not node(cluster)["spec"].get("unschedulable")
+
+
+def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluster: FakeCluster, people: People) -> None:
+    for action, reason in (("cordon", " \0 "), ("cordon", "x" * 201), ("uncordon", ""), ("delete", "x")):
+        with pytest.raises(Rejected):
+            request(cluster, people, action, reason)
+    request(cluster, people, "cordon")
+    with pytest.raises(Rejected, match="still being carried out"):
+        request(cluster, people, "cordon")
+    assert AuditEntry.objects.count() == 1
+    task = task_of("n1")
+    assert task is not None and task.ended_at is None
+    nodetasks.end(task, "done", NOW)
+
+
+def test_notes_on_a_node_that_somebody_opened_by_other_means_say_nothing() -> None:
+    assert cordon_of(decode(builders.node("n1", annotations={CORDONED_BY: "x"}), Node)) is None
+    by_kubectl = cordon_of(decode(builders.node("n1", unschedulable=True), Node))
+    assert by_kubectl is not None and by_kubectl.by == ""

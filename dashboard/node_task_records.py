@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dashboard.viewmodels.node_tasks import TaskLine
+from grid.launch.draining import parse_progress
 from grid.models import NodeTask
 
 SHOWN_FOR = timedelta(hours=1)
@@ -29,4 +30,5 @@ def task_line(task: NodeTask) -> TaskLine:
         trouble=task.trouble,
         ended_at=task.ended_at,
         outcome=task.outcome,
+        progress=parse_progress((task.progress or {}).get("pods") or {}),
     )

@@ -119,6 +119,7 @@ urlpatterns: list[URLPattern] = [
     path("startup/days/", startup.startup_days, name="startup-days"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
     path("nodes/<str:name>/cordon/", node_tasks.node_cordon, name="node-cordon"),
+    path("nodes/<str:name>/drain/", node_tasks.node_drain, name="node-drain"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
     path("pods/<str:namespace>/<str:name>/log/", infrastructure.pod_log, name="pod-log"),
     path("help/", help.help_page, name="help"),

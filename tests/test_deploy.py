@@ -10,6 +10,7 @@ import yaml
 
 from grid.kube.resources import (
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     LEASES,
     LIMIT_RANGES,
     NETWORK_POLICIES,
@@ -197,12 +198,16 @@ def test_the_web_process_may_list_what_volumes_lists_and_look_into_no_other_name
     assert not may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural, namespace="")
 
 
-def test_the_controller_may_cordon_nodes_and_neither_make_nor_remove_them() -> None:
+def test_the_controller_may_cordon_nodes_and_evict_pods_and_change_nothing_else_of_the_cluster() -> None:
     assert may("controller", "patch", NODES.group, NODES.plural, namespace="")
-    changed = {
-        (resource, verb) for rule in rules("controller", "") for resource in rule["resources"] for verb in rule["verbs"]
-    }
-    assert {one for one in changed if one[1] not in ("get", "list", "watch")} == {("nodes", "patch")}
+    assert may("controller", "create", PODS.group, f"{PODS.plural}/eviction", namespace="")
+    found = {(of, verb) for rule in rules("controller", "") for of in rule["resources"] for verb in rule["verbs"]}
+    changing = {one for one in found if one[1] not in ("get", "list", "watch")}
+    assert changing == {(NODES.plural, "patch"), (f"{PODS.plural}/eviction", "create")}
+
+
+def test_the_web_process_may_list_the_budgets_that_a_drain_will_meet() -> None:
+    assert may("web", "list", DISRUPTION_BUDGETS.group, DISRUPTION_BUDGETS.plural, namespace="")
 
 
 @pytest.mark.parametrize("account", ["web", "proxy"])

@@ -18,12 +18,14 @@ from dashboard.viewmodels.events import history
 from dashboard.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node import node_facts
+from dashboard.viewmodels.node_drain import draining
 from dashboard.viewmodels.node_tasks import TaskLine, node_work
 from dashboard.viewmodels.nodes import node_sums
 from dashboard.viewmodels.pods import PodRow, is_troubled, pod_row, pod_rows
 from grid import database
 from grid.diagnosis.scaledown import ScaleDownRules, scale_down
 from grid.kube.objects import Node, Pod
+from grid.models import NodeTask
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.watch.events import topic_about
@@ -107,9 +109,12 @@ class NodePage(LivePage[NodeView, NodeRead]):
         node = runtime.nodes.get(view.name)
         pods = runtime.pods.by("node", view.name)
         row = None if node is None else self._row(runtime, node, facts.rules)
+        drain = None
+        if facts.task is not None and facts.task.action == NodeTask.Action.DRAIN:
+            drain = draining(facts.task.progress, runtime.executions.get, settings.GRID_NAMESPACE)
         return [
             node_facts(view.name, node, row),
-            node_work(view.name, node, facts.task, may_act=may_operate(viewer)),
+            node_work(view.name, node, facts.task, drain, may_act=may_operate(viewer)),
             *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]

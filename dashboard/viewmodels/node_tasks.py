@@ -1,11 +1,13 @@
 """What operators have done to a node, on its page: who cordoned it and why, what is being carried out, and the buttons; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_drain import Draining
 from grid.kube.objects import Node
+from grid.launch.draining import Progress
 from grid.launch.nodetasks import Cordon, cordon_of
 
 _DOING = {"cordon": "Cordon requested", "uncordon": "Uncordon requested", "drain": "Draining"}
@@ -22,6 +24,7 @@ class TaskLine:
     trouble: str = ""
     ended_at: datetime | None = None
     outcome: str = ""
+    progress: Progress = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,15 @@ class NodeWork:
     cordoned_at: datetime | None
     task: TaskLine | None
     doing: str
+    drain: Draining | None
+    is_draining: bool
     may_act: bool
 
 
-def node_work(name: str, node: Node | None, task: TaskLine | None, *, may_act: bool) -> Fragment:
+def node_work(
+    name: str, node: Node | None, task: TaskLine | None, drain: Draining | None = None, *, may_act: bool
+) -> Fragment:
+    """Return the fragment; `drain` is how far the task is when it is a drain."""
     cordon = None if node is None else cordon_of(node)
     is_open = task is not None and task.ended_at is None
     work = NodeWork(
@@ -45,6 +53,8 @@ def node_work(name: str, node: Node | None, task: TaskLine | None, *, may_act: b
         cordoned_at=moment(cordon.at) if cordon else None,
         task=task,
         doing=_DOING.get(task.action, "") if task is not None and is_open else "",
+        drain=drain,
+        is_draining=task is not None and is_open and task.action == "drain",
         may_act=may_act and node is not None,
     )
     return Fragment("node-work", "dashboard/fragments/node_work.html", work)
@@ -59,11 +69,16 @@ def moment(text: str) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-def cordon_sentences(cordon: Cordon | None, pods: int) -> Sequence[str]:
+def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = False) -> Sequence[str]:
     """Return what cordoning, or uncordoning, the node means."""
+    if is_draining:
+        return (
+            "The drain is cancelled, and new pods may be placed on the node again.",
+            "Pods that are ending still end.",
+        )
     if cordon is not None:
         return ("New pods may be placed on the node again.", "Nothing that runs is affected.")
-    stay = "The pod that runs there goes on." if pods == 1 else f"The {pods} pods that run there go on."
+    stay = "The pod that runs there keeps running." if pods == 1 else f"The {pods} pods that run there keep running."
     return (
         f"No new pod is placed on the node until somebody uncordons it. {stay if pods else 'No pod runs there.'}",
         "Executions that wait for a node may wait longer; their pages name the cordoned node.",

@@ -1,5 +1,7 @@
 """What operators do to a node: each after a page that says what it means. The controller carries it out."""
 
+import asyncio
+
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -9,18 +11,25 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import may_operate
+from dashboard.pages.execution_pods import execution_of
 from dashboard.pages.node import TASKS
+from dashboard.viewmodels.node_drain import drain_page
 from dashboard.viewmodels.node_tasks import cordon_sentences
-from grid.errors import Rejected
+from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
+from grid.diagnosis.drain import DisruptionBudget, EvictedData, drain_plan
+from grid.errors import GridError, Rejected
 from grid.kube.objects import Node
+from grid.kube.resources import DISRUPTION_BUDGETS, PODS
 from grid.launch import nodetasks
 from grid.models import NodeTask, User
 from grid.models.nodetask import REASON_LONGEST
-from grid.runtime import get_runtime
+from grid.runtime import Runtime, get_runtime
+from grid.watch.wholelist import read_all, read_chunks
 
 _ASKED = {
     "cordon": "{name} is being cordoned.",
     "uncordon": "{name} is being uncordoned.",
+    "drain": "{name} is being drained.",
 }
 
 
@@ -34,20 +43,57 @@ async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
         problem = await _ask(request, node, action if action in ("cordon", "uncordon") else "")
         if not problem:
             return redirect("node", name=name)
-    cordon = nodetasks.cordon_of(node)
-    action = NodeTask.Action.UNCORDON if cordon else NodeTask.Action.CORDON
+    cordon, is_draining = nodetasks.cordon_of(node), await sync_to_async(nodetasks.is_draining)(name)
+    action = NodeTask.Action.UNCORDON if cordon or is_draining else NodeTask.Action.CORDON
     context = {
         "name": name,
-        "is_cordoned": cordon is not None,
+        "is_cordoned": action == NodeTask.Action.UNCORDON,
         "action": action.value,
         "verb": action.label,
-        "sentences": cordon_sentences(cordon, len(get_runtime().pods.by("node", name))),
+        "sentences": cordon_sentences(cordon, len(get_runtime().pods.by("node", name)), is_draining=is_draining),
         "problem": problem,
         "reason": request.POST.get("reason", "")[:REASON_LONGEST],
         "longest": REASON_LONGEST,
     }
     status = 422 if problem else 200
     return await sync_to_async(render)(request, "dashboard/node_cordon.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
+    """Show what a drain of the node would evict and whose it is; have it drained."""
+    node = await _node(request, name)
+    problem = ""
+    if request.method == "POST":
+        problem = await _ask(request, node, "drain")
+        if not problem:
+            return redirect("node", name=name)
+    runtime = get_runtime()
+    pods = runtime.pods.by("node", name)
+    volumes, budgets, unread = await _read_for_plan(runtime, name)
+    rows = {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}
+    context = {
+        "name": name,
+        "plan": drain_page(drain_plan(pods, volumes, budgets), rows),
+        "unread": unread,
+        "problem": problem,
+        "reason": request.POST.get("reason", "")[:REASON_LONGEST],
+        "longest": REASON_LONGEST,
+    }
+    status = 422 if problem else 200
+    return await sync_to_async(render)(request, "dashboard/node_drain.html", context, status=status)
+
+
+async def _read_for_plan(runtime: Runtime, name: str) -> tuple[list[EvictedData], list[DisruptionBudget], str]:
+    """Return the volumes of the node's pods and all disruption budgets, and why one of both is missing."""
+    volumes: list[EvictedData] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            async for chunk in read_chunks(runtime.api, PODS, EvictedData, field_selector=f"spec.nodeName={name}"):
+                volumes += chunk
+            return volumes, await read_all(runtime.api, DISRUPTION_BUDGETS, DisruptionBudget), ""
+    except (GridError, TimeoutError) as error:
+        return volumes, [], problem_of(error)
 
 
 async def _node(request: HttpRequest, name: str) -> Node:

@@ -77,6 +77,11 @@ class KubeApi(Followable, Protocol):
         """Ask for deletion; `uid` makes it conditional on that very object (Conflict otherwise)."""
         ...
 
+    async def evict(self, pod: str, *, namespace: str, uid: str = "") -> None:
+        """Ask for the pod's eviction, a deletion that its disruption budget may refuse now (TooManyRequests); `uid` makes it conditional on
+        that very pod (Conflict otherwise)."""
+        ...
+
     def logs(
         self,
         pod: str,

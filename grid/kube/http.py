@@ -64,6 +64,17 @@ class HttpKubeApi(Transport):
         path = resource.path(namespace=namespace, name=name)
         await self._delete(path, grace_seconds=grace_seconds, propagation=propagation, uid=uid)
 
+    async def evict(self, pod: str, *, namespace: str, uid: str = "") -> None:
+        body: RawObject = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+        }
+        if uid:
+            body["deleteOptions"] = {"preconditions": {"uid": uid}}
+        path = PODS.path(namespace=namespace, name=pod, subresource="eviction")
+        await self._object("POST", path, query=query_of(fieldManager=FIELD_MANAGER), body=body)
+
     async def logs(
         self,
         pod: str,

@@ -17,12 +17,13 @@ from grid.kube.objects import Node
 from grid.kube.resources import NODES
 from grid.launch import nodetasks
 from grid.launch.context import Database
+from grid.launch.draining import Evictor, Progress, parse_progress
 from grid.models import NodeTask
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-NO_RIGHT = "The controller has no right to change nodes: apply deploy/access.yaml again."
+NO_RIGHT = "The controller has no right to change nodes or to evict pods: apply deploy/access.yaml again."
 
 
 class NodeKeeper:
@@ -33,6 +34,7 @@ class NodeKeeper:
         self._database = database
         self._clock = clock
         self._troubles = troubles
+        self._evictor = Evictor(api, clock)
 
     async def run(self) -> None:
         while True:
@@ -45,7 +47,11 @@ class NodeKeeper:
 
     async def look(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""
-        await asyncio.gather(*map(self._take, await self._database(nodetasks.open_tasks)))
+        taken = await asyncio.gather(
+            *map(self._take, await self._database(nodetasks.open_tasks)), return_exceptions=True
+        )
+        for failure in filter(None, taken):
+            raise failure
 
     async def _take(self, task: NodeTask) -> None:
         try:
@@ -63,8 +69,34 @@ class NodeKeeper:
         if node.metadata.uid != task.node_uid:
             await self._end(task, NodeTask.Outcome.GONE)
             return
+        if task.action == NodeTask.Action.DRAIN:
+            await self._drain(task, node)
+            return
         await self._mark(task, node)
         await self._end(task, NodeTask.Outcome.DONE)
+
+    async def _drain(self, task: NodeTask, node: Node) -> None:
+        """Cordon the node once and evict its pods. Whoever opens the node again, by whatever means, ends the drain."""
+        stored = dict(task.progress or {})
+        if not await self._database(nodetasks.note_progress, task, stored):
+            return  # cancelled meanwhile
+        if not stored.get("cordoned"):
+            await self._mark(task, node)
+        elif not node.spec.unschedulable:
+            await self._end(task, NodeTask.Outcome.CANCELLED)
+            return
+        progress = await self._evictor.look(task.node_name, parse_progress(stored.get("pods") or {}))
+        await self._keep(
+            task, progress
+        )  # before anything is evicted, or one that goes quickly would never have been seen
+        progress = await self._evictor.evict(progress)
+        await self._keep(task, progress)
+        if all(one.state == "gone" for one in progress.values()):
+            await self._end(task, NodeTask.Outcome.DONE)
+
+    async def _keep(self, task: NodeTask, progress: Progress) -> None:
+        kept = {"cordoned": True, "pods": msgspec.to_builtins(progress)}
+        await self._database(nodetasks.note_progress, task, kept)
 
     async def _mark(self, task: NodeTask, node: Node) -> None:
         """Cordon or uncordon the node unless this task has. Somebody's own cordon gets the task's reason."""

@@ -58,10 +58,13 @@ def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> Nod
         raise _refused("reason", "Say why: others read it on the node's page.")
     if len(reason) > REASON_LONGEST:
         raise _refused("reason", f"The reason is too long: at most {REASON_LONGEST} characters.")
-    if action == (Action.CORDON if node.spec.unschedulable else Action.UNCORDON):
+    changes_nothing = action == (Action.CORDON if node.spec.unschedulable else Action.UNCORDON)
+    if changes_nothing and not (action == Action.UNCORDON and is_draining(node.metadata.name)):
         raise _refused("action", f"The node is {'cordoned' if node.spec.unschedulable else 'not cordoned'} already.")
     try:
         with transaction.atomic():
+            if action == Action.UNCORDON:
+                _cancel_drain(node.metadata.name, now)
             task = NodeTask.objects.create(
                 node_name=node.metadata.name,
                 node_uid=node.metadata.uid,
@@ -77,6 +80,15 @@ def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> Nod
             "action", "Another request for this node is still being carried out; wait until it is."
         ) from error
     return task
+
+
+def is_draining(node_name: str) -> bool:
+    return NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN).exists()
+
+
+def _cancel_drain(node_name: str, now: datetime) -> None:
+    drains = NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN)
+    drains.update(ended_at=now, outcome=NodeTask.Outcome.CANCELLED, trouble="")
 
 
 def open_tasks() -> list[NodeTask]:
@@ -99,6 +111,11 @@ def note_trouble(task: NodeTask, trouble: str) -> None:
     trouble = trouble[:500]
     if trouble != task.trouble:
         NodeTask.objects.filter(pk=task.pk, ended_at=None).update(trouble=trouble)
+
+
+def note_progress(task: NodeTask, progress: object) -> bool:
+    """Store how far the drain is; return False when it is over, because somebody has cancelled it."""
+    return bool(NodeTask.objects.filter(pk=task.pk, ended_at=None).update(progress=progress, trouble=""))
 
 
 def _refused(field: str, message: str) -> Rejected:

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('asked_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('outcome', models.CharField(blank=True, choices=[('done', 'Done'), ('cancelled', 'Cancelled'), ('gone', 'Node gone')], max_length=10)),
-                ('trouble', models.CharField(blank=True, help_text='Why it does not go on now.', max_length=500)),
+                ('trouble', models.CharField(blank=True, help_text='Why it waits now.', max_length=500)),
                 ('progress', models.JSONField(default=dict, help_text='Of a drain: its pods, and what each waits for.')),
                 ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],

@@ -29,7 +29,7 @@ class NodeTask(models.Model):
     asked_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, choices=Outcome.choices, blank=True)
-    trouble = models.CharField(max_length=500, blank=True, help_text="Why it does not go on now.")
+    trouble = models.CharField(max_length=500, blank=True, help_text="Why it waits now.")
     progress = models.JSONField(default=dict, help_text="Of a drain: its pods, and what each waits for.")
 
     class Meta:

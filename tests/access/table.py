@@ -235,6 +235,8 @@ WS   infrastructure                              login    refused  refused  refu
 GET  node                    node-a              login    403      403      403      403      403      403      200      200      200
 GET  node-cordon             node-a              login    403      403      403      403      403      403      403      200      200
 POST node-cordon             node-a              login    403      403      403      403      403      403      403      422      422
+GET  node-drain              node-a              login    403      403      403      403      403      403      403      200      200
+POST node-drain              node-a              login    403      403      403      403      403      403      403      422      422
 WS   node                    node-a              login    refused  refused  refused  refused  refused  refused  open     open     open
 
 GET  startup                                     login    403      403      403      403      403      403      200      200      200

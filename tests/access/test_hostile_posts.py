@@ -63,6 +63,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "project-push-again": {"name": "workspace-x"},
     "project-remote-confirm": {"key": HOST_KEY, "url": REMOTE},
     "node-cordon": {"do": "cordon", "reason": "New kernel"},
+    "node-drain": {"do": "drain", "reason": "New kernel"},
     "demonstration-failure": {"pool": "default"},
 }
 HOSTILE: tuple[str, ...] = (

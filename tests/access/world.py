@@ -95,7 +95,7 @@ class World:
             return {"id": SavedView.objects.get(user=self.people["owner"]).pk}
         if row.route.startswith("person"):
             return {"id": self.people[row.target].pk}
-        if row.route in ("node", "node-cordon"):
+        if row.route in ("node", "node-cordon", "node-drain"):
             return {"name": row.target}
         if row.route in ("pod", "pod-log"):
             return {"namespace": NAMESPACE, "name": execution.object_name if execution else NO_SUCH}

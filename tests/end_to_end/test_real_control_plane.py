@@ -7,6 +7,7 @@ empty database to be used in place of SQLite.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -104,6 +105,16 @@ def test_the_controller_may_list_what_keeps_a_pod_off_the_nodes(real_grid: RealG
         assert real_grid.may("controller", question)
 
 
+def test_the_controller_may_cordon_and_drain_for_operators(real_grid: RealGrid) -> None:
+    assert real_grid.may("controller", "patch nodes")
+    assert real_grid.may("controller", "create pods --subresource=eviction -A")
+    assert real_grid.may("web", "list poddisruptionbudgets.policy -A")
+    for question in ("delete pods -n default", "delete nodes", "create pods --subresource=eviction -A"):
+        assert not real_grid.may("web", question)
+    for question in ("delete pods -n default", "delete nodes", "update nodes", "patch nodes --subresource=status"):
+        assert not real_grid.may("controller", question)
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -158,6 +169,43 @@ def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) 
             assert probe(f"http://127.0.0.1:{port}/login/", came_by_https)[0] == 200
     finally:
         real_grid.stop(f"second-{name}")
+
+
+def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
+    """With the rights of deploy/access.yaml alone: a pod whose budget allows no eviction stays, until it is cancelled by uncordoning."""
+    name = real_grid.ready_nodes()[0]
+    manifests = real_grid.folder / "budgeted.yaml"
+    manifests.write_text(yaml.safe_dump_all(budgeted_pod(name)))
+    real_grid.kubectl("apply", "-f", str(manifests))
+    ready = "jsonpath={.status.disruptionsAllowed}/{.status.expectedPods}"
+    wait_until(lambda: real_grid.kubectl("get", "pdb", "kept", "-n", "default", "-o", ready) == "0/1", 60, "the budget")
+    page = log_in(browser, real_grid, "operator").new_page()
+    page.goto(f"/nodes/{name}/drain/")
+    expect(page.locator("table").first).to_contain_text("The PodDisruptionBudget kept allows no eviction now")
+    page.get_by_label("Reason").fill("New kernel")
+    page.get_by_role("button", name="Drain").click()
+    work = page.locator("#node-work")
+    expect(work).to_contain_text("Cordoned", timeout=SOON)
+    expect(work).to_contain_text("A PodDisruptionBudget does not allow it now", timeout=SOON)
+    real_grid.kubectl("delete", "pdb", "kept", "-n", "default")
+    expect(work).to_contain_text("Drained", timeout=120_000)
+    assert real_grid.kubectl("get", "pod", "kept", "-n", "default", "--ignore-not-found") == ""
+    page.get_by_role("link", name="Uncordon").click()
+    page.get_by_role("button", name="Uncordon").click()
+    expect(work).not_to_contain_text("Cordoned", timeout=SOON)
+    real_grid.nothing_was_forbidden()
+
+
+def budgeted_pod(node: str) -> list[dict[str, Any]]:
+    meta = {"name": "kept", "namespace": "default", "labels": {"app": "kept"}}
+    container = {"name": "run", "image": "python:3.11", "command": ["python", "-c", "import time; time.sleep(3600)"]}
+    spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": [container]}
+    selector = {"matchLabels": {"app": "kept"}}
+    return [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "kept", "namespace": "default"},
+         "spec": {"minAvailable": 1, "selector": selector}},
+    ]  # fmt: skip
 
 
 def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser) -> None:

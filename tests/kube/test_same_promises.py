@@ -266,19 +266,34 @@ async def test_deleting_an_owner_deletes_what_it_owns(api: KubeApi, namespace: s
     assert await names(api, namespace) == ["free"]
 
 
-async def test_a_pod_that_no_node_has_goes_at_once(api: KubeApi, namespace: str) -> None:
+async def pod_without_a_node(api: KubeApi, namespace: str) -> RawObject:
     made = pod("p", namespace=namespace, spec={"nodeSelector": {"nobody": "has-this"}})
     made["metadata"] = {"name": "p"}
     del made["status"]
     for _ in range(200):
         try:
-            await api.create(PODS, made, namespace=namespace)
-            break
+            return await api.create(PODS, made, namespace=namespace)
         except (Conflict, NotFound, Rejected):
             raise
         except Exception as error:  # a new namespace has no service account for a moment
             assert "service account" in str(error)
             await asyncio.sleep(0.1)
+    raise AssertionError("the namespace got no service account")
+
+
+async def test_a_pod_that_no_node_has_goes_at_once(api: KubeApi, namespace: str) -> None:
+    await pod_without_a_node(api, namespace)
     await api.delete(PODS, "p", namespace=namespace)
     with pytest.raises(NotFound):
         await api.get(PODS, "p", namespace=namespace)
+
+
+async def test_an_eviction_spares_another_pod_of_that_name_and_misses_one_that_is_gone(
+    api: KubeApi, namespace: str
+) -> None:
+    made = await pod_without_a_node(api, namespace)
+    with pytest.raises(Conflict):
+        await api.evict("p", namespace=namespace, uid="another")
+    await api.evict("p", namespace=namespace, uid=made["metadata"]["uid"])
+    with pytest.raises(NotFound):
+        await api.evict("p", namespace=namespace)

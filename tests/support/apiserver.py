@@ -16,11 +16,12 @@ import msgspec
 from grid.errors import GridError
 from grid.kube.errors import Status, error_of
 from grid.kube.objects import RawObject
-from grid.kube.resources import NAMESPACES, Resource
+from grid.kube.resources import NAMESPACES, PODS, Resource
 from grid.sandbox.apiserver.bodies import JSON
 from grid.sandbox.apiserver.changing import MERGE, FieldValidation, decode_new, patching, replacement, validated
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.eviction import evict
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.kinds import ServedKind, find_kind
 from grid.sandbox.apiserver.listing import encoded, encoded_metadata, list_page, selection_of
@@ -184,6 +185,12 @@ class BareServer:
         kind = kind_of(resource)
         with answers():
             self.registry.delete(kind, key_of(kind, namespace, name), options or DeleteOptions())
+            self._collect()
+
+    def evict(self, pod: str, namespace: str, uid: str) -> None:
+        body = {"deleteOptions": {"preconditions": {"uid": uid}}} if uid else {}
+        with answers():
+            evict(self.registry, key_of(kind_of(PODS), namespace, pod), body, {})
             self._collect()
 
     def remove(self, resource: Resource, name: str, namespace: str) -> None:

@@ -268,6 +268,10 @@ class FakeCluster:
         self._request("delete", resource, namespace, name)
         self.server.delete(resource, name, namespace, DeleteOptions(grace_seconds, propagation or "", uid))
 
+    async def evict(self, pod: str, *, namespace: str, uid: str = "") -> None:
+        self._request("evict", PODS, namespace, pod)
+        self.server.evict(pod, namespace, uid)
+
     async def logs(
         self,
         pod: str,

@@ -81,9 +81,11 @@ def drain_page(plan: Sequence[DrainedPod], rows: Mapping[str, ExecutionRow]) -> 
     people = len({row.whose.owner for row in evicted if row.whose.owner})
     whose = f" of {plural(people, 'person', 'people')}" if people else ""
     kept = sum(bool(row.forbids) for row in evicted)
-    summary = f"It evicts {plural(len(evicted), 'pod')}{whose}; {plural(len(stay), 'pod')} of the node's own stay."
+    summary = f"It evicts {plural(len(evicted), 'pod')}{whose}."
     if not evicted:
         summary = "Nothing runs there that would have to be evicted."
+    if stay:
+        summary += f" {plural(len(stay), 'pod')} of the node's own {'stays' if len(stay) == 1 else 'stay'}."
     if kept:
         summary += f" {plural(kept, 'eviction')} must wait for a disruption budget."
     return DrainPlan(evicted, stay, summary)

@@ -99,7 +99,7 @@ def test_before_a_drain_the_page_says_what_goes_whose_it_is_and_what_must_wait(
 ) -> None:
     client = client_of(people.operator)
     page = client.get("/nodes/n1/drain/").text
-    assert "It evicts 2 pods of 1 person" in page and "1 eviction must wait for a disruption budget." in page
+    assert "It evicts 2 pods of 1 person." in page and "1 eviction must wait for a disruption budget." in page
     assert "Churn &lt;by&gt; month" in page and people.owner.username in page and "Customer churn" in page
     assert "Its owner can resume it on another node" in page
     assert "The PodDisruptionBudget keep allows no eviction now" in page

@@ -14,6 +14,7 @@ from grid.kube.constraints import LabelSelector
 from grid.kube.objects import Metadata, Pod
 from grid.kube.slim import Slim
 from grid.labels import APP_COMPONENT, HEAD, WORKER
+from grid.wording import plural
 
 Fate = Literal["evicted", "stays", "ended"]
 
@@ -130,6 +131,6 @@ def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str:
             status = one.status
             return (
                 f"The PodDisruptionBudget {one.metadata.name} allows no eviction now: "
-                f"it needs {status.desired_healthy} healthy pods and has {status.current_healthy}."
+                f"it needs {plural(status.desired_healthy, 'healthy pod')} and has {status.current_healthy}."
             )
     return ""

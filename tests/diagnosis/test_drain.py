@@ -67,7 +67,7 @@ def test_the_budget_that_forbids_it_now_is_named() -> None:
     elsewhere = budget("elsewhere", {"app": "b"}, 0, namespace="other")
     twice = (budget("one", {"app": "c"}, 1), budget("two", {"app": "c"}, 1))
     found = plan(*pods, budgets=(budget("keep", {"app": "a"}, 0), budget("roomy", {"app": "b"}, 1), elsewhere, *twice))
-    assert "keep allows no eviction now: it needs 1 healthy pods and has 1" in found["a"].forbids
+    assert "keep allows no eviction now: it needs 1 healthy pod and has 1" in found["a"].forbids
     assert found["b"].forbids == ""
     assert "more than one PodDisruptionBudget (one, two)" in found["c"].forbids
     pending = builders.pod("p", node="n1", labels={"app": "a"})

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from grid import lockouts, sessions
 from grid.centralconfig import GRANT_RETENTION, value_of
-from grid.launch import dryrun, retention
+from grid.launch import dryrun, nodetasks, retention
 from grid.launch.context import Database
 from grid.launch.expectation import outcomes
 from grid.models import Session, WorkspaceGrant
@@ -54,6 +54,7 @@ CHORES: Mapping[str, Chore] = {
     "logins": lockouts.purge,
     "grants": purge_grants,
     "launch checks": dryrun.purge,
+    "node tasks": nodetasks.purge,
     "logs": retention.drop_logs,
     "samples": retention.drop_samples,
     "metrics": retention.drop_metrics,

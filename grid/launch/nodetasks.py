@@ -6,7 +6,7 @@ and a request outlives whoever took it. Who cordoned a node, when and why is wri
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 
@@ -18,6 +18,7 @@ from grid.models import NodeTask, User
 from grid.models.nodetask import REASON_LONGEST
 
 Action = NodeTask.Action
+KEPT_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,13 @@ def task_of(node_name: str) -> NodeTask | None:
 def end(task: NodeTask, outcome: str, now: datetime) -> None:
     """Close the task, unless it is closed."""
     NodeTask.objects.filter(pk=task.pk, ended_at=None).update(ended_at=now, outcome=outcome, trouble="")
+
+
+def purge(now: datetime, at_most: int) -> int:
+    """Delete tasks that ended a day ago, of which the audit log keeps what was asked; see `grid.launch.housekeeping`."""
+    found = list(NodeTask.objects.filter(ended_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
+    NodeTask.objects.filter(pk__in=found).delete()
+    return len(found)
 
 
 def note_trouble(task: NodeTask, trouble: str) -> None:

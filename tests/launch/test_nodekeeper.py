@@ -1,5 +1,6 @@
 """What operators ask of nodes is recorded, carried out by the leading controller, and told when it cannot be."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -105,6 +106,15 @@ def test_a_node_that_is_gone_ends_the_task_and_a_new_one_of_its_name_is_left_alo
     look(cluster)
     assert NodeTask.objects.get().outcome == "gone"
     assert not node(cluster)["spec"].get("unschedulable")
+
+
+def test_what_ended_a_day_ago_is_deleted_and_what_is_open_stays(cluster: FakeCluster, people: People) -> None:
+    request(cluster, people, "cordon")
+    look(cluster)
+    request(cluster, people, "uncordon", "")
+    later = NOW + nodetasks.KEPT_FOR + timedelta(seconds=1)
+    assert (nodetasks.purge(NOW, 10), nodetasks.purge(later, 10)) == (0, 1)
+    assert NodeTask.objects.get().action == "uncordon"
 
 
 def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluster: FakeCluster, people: People) -> None:

@@ -2,7 +2,7 @@
 `GRID_CURRENCY`)."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -24,6 +24,12 @@ def listed(parts: Iterable[str]) -> str:
     """Return "a", "a and b", "a, b and c"."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def listed_up_to(most: int, parts: Sequence[str]) -> str:
+    """Return the first of them and how many more there are: "a, b and 3 more"."""
+    more = len(parts) - most
+    return listed([*parts[:most], f"{more:,} more"] if more > 0 else parts)
 
 
 def again(kind: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.wording import listed, plural
+from grid.wording import listed, listed_up_to, plural
 
 MOST_NAMED = 5
 FROM_NOW_ON = "Applies to clusters launched from now on; running ones keep theirs."
@@ -49,7 +49,7 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
     above = Counter({name: slots for name, slots in held.items() if slots > limit})
     parts = []
     if above:
-        names = _names([f"{name} ({plural(slots, 'slot')})" for name, slots in above.most_common()])
+        names = listed_up_to(MOST_NAMED, [f"{name} ({plural(slots, 'slot')})" for name, slots in above.most_common()])
         are = "person is" if len(above) == 1 else "people are"
         parts.append(f"{len(above):,} {are} above it: {names}. Their running executions continue; new ones wait.")
     else:
@@ -77,7 +77,7 @@ def login_locks(before: Collection[str], after: Collection[str]) -> Consequence:
     """Return which locks of logins begin and end, each in words."""
     begin, end = [lock for lock in after if lock not in before], [lock for lock in before if lock not in after]
     parts = [
-        f"{plural(len(locks), 'login')} would be {verb} now: {_names(locks)}."
+        f"{plural(len(locks), 'login')} would be {verb} now: {listed_up_to(MOST_NAMED, locks)}."
         for locks, verb in ((begin, "locked"), (end, "unlocked"))
         if locks
     ]
@@ -114,10 +114,7 @@ def followers(text: str, own: Iterable[str]) -> str:
 
 
 def _by_person(owners: Counter[str]) -> str:
-    return _names([f"{count:,} of {name}" for name, count in sorted(owners.items(), key=lambda one: (-one[1], one[0]))])
-
-
-def _names(names: Collection[str]) -> str:
-    shown = list(names)[:MOST_NAMED]
-    rest = len(names) - len(shown)
-    return listed([*shown, f"{rest:,} more"] if rest else shown)
+    return listed_up_to(
+        MOST_NAMED,
+        [f"{count:,} of {name}" for name, count in sorted(owners.items(), key=lambda one: (-one[1], one[0]))],
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from grid.launch.packageindex import Advisory, PackageMark, PackageReport
-from grid.wording import listed, plural
+from grid.wording import listed, listed_up_to, plural
 
 _SHOWN_UNKNOWN = 5
 
@@ -62,9 +62,8 @@ def _sentence(report: PackageReport) -> str:
     unknown = [one for one in report.unknown if one not in report.unanswered]
     for what, packages in (("does not know", unknown), ("answered with an error for", report.unanswered)):
         if packages:
-            names = [f"{one.name} {one.version}" for one in packages[:_SHOWN_UNKNOWN]]
-            more = len(packages) - len(names)
-            said = f"{said} It {what} {listed([*names, f'{more:,} more'] if more else names)}."
+            names = [f"{one.name} {one.version}" for one in packages]
+            said = f"{said} It {what} {listed_up_to(_SHOWN_UNKNOWN, names)}."
     return said
 
 

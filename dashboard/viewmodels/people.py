@@ -8,7 +8,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from dashboard.viewmodels.chips import FilterChip
-from grid.wording import duration, listed, plural
+from grid.wording import duration, listed, listed_up_to, plural
 
 _NAMED = 2  # projects in a row of the list
 
@@ -94,8 +94,7 @@ def people_chips(conditions: Mapping[str, str]) -> list[FilterChip]:
 
 def projects_words(names: Sequence[str]) -> str:
     """Return the first names and how many more there are; "" without any."""
-    more = len(names) - _NAMED
-    return listed([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])]) if names else ""
+    return listed_up_to(_NAMED, names) if names else ""
 
 
 def valid_for(seconds: int) -> str:

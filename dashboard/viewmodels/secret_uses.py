@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grid.wording import listed, plural
+from grid.wording import listed_up_to, plural
 
 _NAMED = 3
 
@@ -24,10 +24,12 @@ def deletion_sentences(uses: SecretUses) -> list[str]:
     sentences = ["The value cannot be recovered: no page shows it, and no copy is kept."]
     if uses.running:
         has = "has it and keeps it until it ends" if len(uses.running) == 1 else "have it and keep it until they end"
-        sentences.append(f"{plural(len(uses.running), 'active execution')} {has}: {_names(uses.running)}.")
+        sentences.append(
+            f"{plural(len(uses.running), 'active execution')} {has}: {listed_up_to(_NAMED, uses.running)}."
+        )
     if uses.queued:
         fail = "needs it and fails when it starts" if len(uses.queued) == 1 else "need it and fail when they start"
-        sentences.append(f"{plural(len(uses.queued), 'queued execution')} {fail}: {_names(uses.queued)}.")
+        sentences.append(f"{plural(len(uses.queued), 'queued execution')} {fail}: {listed_up_to(_NAMED, uses.queued)}.")
     if uses.waiting:
         start = "starts" if uses.waiting == 1 else "start"
         sentences.append(f"{plural(uses.waiting, 'waiting run')} of jobs {start} without it.")
@@ -38,8 +40,3 @@ def deletion_sentences(uses: SecretUses) -> list[str]:
         sentences.append(f"{plural(uses.schedules, 'active schedule')} {run} without it.")
     sentences.append("Later launches get no secret of this name, unless another one that applies to them has it.")
     return sentences
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return listed([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])])

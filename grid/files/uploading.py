@@ -14,7 +14,7 @@ from grid.files.commits import TRIES, advance, commit_on, id_of
 from grid.files.executor import size_of
 from grid.files.git import GitFailed
 from grid.files.repositories import MAIN, Repository
-from grid.wording import listed, plural
+from grid.wording import listed, listed_up_to, plural
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000
@@ -31,8 +31,7 @@ class AlreadyThere(UploadRefused):
     """Files of these paths exist, and nobody has said that they are to be replaced."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        shown = listed([*paths[:_TITLE_NAMES], *([f"{len(paths) - _TITLE_NAMES} more"] if len(paths) > 3 else [])])
-        super().__init__(f"{shown} {'exists' if len(paths) == 1 else 'exist'} already.")
+        super().__init__(f"{listed_up_to(_TITLE_NAMES, paths)} {'exists' if len(paths) == 1 else 'exist'} already.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle,
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
-from grid.wording import listed
+from grid.wording import listed_up_to
 
 _NAMED = 3
 _ROWS = 8
@@ -140,10 +140,7 @@ def _holders(placement: Placement, verb: str, pods: Iterable[Pod]) -> str:
     """Return who has what this waits for: of all that runs on the nodes that the row names, or of those that have its port."""
     holding = filter(holds_a_node, pods)
     known = list(dict.fromkeys(words for words in map(placement.around.holder, holding) if words))
-    if not known:
-        return ""
-    shown, more = known[:_HOLDERS], len(known) - _HOLDERS
-    return f"; {verb} {listed([*shown, f'{more:,} more'] if more > 0 else shown)}"
+    return f"; {verb} {listed_up_to(_HOLDERS, known)}" if known else ""
 
 
 def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:

@@ -80,47 +80,20 @@ HOSTILE: tuple[str, ...] = (
 )  # fmt: skip
 NAMES = ("id", "name", "do", "next", "token", "page", "base", "confirmed", "executions", "csrfmiddlewaretoken", "")
 FILE_NAMES = (
-    "../x\0.py",
-    "a.txt",
-    "a/../../b",
-    ".git/config",
-    "con",
-    "-rf",
-    " ",
-    "\u202ea",
-    "x" * 300,
-    "é😀.ipynb",
-    "a\nb",
-)
+    "../x\0.py", "a.txt", "a/../../b", ".git/config", "con", "-rf", " ", "\u202ea", "x" * 300, "é😀.ipynb", "a\nb",
+)  # fmt: skip
 BODIES = (b"\xff\xfe\x00", b"%", b"=&=&=", b"a=%ff%fe", b"&" * 900, b"{", b"a" * 100_000)
-
 
 TOKEN = "csrfmiddlewaretoken"
 BUTTONS = {
-    *(
-        "logout",
-        "admin:logout",
-        "sessions-end-others",
-        "webhook-remove",
-        "view-default",
-        "view-delete",
-        "secret-delete",
-    ),
-    *(
-        "queue-cancel",
-        "queue-release",
-        "executions-stop",
-        "jobs-stop",
-        "execution-stop",
-        "execution-open",
-        "execution-restart-head",
-    ),
-    *("workspace-restart", "workspace-restart-cancel", "workspace-delete", "job-stop", "job-delete", "schedule-pause"),
-    *("schedule-delete", "tier-archive", "tier-revert", "environment-archive", "environment-revert", "project-archive"),
-    *("project-revert", "project-secret-delete", "project-remote-test", "project-remote-remove", "person-link"),
-    *("knowledge-entry-archive", "knowledge-entry-revert", "person-deactivate", "person-activate"),
-    "announcement-end",
-}
+    "logout", "admin:logout", "sessions-end-others", "webhook-remove", "view-default", "view-delete", "secret-delete",
+    "queue-cancel", "queue-release", "executions-stop", "jobs-stop", "execution-stop", "execution-open",
+    "execution-restart-head", "workspace-restart", "workspace-restart-cancel", "workspace-delete", "job-stop",
+    "job-delete", "schedule-pause", "schedule-delete", "tier-archive", "tier-revert", "environment-archive",
+    "environment-revert", "project-archive", "project-revert", "project-secret-delete", "project-remote-test",
+    "project-remote-remove", "person-link", "knowledge-entry-archive", "knowledge-entry-revert", "person-deactivate",
+    "person-activate", "announcement-end",
+}  # fmt: skip
 
 
 class FormReader(HTMLParser):

@@ -176,15 +176,11 @@ def uses_words(uses: Uses | None) -> str:
     return listed(parts) if parts else "nobody"
 
 
-def deprecation_sentences(line: RevisionLine, uses: Uses | None, next_number: int) -> list[str]:
-    """Return what deprecating a revision means for those who use it."""
-    sentences = []
+def deprecation_sentences(uses: Uses | None, next_number: int) -> list[str]:
+    """Return what deprecating a revision means for those who use it; 0 is the next number where no other is ready."""
     if next_number == 0:
-        sentences.append(
-            "It is the only one that is ready, so new launches would have none: add another revision first."
-        )
-    elif next_number != line.number:
-        sentences.append(f"New launches take revision {next_number}.")
+        return ["It is the only one that is ready, so new launches would have none: add another revision first."]
+    sentences = [f"New launches take revision {next_number}."]
     if uses is not None and uses.running:
         execution = plural(uses.running, "running execution")
         sentences.append(
@@ -196,4 +192,4 @@ def deprecation_sentences(line: RevisionLine, uses: Uses | None, next_number: in
     if uses is not None and uses.jobs:
         jobs = f"{plural(uses.jobs, 'job')} ran with it last. A run that is repeated has it again, and says that it is deprecated."
         sentences.append(jobs)
-    return sentences or ["Nobody uses it."]
+    return sentences

@@ -87,7 +87,7 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
         "environment": environment,
         "line": line,
         "form": form,
-        "sentences": deprecation_sentences(line, uses, rules.current_number(states)),
+        "sentences": deprecation_sentences(uses, rules.current_number(states)),
     }
     return render(request, "dashboard/revision_deprecate.html", context, status=422 if form.errors else 200)
 

@@ -222,6 +222,19 @@ def test_deprecating_says_first_who_uses_it(admin: Client, used: Workspace) -> N
     assert "It has a bug." in text(admin, f"/environments/{used.environment_id}/revisions/")
 
 
+@pytest.mark.usefixtures("runtime")
+def test_the_only_ready_revision_is_not_deprecated_and_nobody_is_pointed_to_another(
+    admin: Client, used: Workspace
+) -> None:
+    revisions.deprecate(used.environment_id, 2, because="")
+    path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
+    asked = text(admin, path)
+    assert "It is the only one that is ready" in asked
+    assert "revision 0" not in asked
+    admin.post(path, {"because": ""})
+    assert EnvironmentRevision.objects.get(number=1).state == "ready"
+
+
 @pytest.mark.parametrize(("newest", "revision"), [({}, 1), ({"newest": "on"}, 2)])
 @pytest.mark.usefixtures("two_pools")
 def test_a_workspace_is_resumed_with_its_revision_or_the_newest(

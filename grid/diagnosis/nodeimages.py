@@ -46,16 +46,12 @@ def on_nodes(images: Collection[str], nodes: Collection[Node]) -> dict[str, Imag
     # Nodes share the objects of their images: names are compared once for each of them, not once for each node.
     reported = {id(image): image for node in nodes for image in node.status.images}
     counted = Counter(id(image) for node in nodes for image in node.status.images)
-    asked = {full_name(image): image for image in images}
-    found = {image: ImageOnNodes(nodes=len(nodes)) for image in images}
+    found = {full_name(image): ImageOnNodes(nodes=len(nodes)) for image in images}
     for key, image in reported.items():
-        names = {full_name(name) for name in image.names or ()}
-        for name in names & asked.keys():
-            known = found[asked[name]]
-            found[asked[name]] = ImageOnNodes(
-                known.size or image.size_bytes or None, known.have + counted[key], len(nodes)
-            )
-    return found
+        for name in {full_name(name) for name in image.names or ()} & found.keys():
+            known = found[name]
+            found[name] = ImageOnNodes(known.size or image.size_bytes or None, known.have + counted[key], len(nodes))
+    return {image: found[full_name(image)] for image in images}
 
 
 def has_image(node: Node, image: str, size: int | None) -> bool | None:

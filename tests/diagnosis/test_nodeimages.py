@@ -2,7 +2,7 @@
 
 import pytest
 
-from grid.diagnosis.nodeimages import REPORTED, full_name, has_image, size_of
+from grid.diagnosis.nodeimages import REPORTED, ImageOnNodes, full_name, has_image, on_nodes, size_of
 from grid.kube.objects import Node
 from tests.support import builders
 from tests.support.builders import decode
@@ -53,3 +53,9 @@ def test_a_size_is_told_by_any_node_that_has_the_image() -> None:
 def test_nodes_share_what_they_have() -> None:
     one, other = node(("lab:1", 7)), node(("lab:1", 7))
     assert one.status.images[0] is other.status.images[0]
+
+
+def test_an_image_that_is_asked_for_by_two_names_is_counted_for_both() -> None:
+    names = ("lab:1", "docker.io/library/lab:1", "ruby:3")
+    found = on_nodes(names, [node(("lab:1", 7)), node(("lab:1", 7)), node()])
+    assert found == dict.fromkeys(names[:2], ImageOnNodes(7, 2, 3)) | {"ruby:3": ImageOnNodes(nodes=3)}

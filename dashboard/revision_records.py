@@ -28,14 +28,7 @@ def lines_of(
     seen, pace = on_nodes(images, nodes), usual_pull(1, recent_pace())
     lines = []
     for row in rows:
-        found = seen[row.image]
-        facts = ImageFacts(
-            found.size,
-            seen[row.base.image].size if row.base else None,
-            found.have,
-            found.nodes,
-            pace,
-        )
+        facts = ImageFacts(seen[row.image], seen[row.base.image].size if row.base else None, pace)
         lines.append(revision_line(row, base=base_of(row), current=current, uses=uses.get(row.number), image=facts))
     return lines
 

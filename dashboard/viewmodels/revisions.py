@@ -1,12 +1,13 @@
 """Puts the revisions of an environment into words: what each is, its state and size, and who uses it; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.packages import PackageWords, package_words
+from grid.diagnosis.nodeimages import ImageOnNodes
 from grid.quantity import format_bytes
 from grid.wording import duration, listed, plural
 
@@ -56,10 +57,8 @@ class Uses(Protocol):
 class ImageFacts:
     """What nodes report of a revision's image, and of its base's; `byte_seconds` is how long the pull of a byte usually takes here."""
 
-    size: int | None = None
+    seen: ImageOnNodes = field(default_factory=ImageOnNodes)
     base_size: int | None = None
-    have: int = 0
-    nodes: int = 0
     byte_seconds: float | None = None
 
 
@@ -113,7 +112,7 @@ def revision_line(
         may_deprecate=stored.state == "ready",
         has_failed=stored.state == "failed",
         message=stored.message,
-        size=", ".join(filter(None, (size_words(size, layer), nodes_words(image)))),
+        size=", ".join(filter(None, (size_words(size, layer), nodes_words(image.seen)))),
         pull_hint=pull_hint(size, layer, image.byte_seconds, base=base) if stored.state in _CAN_RUN else "",
         packages=package_words(stored.packages_report, stored.packages_unchecked, stored.packages_asked_at),
         uses=uses_words(uses),
@@ -128,11 +127,12 @@ def known_sizes(stored: StoredRevision, image: ImageFacts) -> tuple[int | None, 
     """Return the size of an image and of what it adds to its base: as its builder said, else as nodes report them."""
     if stored.size_bytes is not None:
         return stored.size_bytes, stored.layer_bytes
-    layer = image.size - image.base_size if image.size and image.base_size else None
-    return image.size, layer if layer is not None and layer > 0 else None
+    size = image.seen.size
+    layer = size - image.base_size if size and image.base_size else None
+    return size, layer if layer is not None and layer > 0 else None
 
 
-def nodes_words(image: ImageFacts) -> str:
+def nodes_words(image: ImageOnNodes) -> str:
     """Return for example "on 2 of 5 nodes"; "" when no node reports it, which it may have all the same."""
     return f"on {image.have:,} of {plural(image.nodes, 'node')}" if image.have else ""
 

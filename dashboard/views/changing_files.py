@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.forms.movingfiles import MoveForm
 from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.viewmodels.files import Place
-from dashboard.views.files import project_repository
-from dashboard.views.uploading import ARCHIVED, BUSY, FAILED
+from dashboard.views.uploading import ARCHIVED, files_url, own_repository, why_unwritten
 from grid.errors import GridError
 from grid.files.changing import count_files, delete, move
-from grid.files.git import AnswerTooLong, GitBusy
+from grid.files.git import AnswerTooLong
 from grid.files.repositories import COMMIT, MAIN, Repository, TreeEntry, is_path
 from grid.files.uploading import UploadRefused
 from grid.models import Project
@@ -36,13 +34,13 @@ _NOT_CHANGED = "Nothing was changed."
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
     """Delete a file or folder, after a question that says what stays."""
-    project, repository = _project(request, id)
+    project, repository = own_repository(request, id)
     asked = request.POST if request.method == "POST" else request.GET
     path, shown = asked.get("path", ""), asked.get("at", "")
     if request.method != "POST":
         return render(request, "dashboard/question.html", {"question": _question(request, repository, path, shown)})
     who = request.user.get_username()
-    problem = _archived(project)
+    problem = ARCHIVED if project.is_archived else ""
     if not problem:
         try:
             commit = delete(repository, path, shown=shown, author=who)
@@ -53,18 +51,18 @@ def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
             messages.success(request, f"Deleted: {path}. The history keeps it.")
     if problem:
         messages.error(request, problem)
-    return redirect(_files(project, _nearest(repository, path)))
+    return redirect(files_url(id, _nearest(repository, path)))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
     """Show the form for another path; take what it sends."""
-    project, repository = _project(request, id)
+    project, repository = own_repository(request, id)
     path, shown = request.GET.get("path", ""), request.GET.get("at", "")
     _entry(repository, path, shown)
     form = MoveForm(request.POST if request.method == "POST" else None, initial={"target": path})
-    if form.is_bound and (problem := _archived(project)):
-        form.add_error(None, problem)
+    if form.is_bound and project.is_archived:
+        form.add_error(None, ARCHIVED)
     if form.is_bound and form.is_valid():
         target, who = form.cleaned_data["target"], request.user.get_username()
         try:
@@ -76,17 +74,9 @@ def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
         else:
             logger.info("files moved project=%s by=%s commit=%s", project.pk, who, commit)
             messages.success(request, f"{path} is {target} now. Executions launched from now on have the change.")
-            return redirect(_files(project, target))
+            return redirect(files_url(id, target))
     context = {"project": project, "form": form, "place": Place(MAIN, shown, path, is_branch=True)}
     return render(request, "dashboard/files_move.html", context, status=422 if form.is_bound else 200)
-
-
-def _project(request: HttpRequest, id: str) -> tuple[Project, Repository]:
-    """Return the project and its repository. Raise Http404 also where the files are in a remote one, PermissionDenied as for an upload."""
-    project, repository = project_repository(request, id)
-    if project.files == Project.Files.REMOTE:
-        raise Http404
-    return project, repository
 
 
 def _question(request: HttpRequest, repository: Repository, path: str, shown: str) -> Confirmation:
@@ -129,19 +119,11 @@ def _entry(repository: Repository, path: str, shown: str) -> TreeEntry:
     return entry
 
 
-def _archived(project: Project) -> str:
-    return ARCHIVED if project.is_archived else ""
-
-
 def _problem(project: Project, who: str, error: Exception) -> str:
     if isinstance(error, UploadRefused):
         return f"{_NOT_CHANGED} {error}"
     logger.warning("files not changed project=%s by=%s reason=%s", project.pk, who, error)
-    return BUSY if isinstance(error, GitBusy) else FAILED
-
-
-def _files(project: Project, path: str) -> str:
-    return reverse("project-files", args=[project.pk], query={"path": path} if path else None)
+    return why_unwritten(error)
 
 
 def _nearest(repository: Repository, path: str) -> str:

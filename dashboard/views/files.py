@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 _COMMITS = 50
 _UNREADABLE = "The project's files cannot be read now. Ask an operator to look at the repositories' volume."
-_BUSY = "Many people are reading files now. Try again in a moment."
+BUSY = "Many people are reading files now. Try again in a moment."
 _TOO_LONG = "There is too much in this place to list it here. Look at it in a workspace."
 
 
@@ -101,7 +101,7 @@ async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
         first = await asyncio.to_thread(next, read, b"")
     except GitFailed as error:
         logger.warning("file not read project=%s reason=%s", id, error)
-        return HttpResponse(_BUSY if isinstance(error, GitBusy) else _UNREADABLE, "text/plain", status=503)
+        return HttpResponse(BUSY if isinstance(error, GitBusy) else _UNREADABLE, "text/plain", status=503)
     answer = StreamingHttpResponse(_chunks(first, read), content_type=image_type(name) or "application/octet-stream")
     answer["Content-Length"] = str(entry.size)
     answer["Content-Disposition"] = content_disposition_header(True, name)
@@ -207,7 +207,7 @@ def _place(request: HttpRequest, repository: Repository, branches: Sequence[Bran
 
 def _unreadable(request: HttpRequest, context: dict[str, Any], error: Exception) -> HttpResponse:
     logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
-    problem = _BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
+    problem = BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
     return render(request, "dashboard/files.html", {**context, "problem": problem}, status=503)
 
 

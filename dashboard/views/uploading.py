@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.forms.uploading import UploadForm
-from dashboard.views.files import project_repository
+from dashboard.views.files import BUSY, project_repository
 from grid import centralconfig
 from grid.centralconfig import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.errors import GridError
@@ -22,8 +22,9 @@ from grid.wording import listed, plural
 logger = logging.getLogger(__name__)
 
 _MIB = 2**20
-BUSY = "Many people are reading files now. Try again in a moment."
-FAILED = "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
+_FAILED = (
+    "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
+)
 ARCHIVED = "This project is archived, so its files stay as they are."
 _AGAIN = "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
 
@@ -31,9 +32,7 @@ _AGAIN = "Choose the files again, and tick “Replace files that exist” if the
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_upload(request: HttpRequest, id: str) -> HttpResponse:
     """Show the form; take what it sends."""
-    project, repository = project_repository(request, id)
-    if project.files == Project.Files.REMOTE:  # no execution would see it: they begin with what the server has
-        raise Http404
+    project, repository = own_repository(request, id)
     most = centralconfig.value_of(UPLOAD_SIZE) * _MIB
     if request.method != "POST":
         form = UploadForm(initial={"folder": request.GET.get("path", "")[:1000]}, most=most)
@@ -42,9 +41,25 @@ def project_upload(request: HttpRequest, id: str) -> HttpResponse:
     if project.is_archived:
         form.add_error(None, ARCHIVED)
     if form.is_valid() and _save(request, project, repository, form):
-        folder = form.cleaned_data["folder"]
-        return redirect(reverse("project-files", args=[id], query={"path": folder} if folder else None))
+        return redirect(files_url(id, form.cleaned_data["folder"]))
     return _page(request, project, form)
+
+
+def own_repository(request: HttpRequest, id: str) -> tuple[Project, Repository]:
+    """Return the project and its repository. Raise as `project_repository` does, and Http404 where the files are in a remote one."""
+    project, repository = project_repository(request, id)
+    if project.files == Project.Files.REMOTE:  # no execution would see a change: they begin with what the server has
+        raise Http404
+    return project, repository
+
+
+def files_url(id: str, path: str) -> str:
+    return reverse("project-files", args=[id], query={"path": path} if path else None)
+
+
+def why_unwritten(error: Exception) -> str:
+    """Return why a repository could not be written, as a sentence."""
+    return BUSY if isinstance(error, GitBusy) else _FAILED
 
 
 def _save(request: HttpRequest, project: Project, repository: Repository, form: UploadForm) -> bool:
@@ -61,7 +76,7 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
         form.add_error("chosen", str(error))
     except (GridError, OSError) as error:
         logger.warning("not uploaded project=%s by=%s reason=%s", project.pk, who, error)
-        form.add_error(None, BUSY if isinstance(error, GitBusy) else FAILED)
+        form.add_error(None, why_unwritten(error))
     else:
         logger.info("uploaded project=%s by=%s files=%d commit=%s", project.pk, who, len(files), commit)
         names = listed(files) if len(files) < 4 else plural(len(files), "file")

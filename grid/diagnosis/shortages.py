@@ -214,7 +214,8 @@ def _outside(pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
         requested, limit = _amount(name, pod.requests.get(name, "0")), _amount(name, pod.limits.get(name, "0"))
         # The ratio is itself a quantity; in thousandths, so that 1.5 is exact.
         if requested and limit * 1000 > requested * millicores(text):
-            yield f"allows a limit of {name} of at most {text} times the request, and that of {pod.name} is larger."
+            most = format_cores(millicores(text))
+            yield f"allows a limit of {name} of at most {most} times the request, and that of {pod.name} is larger."
 
 
 def _is_defaulted(name: str, limits: NamespaceLimits) -> bool:
@@ -258,11 +259,9 @@ def _words(name: str, amount: int) -> str:
         words = plural(amount, "GPU")
     else:
         words = f"{amount:,}"
-    return (
-        f"{words} ({name})"
-        if name != kind or kind not in ("cpu", "memory")
-        else f"{words} of {name}".replace("cores of cpu", "cores")
-    )
+    if name == "cpu":
+        return words
+    return f"{words} of memory" if name == "memory" else f"{words} ({name})"
 
 
 def _amount(name: str, text: str) -> int:

@@ -52,6 +52,7 @@ def limit_range(**item: Any) -> NamespaceLimits:
             f"{NAME} has 14 GiB of 64 GiB (limits.memory) left, and this takes 16 GiB (limits.memory).",
         ),
         ({"limits.memory": "64Gi"}, {"limits.memory": "48Gi"}, ""),
+        ({"cpu": "1"}, {}, f"{NAME} allows 1 core in all, and Large takes 4 cores."),
         ({"secrets": "1"}, {"secrets": "1"}, ""),
     ],
 )
@@ -115,7 +116,7 @@ def test_only_quotas_that_count_our_pods_are_compared(scopes: list[str], counts:
         ),
         ({"min": {"cpu": "6"}}, "asks a container for at least 6 cores, and Large requests 4 cores."),
         ({"min": {"cpu": "4"}}, ""),
-        ({"maxLimitRequestRatio": {"cpu": "1500m"}}, "at most 1500m times the request"),
+        ({"maxLimitRequestRatio": {"cpu": "1500m"}}, "at most 1.5 times the request"),
         ({"maxLimitRequestRatio": {"cpu": "2"}}, ""),
         ({"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}, ""),
     ],

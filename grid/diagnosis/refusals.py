@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.shortages import is_more, spent
+from grid.quantity import format_cores
 from grid.wording import listed
 
 _LONGEST = 200
@@ -71,8 +72,8 @@ def _range(match: re.Match[str]) -> RefusalReason:
 
 def _ratio(match: re.Match[str]) -> RefusalReason:
     sentence = (
-        f"A limit range of the namespace allows a limit of {match[1]} of at most {match[3]} times the request, and the tier's is "
-        f"{_rounded(match[4])} times."
+        f"A limit range of the namespace allows a limit of {match[1]} of at most {_ratio_of(match[3])} times the request, "
+        f"and the tier's is {_ratio_of(match[4])} times."
     )
     return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
 
@@ -117,8 +118,10 @@ def _amount_of(resource: str, text: str) -> str:
     return amount_words(resource, amount) if amount else f"{text} of {resource}"
 
 
-def _rounded(ratio: str) -> str:
-    return f"{float(ratio):.1f}".removesuffix(".0") if re.fullmatch(r"\d+\.\d+", ratio) else ratio
+def _ratio_of(text: str) -> str:
+    """The server writes the bound as a quantity, such as 1500m for 1.5, and what it was given as 16.666667."""
+    thousandths = resource_amount("cpu", text)
+    return format_cores(thousandths) if thousandths else text
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -66,9 +66,9 @@ QUOTA = (
             "A limit range of the namespace allows at least 2 cores for a pod, and the request is 1 core.",
         ),
         (
-            'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
+            'pods "a" is forbidden: cpu max limit to request ratio per Container is 1500m, but provided ratio is 4.000000',
             "limit_range",
-            "A limit range of the namespace allows a limit of cpu of at most 2 times the request, and the tier's is 4 times.",
+            "A limit range of the namespace allows a limit of cpu of at most 1.5 times the request, and the tier's is 4 times.",
         ),
         (
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',

@@ -13,6 +13,7 @@ LEAST_TEXT = 12.0  # px
 LONGEST_WORD = 30  # letters; a longer one is none of a language, and has to be broken somewhere
 MOST_SHIFT = 0.05  # of the window's area times the way moved, added up; the Web Vitals call up to 0.1 good
 LINE, THREE_LINES = 44, 96  # px that a row has at most, on wide screens and on a phone
+ROWS = ((1440, LINE), (1024, LINE), (390, THREE_LINES))  # the width of the window, and the most that a row has there
 
 
 def _screens(*screens: tuple[int, str, str]) -> pytest.MarkDecorator:

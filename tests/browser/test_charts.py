@@ -96,32 +96,37 @@ def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visi
     expect(page.locator("#pool-history-title")).to_have_text("The last day")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("path", "scheme"),
+    [
+        ("/overview/", "light"),
+        ("/infrastructure/", "dark"),
+        pytest.param("/overview/", "dark", marks=pytest.mark.slow),
+        pytest.param("/infrastructure/", "light", marks=pytest.mark.slow),
+    ],
+)
 def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
-    stage: StageProcess, visit: Visit, scheme: str
+    stage: StageProcess, visit: Visit, path: str, scheme: str
 ) -> None:
     """Pictures are kept where GRID_SCREENSHOTS says."""
     stage.play(charting.sampled_day)
-    for path in PAGES:
-        page = visit("olga-operator", path, scheme=scheme)
-        seen = page.evaluate(
-            """() => ["--requested", "--used"].map((name) => {
-                const probe = document.body.appendChild(document.createElement("i"));
-                probe.style.color = `var(${name})`;
-                return getComputedStyle(probe).color;
-            })"""
-        )
-        drawn = page.locator(".chart[data-name=cpu] .chart-line line")
-        expect(drawn).to_have_count(3)
-        assert drawn.evaluate_all("lines => lines.map((line) => line.getAttribute('stroke'))")[:2] == seen
-        for width in (1440, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            fits = f"[...document.querySelectorAll('.chart-grid canvas')].every((one) => one.clientWidth < {width})"
-            page.wait_for_function(fits)
-            if folder := os.environ.get("GRID_SCREENSHOTS"):
-                page.wait_for_timeout(300)
-                page.screenshot(
-                    path=Path(folder) / f"charts{path.replace('/', '-')}{width}-{scheme}.png", full_page=True
-                )
-            assert faults(page) == []
-        assert violations(page) == []
+    page = visit("olga-operator", path, scheme=scheme)
+    seen = page.evaluate(
+        """() => ["--requested", "--used"].map((name) => {
+            const probe = document.body.appendChild(document.createElement("i"));
+            probe.style.color = `var(${name})`;
+            return getComputedStyle(probe).color;
+        })"""
+    )
+    drawn = page.locator(".chart[data-name=cpu] .chart-line line")
+    expect(drawn).to_have_count(3)
+    assert drawn.evaluate_all("lines => lines.map((line) => line.getAttribute('stroke'))")[:2] == seen
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        fits = f"[...document.querySelectorAll('.chart-grid canvas')].every((one) => one.clientWidth < {width})"
+        page.wait_for_function(fits)
+        if folder := os.environ.get("GRID_SCREENSHOTS"):
+            page.wait_for_timeout(300)
+            page.screenshot(path=Path(folder) / f"charts{path.replace('/', '-')}{width}-{scheme}.png", full_page=True)
+        assert faults(page) == []
+    assert violations(page) == []

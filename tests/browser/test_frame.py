@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import executing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import LINE, THREE_LINES, highest_row, look_at
+from tests.browser.looks import ROWS, highest_row, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
@@ -83,12 +83,13 @@ def test_a_row_opens_to_its_whole_cause_and_stays_open_while_it_changes(visit: V
     assert _height(row.evaluate("row => row.getBoundingClientRect().height")) >= before
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
 @pytest.mark.parametrize("path", [PATH, "/infrastructure/"])
-def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: StageProcess, path: str, width: int) -> None:
-    page = visit("olga-operator", path, width=width)
+def test_rows_are_one_line_and_on_a_phone_three(visit: Visit, working: StageProcess, path: str) -> None:
+    page = visit("olga-operator", path)
     follow(page)
-    assert highest_row(page) <= (THREE_LINES if width == 390 else LINE)
+    for width, most in ROWS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert highest_row(page) <= most, width
 
 
 def _height(value: object) -> float:

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser import launching
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import faults
+from tests.browser.looks import ON_SCREENS, WIDE_AND_PHONE, faults
 from tests.browser.stage import StageProcess
 
 LEAST_TARGET = 24  # px, of WCAG 2.2
@@ -36,7 +36,7 @@ def test_question_mark_opens_and_closes_by_keyboard_and_leads_to_the_glossary(
     expect(page.locator("#project")).to_be_in_viewport()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
+@WIDE_AND_PHONE
 def test_open_question_mark_is_beside_its_word_and_inside_the_window(
     visit: Visit, stage: StageProcess, width: int, scheme: str
 ) -> None:
@@ -60,9 +60,7 @@ def test_open_question_mark_is_beside_its_word_and_inside_the_window(
         page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
-)
+@ON_SCREENS
 def test_help_page_looks_as_it_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
     stage.play(launching.team)
     page = visit("ada-admin", "/help/", width=width, scheme=scheme)
@@ -89,7 +87,8 @@ def test_first_steps_lead_to_a_launch_and_are_hidden_for_good(
     expect(card).to_have_count(0)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")], ids=["wide", "phone"])
+@pytest.mark.slow
+@WIDE_AND_PHONE
 def test_first_steps_look_as_they_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
     stage.play(launching.team)
     page = visit("alice", "/", width=width, scheme=scheme)

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import queueing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import EVERY_SCREEN, LINE, THREE_LINES, highest_row, look_at
+from tests.browser.looks import EVERY_SCREEN, LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
 from tests.browser.queueing import OURS, THEIRS
 from tests.browser.stage import StageProcess
 
@@ -90,7 +90,7 @@ def test_what_an_operator_decides_another_persons_open_page_shows_by_itself(visi
     not_reloaded(owner)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")], ids=["wide", "phone"])
+@WIDE_AND_PHONE
 def test_the_queue_and_the_page_to_change_it_have_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
     follow(page)

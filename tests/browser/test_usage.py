@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import using
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import faults
+from tests.browser.looks import ON_SCREENS, faults
 from tests.browser.stage import StageProcess
 
 
@@ -19,9 +19,7 @@ def used(stage: StageProcess) -> Iterator[StageProcess]:
     stage.play(using.nothing)
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1440, "light"), (1024, "dark"), (390, "light")], ids=["wide", "middle", "phone"]
-)
+@ON_SCREENS
 def test_pages_of_usage_look_as_they_should(visit: Visit, used: StageProcess, width: int, scheme: str) -> None:
     for person, path in (("alice", "/usage/"), ("olga-operator", "/usage/everybody/?sort=gpus")):
         page = visit(person, path, width=width, scheme=scheme)

@@ -4,9 +4,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from pytest_django.fixtures import Settings
 
+from grid import urls
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
@@ -35,6 +37,17 @@ def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settin
     return built
 
 
+@pytest.fixture
+def short_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals without a page around them, which is the same each time and costs more than most of what is refused."""
+    for code in (403, 404):
+
+        def refuse(request: HttpRequest, exception: Exception, code: int = code) -> HttpResponse:
+            return HttpResponse(status=code)
+
+        monkeypatch.setattr(urls, f"handler{code}", refuse, raising=False)
+
+
 def test_every_address_has_a_row_and_every_row_an_address() -> None:
     assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
 
@@ -44,9 +57,19 @@ def test_nothing_is_said_twice() -> None:
 
 
 @pytest.mark.parametrize("row", HTTP, ids=str)
-def test_each_role_gets_its_answer(row: Row, world: World) -> None:
+def test_each_role_gets_its_answer(row: Row, world: World, short_refusals: None) -> None:
     path, body = world.path(row), world.body(row)
     assert {role: asked(world.client(role), row.method, path, body) for role in ROLES} == row.answers
+
+
+@pytest.mark.parametrize(("code", "title"), [("403", "No access"), ("404", "Page not found")])
+def test_a_refusal_is_a_page_for_each_role_that_meets_one(code: str, title: str, world: World) -> None:
+    pages = [row for row in HTTP if row.method == "GET"]
+    met = {role: next((row for row in pages if row.answers[role] == code), None) for role in ROLES}
+    assert {role for role, row in met.items() if row} >= {"owner", "member", "viewer", "operator", "auditor"}
+    for role, row in met.items():
+        if row:
+            assert f"<h1>{title}</h1>" in world.client(role).get(world.path(row)).content.decode(), role
 
 
 @pytest.mark.parametrize("row", [next(row for row in HTTP if row.route == route) for route in METHODS], ids=str)

@@ -1,5 +1,6 @@
 """A cluster with our own processes, a workspace with an on-demand cluster, what strangers run, and all policies that there are."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -33,6 +34,12 @@ class Network:
         return self.policies.let(self.hosts[source], self.hosts[to], port, protocol)
 
 
+@functools.cache
+def _deployed() -> tuple[dict[str, Any], ...]:
+    """Return all objects of deploy/, which nobody here changes; reading them takes longer than a test."""
+    return tuple(one for file in sorted(DEPLOY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one)
+
+
 def network(name: str = "dask", *, attached: bool = True, leads: bool = True, ingress: str = "") -> Network:
     """`leads` False: no controller has led yet, and so opened nothing."""
     of = spec(of=cluster(name, attached_to="xyz" if attached else ""))
@@ -45,7 +52,7 @@ def network(name: str = "dask", *, attached: bool = True, leads: bool = True, in
     assert not mistakes
     openings = egress.openings([ip_network(API_SERVER), ip_network(DATABASE)])
     kept = build_for_all(EXECUTIONS, openings, ingress=ingress) if leads else []
-    deployed = [one for file in sorted(DEPLOY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one]
+    deployed = _deployed()
     policies = [one for one in deployed if one["kind"] == "NetworkPolicy"]
     policies += [m.body for m in (*kept, *made) if m.resource == NETWORK_POLICIES]
     hosts = {

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -179,8 +180,9 @@ WHAT = [
 ]
 
 
-def test_after_any_sequence_slots_are_freed_exactly_once_and_nothing_is_left(shop: Shop) -> None:
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("examples", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_after_any_sequence_slots_are_freed_exactly_once_and_nothing_is_left(shop: Shop, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(WHAT), min_size=5, max_size=30))
     def any_sequence(sequence: list[str]) -> None:
         @in_world

@@ -208,7 +208,7 @@ ACTION = st.one_of(
 )
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("autoscale", [True, False])
 def test_in_any_order_of_growth_drains_and_evictions_pods_never_exceed_slots(
     shop: Shop, configure: Configure, autoscale: bool, examples: int

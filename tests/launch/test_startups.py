@@ -179,7 +179,9 @@ def test_one_that_timed_out_in_the_queue_is_recorded_with_its_wait(shop: Shop) -
     assert (found.execution_id, found.ran, found.reason) == (late.pk, False, "over_quota_timeout")
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    "after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before its effect", "after its effect"]
+)
 def test_a_controller_that_is_killed_at_any_call_leaves_one_record(shop: Shop, after: bool) -> None:
     @in_world
     async def killed_at_each() -> None:

@@ -4,8 +4,6 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
-
 from grid.diagnosis.refusals import explain_refusal
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal
 from grid.kube.limits import LimitRange, ResourceQuota
@@ -87,16 +85,24 @@ def make_namespace(seed: int) -> Namespace:
     return Namespace(quotas, most, pods)
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_what_is_said_before_a_launch_is_what_admission_decides(seed: int) -> None:
+def test_what_is_said_before_a_launch_is_what_admission_decides() -> None:
+    for seed in range(200):
+        _check_decision(seed)
+
+
+def _check_decision(seed: int) -> None:
     namespace = make_namespace(seed)
     found = refusal(namespace.needs(), namespace.limits())
     decided = is_refused(namespace, is_empty=False), is_refused(namespace, is_empty=True)
     assert (found is not None, found is not None and found.for_good) == decided, f"{found} {namespace}"
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_a_refused_pod_is_said_to_wait_only_where_something_may_end(seed: int) -> None:
+def test_a_refused_pod_is_said_to_wait_only_where_something_may_end() -> None:
+    for seed in range(200):
+        _check_wait(seed)
+
+
+def _check_wait(seed: int) -> None:
     """The API server names only the resources of which too little is left."""
     namespace = make_namespace(seed)
     requests, limits, _ = namespace.pods[0]

@@ -177,7 +177,8 @@ def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser
     manifests = real_grid.folder / "budgeted.yaml"
     manifests.write_text(yaml.safe_dump_all(budgeted_pod(name)))
     real_grid.kubectl("apply", "-f", str(manifests))
-    allowed = "jsonpath={.status.disruptionsAllowed}/{.status.currentHealthy}"  # a pod that is not ready would be evicted
+    # A pod that is not ready would be evicted.
+    allowed = "jsonpath={.status.disruptionsAllowed}/{.status.currentHealthy}"
     counted = ("get", "pdb", "kept", "-n", "default", "-o", allowed)
     wait_until(lambda: real_grid.kubectl(*counted) == "0/1", 120, "a healthy pod that the budget counts")
     page = log_in(browser, real_grid, "operator").new_page()

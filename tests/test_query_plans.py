@@ -27,6 +27,8 @@ from dashboard.size_records import last_runs
 from dashboard.tier_records import outgrown
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
+from grid.audit import write_entry
+from grid.auditsealing import seal, unsealed_count, verify
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT
 from grid.launch import (
     admission,
@@ -293,6 +295,12 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "metrics of a run": lambda shop: read_on(),
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
     "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
+    "the audit log is sealed": lambda shop: (
+        write_entry(shop.people.owner, shop.tier, {}),
+        seal(NOW),
+        unsealed_count(),
+    ),
+    "the audit log is verified": lambda shop: verify(),
     "the executions in a sample of the pools": lambda shop: poolsamples.store(1, {"default": poolsamples.PoolTally()}),
     "a channel out of the page, and a test of it": asks_for_tests,
     "what is due is sent": lambda shop: send_all(shop, SENT),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from grid.databasetrouble import TroubleLog
 from grid.launch import telling
+from grid.launch.auditsealer import AuditSealer
 from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context
 from grid.launch.cpuwindow import PodUsageSource
@@ -61,6 +62,7 @@ class LeaderTasks:
             self.wait_keeper.run(),
             self.framework_poller.run(),
             Housekeeping(database, clock).run(),
+            AuditSealer(database, clock, troubles).run(),
             JobScheduler(database, clock, troubles, rng).run(after=first_round.run),
             telling.run(context, troubles, rng, known=first_round.over),
             PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),

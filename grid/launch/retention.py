@@ -13,6 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 
+from grid.auditsealing import drop_sealed
 from grid.centralconfig import (
     AUDIT_RETENTION,
     DELIVERY_RETENTION,
@@ -74,7 +75,9 @@ def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
 
 
 def drop_audit_entries(now: datetime, at_most: int) -> int:
-    return _drop(AUDIT_RETENTION, now, at_most)
+    """From the start of their chain, so that the rest can still be verified."""
+    limit = _limit(AUDIT_RETENTION, now)
+    return drop_sealed(limit, at_most) if limit is not None else 0
 
 
 def drop_notifications(now: datetime, at_most: int) -> int:

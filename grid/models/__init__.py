@@ -5,7 +5,7 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 
 from grid.models.admission import LastAdmission
 from grid.models.announcement import Announcement, AnnouncementReader
-from grid.models.audit import AuditEntry
+from grid.models.audit import AuditChain, AuditEntry
 from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
@@ -50,6 +50,7 @@ __all__ = [
     "Announcement",
     "AnnouncementReader",
     "AppShare",
+    "AuditChain",
     "AuditEntry",
     "BudgetMonth",
     "CheckOutcome",

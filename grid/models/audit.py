@@ -1,4 +1,4 @@
-"""The audit log: who changed what and when, with old and new values."""
+"""The audit log: who did what and when, with old and new values, in a chain that shows whether it was changed afterwards."""
 
 from django.conf import settings
 from django.db import models
@@ -26,13 +26,34 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=200)
     object_name = models.CharField(max_length=200, blank=True)
     changes = models.JSONField(default=dict)
+    number = models.BigIntegerField(
+        null=True, unique=True, editable=False, help_text="Its place in the chain, from 1; empty until it is sealed."
+    )
+    sealed_at = models.DateTimeField(null=True, editable=False)
+    hash = models.CharField(max_length=64, blank=True, editable=False, help_text="See grid.auditchain.")
 
     class Meta:
         ordering = ["-at", "-id"]
         indexes = [
             models.Index(fields=["object_type", "object_id"]),
             models.Index(fields=["at", "id"], name="audit_by_age"),
+            models.Index(fields=["actor_name", "at", "id"], name="audit_by_actor"),
+            models.Index(fields=["object_type", "at", "id"], name="audit_by_kind"),
+            models.Index(fields=["action", "at", "id"], name="audit_by_action"),
+            models.Index(fields=["id"], name="unsealed_audit_entries", condition=models.Q(number__isnull=True)),
         ]
 
     def __str__(self) -> str:
         return f"{self.actor_name} {self.action} {self.object_type} {self.object_id}"
+
+
+class AuditChain(models.Model):
+    """The two ends of the chain, in the one row of this table: the last entry that retention has deleted, and the last one sealed."""
+
+    anchor_number = models.BigIntegerField(default=0)
+    anchor_hash = models.CharField(max_length=64)
+    head_number = models.BigIntegerField(default=0)
+    head_hash = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"audit chain from {self.anchor_number} to {self.head_number}"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.auditsealing import seal, verify
 from grid.centralconfig import (
     AUDIT_RETENTION,
     EXECUTION_RETENTION,
@@ -281,7 +282,10 @@ def test_old_audit_entries_go(shop: Shop, configure: Configure) -> None:
             "object_id": str(days),
         }
         AuditEntry.objects.create(at=NOW - days * DAY, **about)
-    whole(retention.drop_audit_entries)
+    assert whole(retention.drop_audit_entries) == 0, "not before it is sealed"
+    seal(NOW)
+    assert whole(retention.drop_audit_entries) == 1
+    assert verify().count == 1
     assert AuditEntry.objects.get().object_id == "9"
 
 

@@ -1,0 +1,46 @@
+"""Verifies that no entry of the audit log was changed, removed or inserted since it was sealed."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from grid.auditchain import ChainBroken, Link
+from grid.auditsealing import MOST_COUNTED, unsealed_count, verify
+from grid.wording import plural
+
+
+class Command(BaseCommand):
+    help = "Verify the chain of the audit log; name the first entry that is missing or wrong, with exit code 1."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--link",
+            action="append",
+            default=[],
+            metavar="NUMBER:HASH",
+            help="a link that an earlier run or the controller's log said; may be given several times",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        links = {text: Link.parse(text) for text in options["link"]}
+        wrong = [text for text, link in links.items() if link is None]
+        if wrong:
+            raise CommandError(f"{wrong[0]!r} is no link. A link is a number, a colon and 64 hexadecimal digits.")
+        try:
+            found = verify([link for link in links.values() if link is not None])
+        except ChainBroken as error:
+            raise CommandError(f"{error} Keep a copy of the database before anything else is done.") from error
+        unsealed = unsealed_count()
+        more = (
+            f"more than {MOST_COUNTED:,} entries" if unsealed > MOST_COUNTED else plural(unsealed, "entry", "entries")
+        )
+        self.stdout.write(f"{plural(found.count, 'sealed entry', 'sealed entries')} verified, none changed or missing.")
+        if found.anchor.number:
+            self.stdout.write(
+                f"Retention has deleted those up to {found.anchor.number:,}; their link is {found.anchor}"
+            )
+        self.stdout.write(f"Not sealed yet: {more}.")
+        too_old = [str(link) for link in links.values() if link is not None and link.number < found.anchor.number]
+        if too_old:
+            self.stdout.write(f"Not compared, because retention has deleted that entry: {', '.join(too_old)}")
+        self.stdout.write(f"Keep this link somewhere else, for --link: {found.head}")

@@ -33,13 +33,14 @@ class Role(StrEnum):
 class Permission(StrEnum):
     OBSERVE = "observe"  # see the infrastructure and everybody's executions
     OPERATE = "operate"  # stop and change what others run
+    READ_AUDIT = "read audit"  # see who did what
     ADMINISTER = "administer"  # edit tiers, environments, projects, settings
 
 
 PERMISSIONS = {
     Role.ADMIN: frozenset(Permission),
     Role.OPERATOR: frozenset({Permission.OBSERVE, Permission.OPERATE}),
-    Role.AUDITOR: frozenset({Permission.OBSERVE}),
+    Role.AUDITOR: frozenset({Permission.OBSERVE, Permission.READ_AUDIT}),
     Role.PRACTITIONER: frozenset[Permission](),
 }
 # A user in several groups has the first one's role; a superuser is an admin.
@@ -128,6 +129,10 @@ def may_observe(user: AnyUser) -> bool:
 
 def may_operate(user: AnyUser) -> bool:
     return has_permission(user, Permission.OPERATE)
+
+
+def may_read_audit(user: AnyUser) -> bool:
+    return has_permission(user, Permission.READ_AUDIT)
 
 
 def may_administer(user: AnyUser) -> bool:

@@ -62,6 +62,7 @@ _PAGES = (
     ("projects", "Projects", "members", None),
     ("people", "People", "users invite roles", Permission.ADMINISTER),
     ("logins", "Logins", "locked unlock", Permission.ADMINISTER),
+    ("audit-log", "Audit log", "who did what changes history", Permission.READ_AUDIT),
     ("knowledge", "Knowledge base", "log lines findings errors", Permission.OBSERVE),
     ("configuration", "Configuration", "settings", Permission.ADMINISTER),
     ("usage", "Your usage", "cost hours", None),

@@ -62,7 +62,9 @@ def seal(now: datetime, at_most: int = BATCH) -> int:
         AuditEntry.objects.bulk_update(rows, ["number", "sealed_at", "hash"])
         here = AuditChain.objects.filter(pk=_CHAIN, head_number=found.number, head_hash=found.hash)
         if not here.update(head_number=link.number, head_hash=link.hash):
-            raise ChainBroken("The audit log's chain was moved by somebody else meanwhile.")
+            raise ChainBroken(
+                "The audit log's chain was moved by another controller. Nothing is lost, and it is tried again."
+            )
     return len(rows)
 
 
@@ -114,7 +116,7 @@ def _compare(link: Link, promised: Link, wanted: dict[int, str]) -> None:
         raise ChainBroken(f"Entry {link.number} is not the one that the chain's head names.")
     if wanted.get(link.number, link.hash) != link.hash:
         raise ChainBroken(
-            f"Entry {link.number} is not the one whose link you gave: it, or one before it, was written anew."
+            f"Entry {link.number} is not the one whose link you gave: it, or one before it, was written again."
         )
 
 

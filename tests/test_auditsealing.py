@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
@@ -219,7 +219,7 @@ def test_the_controller_seals_all_in_small_batches_and_logs_the_head(
     async def directly(work: Callable[..., Any], /, *args: Any) -> Any:
         return await sync_to_async(work)(*args)
 
-    sealer = AuditSealer(directly, lambda: NOW, TroubleLog(monotonic=lambda: 0.0))
+    sealer = AuditSealer(cast(Any, directly), lambda: NOW, TroubleLog(monotonic=lambda: 0.0))
     with caplog.at_level("INFO"):
         assert async_to_sync(sealer.once)() == 5
         assert async_to_sync(sealer.once)() == 0

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from dashboard.access import Viewer, viewer_of
+from dashboard.audit_records import read_audit
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
 from dashboard.job_records import jobs_of, read_job, read_run, runs_of
 from dashboard.last_launches import last_launches
@@ -25,6 +26,7 @@ from dashboard.records import read_record
 from dashboard.secret_records import uses_of
 from dashboard.size_records import last_runs
 from dashboard.tier_records import outgrown
+from dashboard.viewmodels.audit_log import AuditView
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
 from grid.audit import write_entry
@@ -226,6 +228,14 @@ def run_a_schedule(shop: Shop) -> None:
     schedules.delete(schedule.pk, by="alice", now=LATER)
 
 
+def audit_pages(shop: Shop) -> None:
+    for number in range(3):
+        write_entry(shop.people.owner, shop.tier, {"number": [0, number]}, at=NOW)
+    for query in ({}, {"who": "alice"}, {"kind": "tier"}, {"action": "changed"}, {"text": "x", "since": "2026-01-01"}):
+        read_audit(AuditView.parse({"before": f"{LATER.isoformat()}~9", "until": "2030-01-01"} | query), at_most=1)
+    read_audit(AuditView(who="alice", kind="hardwaretier", action="changed"), searched=1)
+
+
 WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
@@ -295,6 +305,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "metrics of a run": lambda shop: read_on(),
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
     "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
+    "the audit log": lambda shop: audit_pages(shop),
     "the audit log is sealed": lambda shop: (
         write_entry(shop.people.owner, shop.tier, {}),
         seal(NOW),

@@ -50,6 +50,7 @@ _SECTIONS = (
             ("knowledge", "Knowledge base", Permission.OBSERVE),
             ("people", "People", Permission.ADMINISTER),
             ("logins", "Logins", Permission.ADMINISTER),
+            ("audit-log", "Audit log", Permission.READ_AUDIT),
             ("configuration", "Configuration", Permission.ADMINISTER),
         ),
     ),

@@ -32,7 +32,7 @@ from grid.models.execution import ACTIVE_STATES
 
 _PAGE_LENGTH = 50
 _HISTORY_LENGTH = 50
-_LABELS = {
+HISTORY_LABELS = {
     "role": "Role",
     "state": "State",
     "link": "Link to set a password",
@@ -98,7 +98,7 @@ def person(request: HttpRequest, id: int) -> HttpResponse:
         "form": RoleForm(initial={"role": role.value}),
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
         "sessions": session_rows(sessions.of_user(user, now), ""),
-        "history": history_lines(entries, _LABELS, is_reversible=False),
+        "history": history_lines(entries, HISTORY_LABELS, is_reversible=False),
     }
     return render(request, "dashboard/person.html", context)
 

@@ -34,7 +34,7 @@ from grid.wording import duration
 
 _HISTORY_LENGTH = 50
 _RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer"))}
-_LABELS = {
+HISTORY_LABELS = {
     "name": "Name",
     "description": "Description",
     **LIMIT_LABELS,
@@ -122,7 +122,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
         "grace": duration(grace()),
-        "history": history_lines(entries, _LABELS, is_reversible=False),
+        "history": history_lines(entries, HISTORY_LABELS, is_reversible=False),
     }
     return render(request, "dashboard/project.html", context, status=400 if form is not None else 200)
 

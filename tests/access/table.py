@@ -334,6 +334,8 @@ POST announcement            upgrade             login    403      403      403 
 GET  announcement-end        upgrade             login    403      403      403      403      403      403      403      200      200
 POST announcement-end        upgrade             login    403      403      403      403      403      403      403      302      302
 POST announcement-hide                           login    302      302      302      302      302      302      302      302      302
+GET  audit-log                                   login    403      403      403      403      403      403      200      403      200
+GET  audit-export                                login    403      403      403      403      403      403      200      403      200
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
 GET  components                                  login    403      403      403      403      403      403      403      403      200

@@ -1,0 +1,53 @@
+"""The audit log in a real browser: filtered as one types, read page by page, and exported."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import auditing
+from tests.browser.conftest import Visit
+from tests.browser.looks import look_at
+from tests.browser.stage import StageProcess
+
+
+@pytest.fixture
+def recorded(stage: StageProcess) -> Iterator[StageProcess]:
+    stage.play(auditing.entries)
+    yield stage
+    stage.play(auditing.nothing)
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1440, "light"),
+        pytest.param(1024, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+    ],
+    ids=["wide", "middle", "phone"],
+)
+def test_audit_log_is_filtered_read_on_and_exported(
+    visit: Visit, recorded: StageProcess, width: int, scheme: str
+) -> None:
+    page = visit("ada-admin", "/audit-log/", width=width, scheme=scheme)
+    expect(page.get_by_text("1 entry is not sealed yet")).to_be_visible()
+    look_at(page, "audit-log")
+    page.get_by_role("link", name="Older").click()
+    expect(page.get_by_role("link", name="Newest")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(10)
+    page.get_by_label("Action").select_option("Unlocked")
+    expect(page.locator("tbody tr")).to_have_count(15)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export as CSV").click()
+    assert len(download.value.path().read_text().splitlines()) == 16
+    page.get_by_label("Username").fill("nobody")
+    expect(page.get_by_text("No entry matches.")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_audit_log_works_without_javascript(visit: Visit, recorded: StageProcess) -> None:
+    page = visit("ada-admin", "/audit-log/", width=390, javascript=False)
+    page.get_by_label("Username").fill("a-name-that-is-as-long-as-names-may-become")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(15)

@@ -9,27 +9,44 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from dashboard.access import Viewer, may_administer
 from dashboard.viewmodels.audit_log import AuditPosition, AuditView
 from grid.database import planned_for_values
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, KnowledgeEntry, Project, ProjectBudget, User
+from grid.models import (
+    Announcement,
+    AuditEntry,
+    Environment,
+    Execution,
+    HardwareTier,
+    Job,
+    KnowledgeEntry,
+    Project,
+    ProjectBudget,
+    User,
+    Workspace,
+)
 
 PER_PAGE = 50
-SEARCHED = 4000
+SEARCHED = 2000
+_PLAIN = "plain_"
 # By object type: the model and the name of its page.
 _PAGES: Mapping[str, tuple[type[Model], str]] = {
     "project": (Project, "project"),
     "projectbudget": (ProjectBudget, "project-budget"),
     "execution": (Execution, "execution"),
+    "workspace": (Workspace, "workspace"),
+    "job": (Job, "job"),
     "knowledgeentry": (KnowledgeEntry, "knowledge-entry"),
 }
 _ADMINS_PAGES: Mapping[str, tuple[type[Model], str]] = {
     "hardwaretier": (HardwareTier, "tier"),
     "environment": (Environment, "environment"),
     "user": (User, "person"),
+    "announcement": (Announcement, "announcement"),
 }
 _ADMINS_LISTS = {"setting": "configuration", "login": "logins"}
 
@@ -47,20 +64,19 @@ class AuditPage:
 @planned_for_values()
 def read_audit(view: AuditView, *, at_most: int = PER_PAGE, searched: int = SEARCHED) -> AuditPage:
     """Return the entries of the view from its position on; a second condition is looked for in `searched` entries."""
-    conditions = [
-        Q(**{column: value})
-        for column, value in (("actor_name", view.who), ("object_type", view.kind), ("action", view.action))
-        if value
-    ]
-    further = Q(*conditions[1:])
+    columns = {"actor_name": view.who, "object_type": view.kind, "action": view.action}
+    conditions = [(column, value) for column, value in columns.items() if value]
+    further = Q(*((f"{_PLAIN}{column}", value) for column, value in conditions[1:]))
     if view.text:
         further &= Q(object_name__icontains=view.text) | Q(object_id__icontains=view.text)
-    line = _between(AuditEntry.objects.filter(*conditions[:1]), view).order_by("-at", "-id")
+    line = _between(AuditEntry.objects.filter(*map(Q, conditions[:1])), view).order_by("-at", "-id")
     rows, end = line, None
     if further:
         end = next((AuditPosition(*found) for found in line.values_list("at", "id")[searched - 1 : searched]), None)
-        # By key, so that no other index is walked beyond the entries that are searched.
-        rows = AuditEntry.objects.filter(further, pk__in=line.values("pk")[:searched]).order_by("-at", "-id")
+        # By key, and by columns that no index has, so that nothing beyond the entries that are searched is read.
+        plain = {f"{_PLAIN}{column}": Coalesce(column, Value("")) for column in columns}
+        entries = AuditEntry.objects.alias(**plain)
+        rows = entries.filter(further, pk__in=line.values("pk")[:searched]).order_by("-at", "-id")
     found = list(rows[: at_most + 1])
     page = found[:at_most]
     if len(found) > at_most:

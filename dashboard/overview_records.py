@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from django.db import DatabaseError
 
@@ -23,6 +24,11 @@ from grid.launch.spec import tier_spec
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, State
 
 CHANGES_SHOWN = 5
+_CHANGES = [
+    *(AuditEntry.Action.CREATED, AuditEntry.Action.CHANGED, AuditEntry.Action.ARCHIVED),
+    *(AuditEntry.Action.RESTORED, AuditEntry.Action.RESET, AuditEntry.Action.UNLOCKED),
+    *(AuditEntry.Action.ENDED, AuditEntry.Action.SENT),
+]
 LAUNCHES_LOOKED_AT = 1000  # the latest that have ended
 
 
@@ -47,7 +53,9 @@ def admin_facts(
     found = [] if pools is None else misfits(asked, pools)
     found += refused_by_namespace(broken, {tier.pk: tier.name for tier in offered})
     found += never_started(unstarted)
-    entries = AuditEntry.objects.order_by("-at", "-id")[:CHANGES_SHOWN]
+    # Each action by its index: between two changes there may be any number of launches and logins.
+    latest = [AuditEntry.objects.filter(action=one).order_by("-at", "-id")[:CHANGES_SHOWN] for one in _CHANGES]
+    entries = sorted(chain.from_iterable(latest), key=lambda entry: (entry.at, entry.pk), reverse=True)[:CHANGES_SHOWN]
     return AdminFacts(
         # One line for each object, with what weighs most.
         misconfigured=tuple({(one.url_name, one.object_id): one for one in reversed(found)}.values())[::-1],

@@ -48,18 +48,20 @@ def record(
 
 
 def write_entry(
-    actor: User,
+    actor: User | str,
     instance: models.Model,
     changes: Mapping[str, Any],
     *,
     action: str = AuditEntry.Action.CHANGED,
     at: datetime | None = None,
 ) -> AuditEntry:
-    """Create one entry with these changes and return it; for what a snapshot does not hold, or must not show."""
+    """Create one entry with these changes and return it; for what a snapshot does not hold or must not show. The actor may be a
+    username."""
+    name = actor.get_username() if isinstance(actor, User) else actor
     return AuditEntry.objects.create(
         at=at or timezone.now(),
-        actor=actor,
-        actor_name=actor.get_username(),
+        actor=actor if isinstance(actor, User) else User.objects.filter(username=actor).first(),
+        actor_name=name,
         action=action,
         object_type=instance._meta.model_name or "",
         object_id=str(instance.pk),

@@ -165,7 +165,9 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
     ) -> None:
         if request.axes_locked_out:
             return  # refused without checking the password: that must not prolong the lock
-        _count_failure(_name(credentials), request.axes_ip_address, timezone.now())
+        with transaction.atomic():
+            _count_failure(_name(credentials), request.axes_ip_address, timezone.now())
+            _write_failure(_name(credentials), request.axes_ip_address)
         logger.info("wrong password address=%s", request.axes_ip_address)
         if self.is_locked(request, credentials):
             logger.warning("logins locked scope=%r address=%s", str(request.login_lock.scope), request.axes_ip_address)
@@ -175,6 +177,17 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
             username=_name(credentials), ip_address=request.axes_ip_address
         ).delete()
         return int(deleted)
+
+
+def _write_failure(name: str, address: str) -> None:
+    """Write an audit entry; a name that is no account's is left out, because people type passwords there."""
+    known = name if User.objects.filter(username=name).exists() else ""
+    AuditEntry.objects.create(
+        action=AuditEntry.Action.LOGIN_FAILED,
+        object_type="login",
+        object_id=known,
+        object_name=f"{known or 'an unknown name'} at {address}"[:200],
+    )
 
 
 def _count_failure(name: str, address: str, now: datetime) -> None:

@@ -196,9 +196,10 @@ def end(user: User, session_key: str) -> bool:
     return deleted > 0
 
 
-def end_others(user: User, session_key: str) -> None:
-    """End all sessions of that person except one."""
-    Session.objects.filter(user=user).exclude(pk=session_key).delete()
+def end_others(user: User, session_key: str) -> int:
+    """End all sessions of that person except one; return how many."""
+    count, _ = Session.objects.filter(user=user).exclude(pk=session_key).delete()
+    return count
 
 
 def touch(session_keys: Collection[str], now: datetime) -> None:

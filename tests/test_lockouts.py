@@ -223,10 +223,10 @@ def test_an_admin_ends_a_lock_and_that_is_recorded(few: People) -> None:
     assert lockouts.unlock(lock.scope, lock.name, lock.address, actor=few.admin) == 3
     assert locks(timezone.now()) == []
     assert log_in("alice", address=ELSEWHERE).status_code == 302
-    entry = AuditEntry.objects.get(object_type="login")
+    entry = AuditEntry.objects.get(action="unlocked")
     assert (entry.actor, entry.action, entry.object_name) == (few.admin, "unlocked", f"alice at {ELSEWHERE}")
     assert lockouts.unlock(lock.scope, lock.name, lock.address, actor=few.admin) == 0
-    assert AuditEntry.objects.filter(object_type="login").count() == 1
+    assert AuditEntry.objects.filter(action="unlocked").count() == 1
 
 
 def test_each_kind_of_lock_can_be_ended(few: People) -> None:

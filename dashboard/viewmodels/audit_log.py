@@ -21,10 +21,15 @@ KINDS = {
     "project": "Project",
     "projectbudget": "Budget",
     "user": "Person",
-    "login": "Locked login",
+    "login": "Login",
     "setting": "Setting",
     "knowledgeentry": "Knowledge entry",
     "execution": "Execution",
+    "workspace": "Workspace",
+    "job": "Job",
+    "announcement": "Announcement",
+    "message": "Message",
+    "nodetask": "Node",
 }
 _CHIPS = {
     "who": "Who: {}",
@@ -186,7 +191,7 @@ def audit_rows(entries: Iterable[AuditEntryLike], labels: Mapping[str, Mapping[s
             *map(
                 spreadsheet_text,
                 (
-                    entry.actor_name,
+                    _line(entry, labels).who,
                     entry.get_action_display(),
                     KINDS.get(entry.object_type, entry.object_type),
                     entry.object_id,
@@ -212,7 +217,7 @@ def _line(entry: AuditEntryLike, labels: Mapping[str, Mapping[str, str]]) -> His
         _names_only(change.label, *entry.changes[name]) if name in _VALUES_HIDDEN else change
         for name, change in zip(entry.changes, line.changes, strict=False)
     )
-    return replace(line, changes=changes)
+    return replace(line, who=line.who or "not logged in", changes=changes)
 
 
 def _names_only(label: str, old: Any, new: Any) -> FieldChange:

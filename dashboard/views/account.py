@@ -1,11 +1,14 @@
 """Logging in and out, the user's own account, and the choice of theme."""
 
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,7 +25,9 @@ from dashboard.people import set_profile
 from dashboard.viewmodels.logins import session_rows
 from dashboard.viewmodels.people import ROLE_WORDS
 from grid import sessions
-from grid.models import Membership, User
+from grid.audit import write_entry
+from grid.lockouts import client_network
+from grid.models import AuditEntry, Membership, User
 from grid.sessions import stored_key
 
 _BUSY_SECONDS = 5
@@ -38,6 +43,20 @@ class Login(LoginView):
     def get_default_redirect_url(self) -> str:
         """Return where to go without a `next`: those who watch the cluster see it first, everybody else their own work."""
         return reverse("overview" if may_observe(self.request.user) else "home")
+
+    def form_valid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
+        user = form.get_user()
+        with transaction.atomic():
+            answer = super().form_valid(form)
+            AuditEntry.objects.create(
+                actor=user,
+                actor_name=user.get_username(),
+                action=AuditEntry.Action.LOGGED_IN,
+                object_type="login",
+                object_id=user.get_username(),
+                object_name=f"{user.get_username()} at {client_network(self.request)}"[:200],
+            )
+        return answer
 
     def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
         return _refused(self.request, super().form_invalid(form), form)
@@ -85,14 +104,14 @@ def session_end(request: HttpRequest) -> HttpResponse:
     key = request.POST.get("session", "")
     if key == _this(request):
         return logout(request)
-    ended = sessions.end(_user(request), key)
+    ended = _end_sessions(_user(request), lambda user: int(sessions.end(user, key)))
     messages.success(request, "Session ended." if ended else "That session had already ended.")
     return redirect("account")
 
 
 @require_POST
 def sessions_end_others(request: HttpRequest) -> HttpResponse:
-    sessions.end_others(_user(request), _this(request))
+    _end_sessions(_user(request), lambda user: sessions.end_others(user, _this(request)))
     messages.success(request, "All your other sessions were ended.")
     return redirect("account")
 
@@ -103,9 +122,11 @@ def password(request: HttpRequest) -> HttpResponse:
     """Change the user's own password, and end all of the user's other sessions."""
     form = OwnPasswordForm(request, request.POST or None)
     if form.is_valid():
-        user = form.save()
-        update_session_auth_hash(request, user)
-        sessions.end_others(user, _this(request))
+        with transaction.atomic():
+            user = form.save()
+            update_session_auth_hash(request, user)
+            sessions.end_others(user, _this(request))
+            write_entry(user, user, {"password": ["old", "changed"]})
         messages.success(request, "Your password was changed, and all your other sessions were ended.")
         return redirect("account")
     page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
@@ -122,6 +143,15 @@ def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPass
         page.status_code = 503
         page["Retry-After"] = str(_BUSY_SECONDS)
     return page
+
+
+@transaction.atomic
+def _end_sessions(user: User, end: Callable[[User], int]) -> int:
+    """End sessions of the user's own, with an audit entry, and return how many."""
+    count = end(user)
+    if count:
+        write_entry(user, user, {"sessions": [f"{count} open", "ended"]})
+    return count
 
 
 def _user(request: HttpRequest) -> User:

@@ -1,6 +1,7 @@
 """The audit log: who did what, for admins and auditors, as a page and as a file for spreadsheets."""
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import may_read_audit, viewer_of
 from dashboard.audit_records import read_audit, urls_of
+from dashboard.forms.announcements import AnnouncementForm
 from dashboard.forms.budgets import BudgetForm
 from dashboard.viewmodels.audit_log import KINDS, AuditView, audit_head, audit_lines, audit_rows, sealing_sentence
 from dashboard.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, TIERS
@@ -73,11 +75,13 @@ def _check(request: HttpRequest) -> None:
 
 def _labels() -> Mapping[str, Mapping[str, str]]:
     """Return the labels of the objects' own histories, by object type."""
-    forms = {kind.object_type: kind.form for kind in (TIERS, ENVIRONMENTS, KNOWLEDGE)} | {"projectbudget": BudgetForm}
+    forms: dict[str, Any] = {kind.object_type: kind.form for kind in (TIERS, ENVIRONMENTS, KNOWLEDGE)}
+    forms |= {"projectbudget": BudgetForm, "announcement": AnnouncementForm}
     labels = {
         object_type: {name: str(field.label) for name, field in form.base_fields.items() if field.label}
         | {"is_archived": "Archived"}
         for object_type, form in forms.items()
     }
     others = {"project": PROJECT_LABELS, "user": PEOPLE_LABELS, "login": {"failures": "Wrong passwords"}}
-    return labels | others | {"setting": {"value": ""}}
+    works = {"tier": "Tier", "project": "Project", "run": "Run", "workers": "Workers", "stops_at": "Stops at"}
+    return labels | others | {"setting": {"value": ""}, "execution": works, "job": works}

@@ -9,6 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -24,9 +25,10 @@ from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import chart, scale_events, thinned
 from dashboard.views.executions import samples_table, seen
+from grid.audit import differences, write_entry
 from grid.errors import Rejected
 from grid.launch.changes import resize, restart_head
-from grid.models import Execution
+from grid.models import AuditEntry, Execution
 from grid.runtime import get_runtime
 
 _NO_CLUSTER = "This cluster does not exist, or you have no access to it."
@@ -121,8 +123,15 @@ def _chart(record: ExecutionRecord, cluster: ClusterRecord) -> dict[str, Any]:
 
 def _resize(execution_id: str, username: str, minimum: int, maximum: int) -> None:
     execution = Execution.objects.get(pk=execution_id)
-    resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
+    before = {"workers": f"{execution.workers_minimum} to {execution.workers_maximum}"}
+    with transaction.atomic():
+        resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
+        if changes := differences(before, {"workers": f"{minimum} to {maximum}"}):
+            write_entry(username, execution, changes)
 
 
 def _restart_head(execution_id: str, username: str) -> None:
-    restart_head(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())
+    execution = Execution.objects.get(pk=execution_id)
+    with transaction.atomic():
+        restart_head(execution, by=username, now=timezone.now())
+        write_entry(username, execution, {}, action=AuditEntry.Action.RESTARTED)

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -22,6 +23,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.access import may_contribute, may_see_project
 from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from dashboard.viewmodels.notebooks import NOTEBOOK_BYTES, NotANotebook, is_notebook, notebook
+from grid.audit import write_entry
 from grid.errors import GridError
 from grid.files.git import AnswerTooLong, GitBusy, GitFailed
 from grid.files.remotes import RemoteFailed
@@ -127,8 +129,11 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
         messages.error(request, f"The changes of {name[:60]} could not be pushed now; they stay kept. {why}")
         return redirect("project-files", id)
     found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
-    found.update(branch=name, kept="", problem="")
-    logger.info("pushed again project=%s name=%s by=%s", id, name, request.user.get_username())
+    by = request.user.get_username()
+    with transaction.atomic():
+        found.update(branch=name, kept="", problem="")
+        write_entry(by, project, {"files": ["", f"changes of {name} pushed again"]})
+    logger.info("pushed again project=%s name=%s by=%s", id, name, by)
     messages.success(request, f"The changes of {name} are on branch {name} now.")
     return redirect("project-files", id)
 

@@ -1,13 +1,14 @@
 """The forms of jobs: run, sweep, edit, stop and delete. Each works without a script."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -23,12 +24,14 @@ from dashboard.viewmodels.launch import tier_cards
 from dashboard.viewmodels.ran_with import RanWith, changed_size, launch_facts
 from dashboard.views.jobs import managed, number_in
 from dashboard.views.launch import tier_offers
+from dashboard.views.stopping import stop_runs
+from grid.audit import write_entry
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobs as rules
 from grid.launch.jobrows import record_of
 from grid.launch.spec import tier_spec
-from grid.models import HardwareTier, Job, JobRun, User
+from grid.models import AuditEntry, HardwareTier, Job, JobRun, User
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 from grid.wording import plural
@@ -62,15 +65,17 @@ def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
         typed = msgspec.structs.replace(forms.part.settings(), at_once=forms.job.at_once)
         settings = record_of(forms.job, chosen["environment"], chosen["tier"], typed)
         parameters, now = forms.parameters.cleaned_data["parameters"], timezone.now()
-        run = rules.start(
-            id,
-            by=request.user.get_username(),
-            now=now,
-            parameters=parameters,
-            after=forms.part.cleaned_data["after"],
-            record=settings,
-            request_key=_request_key(request, msgspec.to_builtins(settings), parameters, forms.part.choices()),
-        )
+        with transaction.atomic():
+            run = rules.start(
+                id,
+                by=request.user.get_username(),
+                now=now,
+                parameters=parameters,
+                after=forms.part.cleaned_data["after"],
+                record=settings,
+                request_key=_request_key(request, msgspec.to_builtins(settings), parameters, forms.part.choices()),
+            )
+            _write_launched(request, [run], now)
         return _to_run(request, run, now)
 
     return _answer(request, record, forms, start, pools, is_run=True)
@@ -118,10 +123,12 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
         return render(request, "dashboard/job_again.html", context)
     key = _again_key(request, id, number, now)
     try:
-        if earlier is not None:
-            started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
-        else:
-            started = rules.start(id, by=by, now=now, request_key=key)
+        with transaction.atomic():
+            if earlier is not None:
+                started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
+            else:
+                started = rules.start(id, by=by, now=now, request_key=key)
+            _write_launched(request, [started], now)
     except Rejected as refused:
         for problem in refused.problems:
             messages.error(request, f"{record.name} was not run: {problem.message}")
@@ -141,7 +148,9 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
         if "preview" not in request.POST:
             try:
                 key = _request_key(request, rows)
-                runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
+                with transaction.atomic():
+                    runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
+                    _write_launched(request, runs, now)
             except Rejected as refused:
                 _add(form, refused.problems)
             else:
@@ -163,7 +172,7 @@ def job_stop(request: HttpRequest, id: str) -> HttpResponse:
     count = open_runs.filter(number=number).count() if number else open_runs.count()
     if request.method == "POST":
         by = request.user.get_username()
-        stopped = rules.stop_runs(id, by=by, now=timezone.now(), sweep=sweep, number=number or None)
+        stopped = stop_runs(id, by, sweep=sweep, number=number or None)
         messages.info(
             request, f"Stop of {plural(stopped, 'run')} requested." if stopped else "Nothing was left to stop."
         )
@@ -182,7 +191,9 @@ def job_delete(request: HttpRequest, id: str) -> HttpResponse:
     problems: tuple[Problem, ...] = ()
     if request.method == "POST":
         try:
-            rules.delete(id, now=timezone.now())
+            with transaction.atomic():
+                rules.delete(id, now=timezone.now())
+                write_entry(request.user.get_username(), Job.objects.get(pk=id), {}, action=AuditEntry.Action.DELETED)
         except Rejected as refused:
             problems = refused.problems
         else:
@@ -273,6 +284,14 @@ def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) ->
     while key and (known := runs.filter(request_key=key).first()):
         key = _request_key(request, number, known.number)
     return key
+
+
+def _write_launched(request: HttpRequest, runs: Sequence[JobRun], now: datetime) -> None:
+    """Write an audit entry of the runs, unless the form was sent before."""
+    if not _sent_twice(runs[0], now):
+        numbers = f"{runs[0].number} to {runs[-1].number}" if len(runs) > 1 else str(runs[0].number)
+        changes = {"run": ["", numbers]}
+        write_entry(request.user.get_username(), runs[0].job, changes, action=AuditEntry.Action.LAUNCHED, at=now)
 
 
 def _sent_twice(run: JobRun, now: datetime) -> str:

@@ -34,6 +34,7 @@ from dashboard.views.launch_cluster import (
     workers_left,
 )
 from dashboard.workspace_records import has_stopped
+from grid.audit import write_entry
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Rejected
 from grid.launch import jobs
@@ -41,7 +42,7 @@ from grid.launch.offers import kinds_for
 from grid.launch.preview import pod_plan
 from grid.launch.request import LAUNCHABLE_KINDS, submit
 from grid.launch.spec import tier_spec
-from grid.models import Execution, HardwareTier, Job, User, Workspace
+from grid.models import AuditEntry, Execution, HardwareTier, Job, User, Workspace
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 
@@ -103,8 +104,10 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
         with transaction.atomic():
             if after is not None:
                 run = jobs.create(form.request(), after=after, now=timezone.now(), job_id=wanted, pools=form.pools)
+                write_entry(form.user, run.job, {}, action=AuditEntry.Action.LAUNCHED)
                 return redirect("job", id=run.job_id)
             execution = submit(form.request(), now=timezone.now(), execution_id=wanted, pools=form.pools)
+            write_launched(form.user, execution)
         return redirect("execution", id=execution.pk)
     except Rejected as refused:
         form.add_problems(refused.problems)
@@ -120,6 +123,12 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
             return None
         messages.info(request, "This form was sent twice; it was launched once.")
         return redirect(address)
+
+
+def write_launched(person: User, execution: Execution) -> None:
+    """Write an audit entry of a launch; what it was launched with is in the execution's `spec`."""
+    changes = {"project": ["", execution.project.name], "tier": ["", execution.tier.name]}
+    write_entry(person, execution, changes, action=AuditEntry.Action.LAUNCHED, at=execution.requested_at)
 
 
 def _launched_before(id: str, owner: User) -> str | None:

@@ -23,7 +23,7 @@ _HISTORY_LENGTH = 50
 @admin_required
 def logins(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    entries = AuditEntry.objects.filter(object_type="login")[:_HISTORY_LENGTH]
+    entries = AuditEntry.objects.filter(action=AuditEntry.Action.UNLOCKED)[:_HISTORY_LENGTH]
     context = {
         "rows": lock_rows(lockouts.locks(now)),
         "now": now,

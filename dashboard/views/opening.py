@@ -7,14 +7,16 @@ cookie and redirects back here; this origin issues a ticket for that opener; the
 import re
 
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from grid.audit import write_entry
 from grid.launch.addresses import workspace_origins
 from grid.launch.grants import issue_ticket
 from grid.launch.opening import may_open, may_open_port
-from grid.models import Execution, PortShare, User
+from grid.models import AuditEntry, Execution, PortShare, User
 from grid.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
 
 _NOT_OPENED = (
@@ -44,13 +46,18 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
     if not _DIGEST.fullmatch(opener_digest):
         raise PermissionDenied("Use the Open button of the execution's page.")
     assert isinstance(request.user, User)
-    ticket = issue_ticket(
-        execution,
-        user=request.user,
-        session_key=request.session.session_key or "",
-        opener_digest=opener_digest,
-        now=timezone.now(),
-    )
+    opened = execution.execution if isinstance(execution, PortShare) else execution
+    with transaction.atomic():
+        ticket = issue_ticket(
+            execution,
+            user=request.user,
+            session_key=request.session.session_key or "",
+            opener_digest=opener_digest,
+            now=timezone.now(),
+        )
+        if opened.owner_id != request.user.pk:
+            port = {"port": ["", execution.port]} if isinstance(execution, PortShare) else {}
+            write_entry(request.user, opened, port, action=AuditEntry.Action.OPENED)
     return _lead(execution, f"{OPEN_PATH}?ticket={ticket}")
 
 

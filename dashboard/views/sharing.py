@@ -3,6 +3,7 @@
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -12,6 +13,7 @@ from dashboard.forms.sharing import ShareForm
 from dashboard.pages.execution import person
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.views.executions import seen
+from grid.audit import differences, write_entry
 from grid.errors import Rejected
 from grid.launch.sharing import members_to_share_with, share
 from grid.models import Execution
@@ -39,7 +41,14 @@ def _share(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
     form = ShareForm(data, offered=offered, initial={"members": list(record.shared_with)})
     if form.is_bound and form.is_valid():
         try:
-            share(record.id, form.cleaned_data["members"], by=request.user.get_username(), now=timezone.now())
+            by, chosen = request.user.get_username(), [user.get_username() for user in form.cleaned_data["members"]]
+            with transaction.atomic():
+                share(record.id, form.cleaned_data["members"], by=by, now=timezone.now())
+                changes = differences(
+                    {"shared with": sorted(record.shared_with.values())}, {"shared with": sorted(chosen)}
+                )
+                if changes:
+                    write_entry(by, Execution.objects.get(pk=record.id), changes)
         except Rejected as refused:
             for problem in refused.problems:
                 form.add_error(problem.path or None, problem.message)

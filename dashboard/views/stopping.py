@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -14,9 +15,10 @@ from dashboard.pages.execution import person
 from dashboard.stoppable import jobs_with_runs, stoppable
 from dashboard.viewmodels.stopping import STOP, STOP_RUNS, BulkQuestion, StopLine, consequences
 from dashboard.views.executions import current_viewer, seen
+from grid.audit import write_entry
 from grid.launch import jobs as rules
 from grid.launch.request import request_stop
-from grid.models import Execution
+from grid.models import AuditEntry, Execution, Job
 from grid.runtime import get_runtime
 from grid.wording import plural
 
@@ -88,7 +90,18 @@ async def ask(
 
 
 def _stop_runs(ids: list[str], username: str) -> int:
-    return sum(rules.stop_runs(id, by=username, now=timezone.now()) for id in ids)
+    return sum(stop_runs(id, username) for id in ids)
+
+
+@transaction.atomic
+def stop_runs(id: str, username: str, *, sweep: str = "", number: int | None = None) -> int:
+    """Stop the open runs of a job, of a sweep or one run, with an audit entry, and return how many."""
+    now = timezone.now()
+    count = rules.stop_runs(id, by=username, now=now, sweep=sweep, number=number)
+    if count:
+        changes = {"runs": [plural(count, "open run"), "stop requested"]}
+        write_entry(username, Job.objects.get(pk=id), changes, action=AuditEntry.Action.STOPPED, at=now)
+    return count
 
 
 async def stop(ids: list[str], username: str) -> None:
@@ -98,4 +111,8 @@ async def stop(ids: list[str], username: str) -> None:
 
 def _request_stops(ids: list[str], username: str) -> None:
     for execution in Execution.objects.filter(pk__in=ids).order_by("requested_at", "pk"):
-        request_stop(execution, by=username, now=timezone.now())
+        now = timezone.now()
+        with transaction.atomic():
+            request_stop(execution, by=username, now=now)
+            if execution.stop_requested_at == now:  # nobody had asked before
+                write_entry(username, execution, {}, action=AuditEntry.Action.STOPPED, at=now)

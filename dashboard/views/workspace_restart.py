@@ -2,6 +2,7 @@
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -11,8 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.viewmodels.workspaces import WorkspaceRecord
 from dashboard.views.workspaces import managed
+from grid.audit import write_entry
 from grid.errors import Rejected
 from grid.launch.workspaces import cancel_restart, request_restart
+from grid.models import AuditEntry, Workspace
 from grid.runtime import get_runtime
 
 
@@ -40,7 +43,10 @@ def _restart(request: HttpRequest, id: str) -> HttpResponse:
     if request.method != "POST":
         return render(request, "dashboard/question.html", {"question": _question(record)})
     try:
-        request_restart(id, by=request.user.get_username(), now=timezone.now())
+        by = request.user.get_username()
+        with transaction.atomic():
+            request_restart(id, by=by, now=timezone.now())
+            write_entry(by, Workspace.objects.get(pk=id), {}, action=AuditEntry.Action.RESTARTED)
     except Rejected as refused:
         messages.error(request, " ".join(problem.message for problem in refused.problems))
         return redirect("workspace", id=id)

@@ -9,6 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -23,14 +24,15 @@ from dashboard.viewmodels.launch import Slots, slots_together, tier_cards, tier_
 from dashboard.viewmodels.my_executions import workspace_card
 from dashboard.viewmodels.prices import price_words
 from dashboard.viewmodels.workspaces import WorkspaceRecord
-from dashboard.views.launch import tier_offers
+from dashboard.views.launch import tier_offers, write_launched
 from dashboard.workspace_records import executions_of, page_of, read_workspace
+from grid.audit import write_entry
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
 from grid.launch.clusters.request import read_cluster_settings, stored_settings, version_mismatch
 from grid.launch.revisions import other_revision
-from grid.models import Execution, User, Workspace
+from grid.models import AuditEntry, Execution, User, Workspace
 from grid.runtime import get_runtime
 from grid.wording import plural
 
@@ -86,7 +88,10 @@ def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
     problems: tuple[Problem, ...] = ()
     if request.method == "POST":
         try:
-            rules.delete(id, now=timezone.now())
+            with transaction.atomic():
+                rules.delete(id, now=timezone.now())
+                workspace = Workspace.objects.get(pk=id)
+                write_entry(request.user.get_username(), workspace, {}, action=AuditEntry.Action.DELETED)
         except Rejected as refused:
             if refused.problems[0].code == rules.DELETED:
                 return redirect("workspaces")
@@ -120,7 +125,10 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     closed = rules.why_not_resume(asked)
     if closed is None and form.is_bound and form.is_valid():
         try:
-            return redirect("execution", id=_resumed(form, id, pools).pk)
+            with transaction.atomic():
+                resumed = _resumed(form, id, pools)
+                write_launched(request.user, resumed)
+            return redirect("execution", id=resumed.pk)
         except Rejected as refused:
             form.add_problems(refused.problems)
             # Another click or page was faster, so the workspace runs, or is still stopping.

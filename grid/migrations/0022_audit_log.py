@@ -51,4 +51,9 @@ class Migration(migrations.Migration):
             model_name='auditentry',
             index=models.Index(condition=models.Q(('number__isnull', True)), fields=['id'], name='unsealed_audit_entries'),
         ),
+        migrations.AlterField(
+            model_name='auditentry',
+            name='action',
+            field=models.CharField(choices=[('created', 'Created'), ('changed', 'Changed'), ('archived', 'Archived'), ('restored', 'Restored'), ('reset', 'Reset to default'), ('unlocked', 'Unlocked'), ('ended', 'Ended'), ('sent', 'Sent'), ('launched', 'Launched'), ('stopped', 'Stopped'), ('restarted', 'Restarted'), ('deleted', 'Deleted'), ('opened', 'Opened'), ('logged in', 'Logged in'), ('login failed', 'Login failed')], max_length=20),
+        ),
     ]

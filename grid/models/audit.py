@@ -17,6 +17,13 @@ class AuditEntry(models.Model):
         UNLOCKED = "unlocked", "Unlocked"
         ENDED = "ended", "Ended"
         SENT = "sent", "Sent"
+        LAUNCHED = "launched", "Launched"
+        STOPPED = "stopped", "Stopped"
+        RESTARTED = "restarted", "Restarted"
+        DELETED = "deleted", "Deleted"
+        OPENED = "opened", "Opened"
+        LOGGED_IN = "logged in", "Logged in"
+        LOGIN_FAILED = "login failed", "Login failed"
 
     at = models.DateTimeField(default=timezone.now)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

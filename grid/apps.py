@@ -13,6 +13,7 @@ class GridConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("grid.checks")
+        import_module("grid.models.lookups")
         make_local = import_module("grid.models.dataplane").make_local
         pre_migrate.connect(take_away, sender=self, dispatch_uid="triggers")
         post_migrate.connect(install, sender=self, dispatch_uid="triggers")

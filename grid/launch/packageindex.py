@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from yarl import URL
 
+from grid.launch.frameworks.answers import UNREADABLE
 from grid.launch.simpleindex import ACCEPT, why_yanked
 
 SECONDS = 10.0  # for each package
@@ -117,7 +118,7 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
     """Return the mark that an answer of the index means; None for a release that nothing is known against. Raise NotChecked."""
     try:
         release = msgspec.json.decode(answer, type=_Release)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise NoAnswer("The package index answered something that is not PyPI's JSON.") from error
     advisories = tuple(
         Advisory(one.id, _link_of(one), tuple(version for version in one.fixed_in or () if _VERSION.fullmatch(version)))
@@ -177,7 +178,7 @@ class PackageIndex:
             return False
         try:
             why = await asyncio.to_thread(why_yanked, found, package.version)
-        except ValueError as error:
+        except (ValueError, *UNREADABLE) as error:
             raise NoAnswer(f"{self.host} answered something that is no page of a package index in JSON.") from error
         return PackageMark(package, why_yanked=_reason(why)) if isinstance(why, str) else why
 

@@ -26,8 +26,8 @@ LOOK_SECONDS = 2.0  # while something is being built
 IDLE_SECONDS = 5.0  # a new one is begun after these at most
 BUILD_SECONDS = 1800.0
 NO_BUILDER = (
-    "This cluster builds no images: requirements on top of a base are built by the embedded cluster only. "
-    "Build the image with your own tools, push it to your registry, and give its name."
+    "This installation builds no images: whoever runs it has to set GRID_BUILDER. "
+    "Or build the image with your own tools, push it to your registry, and give its name."
 )
 _NOT_ANSWERING = "The cluster does not answer now. The build continues, or begins again, as soon as it does."
 _UNREADABLE = "The cluster said something about this build that cannot be read; it may be of another release."

@@ -88,7 +88,8 @@ def test_a_hostile_answer_is_kept_within_bounds() -> None:
         "Not for [2Juse",
         "https://osv.dev/vulnerability/PYSEC-2019-217",
     )
-    for answer in (b"<html>", b"[]", b'{"urls": 3}'):
+    no_text, deep = b'{"vulnerabilities":[{"id":"\xff"}]}', b'{"x":' + b"[" * 100_000
+    for answer in (b"<html>", b"[]", b'{"urls": 3}', no_text, deep):
         with pytest.raises(NotChecked, match="not PyPI's JSON"):
             mark_of(JINJA, answer)
 

@@ -11,6 +11,7 @@ OWNER, CONTRIBUTOR, VIEWER = "owner", "contributor", "viewer"
 PERMISSION_WORDS = {
     "observe": "see the infrastructure and everybody's executions, logs and usage",
     "operate": "stop and change everybody's executions, and reorder the queue",
+    "read audit": "read who did what in the audit log",
     "administer": "edit tiers, environments, projects, people and settings",
 }
 

@@ -68,7 +68,7 @@ class LeaderTasks:
             PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),
             revision_builds(context, troubles, rng).run(),
             package_checks(database, clock, troubles).run(),
-            NodeKeeper(context.api, database, clock, troubles).run(),
+            NodeKeeper(context.api, database, clock, troubles).run(rng),
             self.placeholders.run(),
             self.dry_runs.run(period),
         ]

@@ -5,11 +5,13 @@ Each step reads the node as it is and the open tasks as they are stored, so doin
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
+from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
@@ -36,14 +38,18 @@ class NodeKeeper:
         self._troubles = troubles
         self._evictor = Evictor(api, clock)
 
-    async def run(self) -> None:
+    async def run(self, rng: random.Random) -> None:
+        backoff = Backoff(rng=rng)
         while True:
             try:
                 await self.look()
+                backoff.reset()
+                pause = LOOK_SECONDS
             except Exception as error:
                 if not self._troubles.are_why(error):
                     logger.exception("requests about nodes not carried out")
-            await asyncio.sleep(LOOK_SECONDS)
+                pause = max(LOOK_SECONDS, backoff.next())
+            await asyncio.sleep(pause)
 
     async def look(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""

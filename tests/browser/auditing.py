@@ -12,6 +12,7 @@ _PATH = "/archive/2026/data.parquet"
 
 
 def _write() -> None:
+    _remove()  # what earlier tests of this stage did
     now = datetime.now(UTC)
     rows = (
         ("ada-admin", "changed", "hardwaretier", "small", "Small", {"cores": ["1", "2"], "kinds": [["job"], ["app"]]}),

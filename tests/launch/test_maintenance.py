@@ -263,8 +263,8 @@ def test_workspace_that_is_being_restarted_when_it_begins_is_resumed_afterwards(
 # --- Who is told ---
 
 
-def running(shop: Shop, owner: User | None = None, title: str = "Explore") -> Execution:
-    row = shop.launch(owner, title=title, after=-7200)
+def running(shop: Shop, owner: User | None = None, title: str = "Explore", *, after: int = -7200) -> Execution:
+    row = shop.launch(owner, title=title, after=after)
     Execution.objects.filter(pk=row.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
     return row
 
@@ -272,7 +272,7 @@ def running(shop: Shop, owner: User | None = None, title: str = "Explore") -> Ex
 @pytest.mark.django_db
 def test_each_owner_of_running_executions_is_told_once_while_it_is_announced(shop: Shop) -> None:
     running(shop)
-    running(shop, title="Train")
+    running(shop, title="Train", after=-3600)
     shop.launch(shop.people.teammate, after=-7200)
     announce(start=2, from_at=NOW)
     assert tell_owners(now=NOW - MINUTE) == 0, "not before it is shown"

@@ -42,6 +42,7 @@ def test_a_launch_reads_each_row_that_it_points_to_once(
         "project",
         "secrets",
         "configuration",
+        "maintenance",
         "budget of the project",
         "length of the queue",
     ]

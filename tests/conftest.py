@@ -33,7 +33,7 @@ emptying.use()
 # Each has a program of its own that its tests share: a browser with a server (two, for one would still be busy when all other tests have
 # ended), an embedded cluster.
 SHARING = ("tests/browser/test_([a-k]|la)", "tests/browser/", "tests/contract/")
-LONGEST = (*SHARING, "tests/access/test_table.py")
+LONGEST = (*SHARING, "tests/access/test_table.py", "tests/end_to_end/test_idle_workspace.py")
 
 
 class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from datetime import datetime
 
 from grid import auditsealing
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Database
+from grid.launch.lookingagain import look_again
 
 logger = logging.getLogger(__name__)
 
@@ -23,14 +25,8 @@ class AuditSealer:
         self._clock = clock
         self._troubles = troubles
 
-    async def run(self) -> None:
-        while True:
-            try:
-                await self.once()
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("audit log not sealed, again in %.0f s", PERIOD_SECONDS)
-            await asyncio.sleep(PERIOD_SECONDS)
+    async def run(self, rng: random.Random) -> None:
+        await look_again(self.once, PERIOD_SECONDS, self._troubles, rng, failure="audit log not sealed")
 
     async def once(self) -> int:
         """Seal all entries, a batch in a transaction, and return their number. The link that is logged is for keeping elsewhere: with

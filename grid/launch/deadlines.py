@@ -1,7 +1,5 @@
 """Tells owners of jobs whose timeout is about to end them. Kubernetes counts it from the pod's start, so the pods are looked at."""
 
-import asyncio
-import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,17 +7,15 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.kube.objects import Pod
 from grid.launch.caches import execution_of
 from grid.launch.context import Database
 from grid.launch.departures import LIVES
+from grid.launch.lookingagain import look_again
 from grid.launch.notifications.outbox import tell_of_coming_stop
 from grid.models import Execution, StopWarning
 from grid.wording import duration, exact_duration
-
-logger = logging.getLogger(__name__)
 
 WARNED_BEFORE = timedelta(minutes=10)
 LONG = timedelta(hours=1)  # whoever sets a shorter timeout does not go away meanwhile
@@ -84,17 +80,7 @@ class DeadlineWatch:
         self._told: frozenset[str] = frozenset()
 
     async def run(self) -> None:
-        backoff = Backoff(rng=self._rng)
-        while True:
-            try:
-                await self.look()
-                backoff.reset()
-                pause = LOOK_SECONDS
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("coming ends of timeouts not told")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="coming ends of timeouts not told")
 
     async def look(self) -> None:
         """Tell of the deadlines that have come near since the last look."""

@@ -62,7 +62,7 @@ class LeaderTasks:
             self.wait_keeper.run(),
             self.framework_poller.run(),
             Housekeeping(database, clock).run(),
-            AuditSealer(database, clock, troubles).run(),
+            AuditSealer(database, clock, troubles).run(rng),
             JobScheduler(database, clock, troubles, rng).run(after=first_round.run),
             telling.run(context, troubles, rng, known=first_round.over),
             PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),

@@ -11,7 +11,6 @@ from datetime import datetime
 
 import msgspec
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
@@ -20,6 +19,7 @@ from grid.kube.resources import NODES
 from grid.launch import nodetasks
 from grid.launch.context import Database
 from grid.launch.draining import Evictor, Progress, parse_progress
+from grid.launch.lookingagain import look_again
 from grid.models import NodeTask
 
 logger = logging.getLogger(__name__)
@@ -39,17 +39,7 @@ class NodeKeeper:
         self._evictor = Evictor(api, clock)
 
     async def run(self, rng: random.Random) -> None:
-        backoff = Backoff(rng=rng)
-        while True:
-            try:
-                await self.look()
-                backoff.reset()
-                pause = LOOK_SECONDS
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("requests about nodes not carried out")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+        await look_again(self.look, LOOK_SECONDS, self._troubles, rng, failure="requests about nodes not carried out")
 
     async def look(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""

@@ -4,8 +4,6 @@ A rule that does not flood anybody: of each person the first in the queue only, 
 and of a sweep its first run. What nobody chose to be told costs one query.
 """
 
-import asyncio
-import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +12,15 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Context
 from grid.launch.expectation.basis import WaitEstimate
 from grid.launch.expectation.estimate import estimates
 from grid.launch.expectation.reading import read_facts
+from grid.launch.lookingagain import look_again
 from grid.launch.notifications import outbox
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
 from grid.wording import plural
-
-logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 WAITED = timedelta(minutes=2)  # whoever waits for less is at the page still
@@ -137,17 +133,7 @@ class QueueWatch:
         self._rng = rng
 
     async def run(self) -> None:
-        backoff = Backoff(rng=self._rng)
-        while True:
-            try:
-                await self.look()
-                backoff.reset()
-                pause = LOOK_SECONDS
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("the queue was not told of")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="the queue was not told of")
 
     async def look(self) -> None:
         await self._context.database(tell_queue, self._context.target.data_plane, now=self._context.clock())

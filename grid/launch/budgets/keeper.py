@@ -3,7 +3,6 @@
 The leading controller does it every half minute. Two at once count the same, and the row of the month says who tells it: one of them.
 """
 
-import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +13,6 @@ from decimal import ROUND_DOWN, Decimal
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.budgets import spending
 from grid.launch.budgets.closing import budget_of, budgets
@@ -28,6 +26,7 @@ from grid.launch.budgets.rules import (
 )
 from grid.launch.context import Database
 from grid.launch.departures import BY, LIVES
+from grid.launch.lookingagain import look_again
 from grid.launch.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.launch.stopping import OVER_BUDGET, request_stop
 from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
@@ -175,18 +174,8 @@ class BudgetKeeper:
 
     async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Count for ever, `after` what ended while nobody led is known: until then it counts as running."""
-        backoff = Backoff(rng=self._rng)
         await after()
-        while True:
-            try:
-                await self.look()
-                backoff.reset()
-                pause = LOOK_SECONDS
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("budgets not counted")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="budgets not counted")
 
     async def look(self) -> None:
         self._settled = await self._database(count, self._settled, now=self._clock())

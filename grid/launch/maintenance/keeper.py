@@ -4,8 +4,6 @@ The leading controller looks every half minute. A row for each pair of announcem
 notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never.
 """
 
-import asyncio
-import logging
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -13,17 +11,15 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
 from grid.launch.context import Database
 from grid.launch.departures import LIVES
+from grid.launch.lookingagain import look_again
 from grid.launch.maintenance.gate import maintenance_of
 from grid.launch.maintenance.rules import Maintenance, told_sentence
 from grid.launch.notifications.outbox import tell_of_maintenance
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
 from grid.models.execution import object_name_of
-
-logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 
@@ -80,14 +76,9 @@ class MaintenanceKeeper:
         self._rng = rng
 
     async def run(self) -> None:
-        backoff = Backoff(rng=self._rng)
-        while True:
-            try:
-                await self._database(tell_owners, now=self._clock())
-                backoff.reset()
-                pause = LOOK_SECONDS
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("owners not notified of maintenance")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+        await look_again(
+            self.look, LOOK_SECONDS, self._troubles, self._rng, failure="owners not notified of maintenance"
+        )
+
+    async def look(self) -> None:
+        await self._database(tell_owners, now=self._clock())

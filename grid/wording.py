@@ -32,6 +32,16 @@ def listed_up_to(most: int, parts: Sequence[str]) -> str:
     return listed([*parts[:most], f"{more:,} more"] if more > 0 else parts)
 
 
+def one_line(text: str) -> str:
+    """Return what somebody typed in one line, without the NUL that PostgreSQL stores in no text."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+def as_sentence(text: str) -> str:
+    """Return what somebody wrote with an end, so that another sentence may follow."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def again(kind: str) -> str:
     """Return what its owner does with an ended execution of this kind, as the button says."""
     return "resume it" if kind == "workspace" else "launch it again"

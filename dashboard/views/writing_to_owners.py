@@ -15,9 +15,9 @@ from dashboard.stoppable import stoppable
 from dashboard.viewmodels.stopping import WRITE
 from dashboard.views.executions import current_viewer
 from dashboard.views.stopping import ask, asked_ids
-from grid.launch.messages import MESSAGE_LONGEST, clean_message, send_message
+from grid.launch.messages import MESSAGE_LONGEST, send_message
 from grid.models import User
-from grid.wording import plural
+from grid.wording import one_line, plural
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -28,7 +28,7 @@ async def executions_message(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied("Only operators and admins write to the owners of executions.")
     found = await sync_to_async(stoppable)(viewer, asked_ids(request))
     lines = [replace(line, ends_too="") for line in found]
-    text = clean_message(request.POST.get("reason", ""))
+    text = one_line(request.POST.get("reason", ""))
     ids = [line.id for line in lines if line.is_possible]
     if request.method == "POST" and ids and 0 < len(text) <= MESSAGE_LONGEST:
         user = await request.auser()

@@ -10,26 +10,17 @@ from django.db import transaction
 from grid.launch.notifications.outbox import tell_of_message
 from grid.models import AuditEntry, Execution, User
 from grid.models.execution import object_name_of
-from grid.wording import listed
+from grid.wording import as_sentence, listed_up_to
 
 MESSAGE_LONGEST = 300
 NAMED = 10  # executions in a notification
-SENT_TWICE = timedelta(
-    minutes=10
-)  # within which the same message about the same executions is a form that was sent twice
-
-
-def clean_message(text: str) -> str:
-    """Return the text in one line, as it is sent."""
-    return " ".join(text.replace("\0", " ").split())
+# Within which the same message about the same executions is a form that was sent twice.
+SENT_TWICE = timedelta(minutes=10)
 
 
 def message_sentence(text: str, executions: Sequence[str]) -> str:
     """Return what one owner reads, who owns these executions; pure."""
-    more = len(executions) - NAMED
-    names = [*executions[:NAMED], *([f"{more:,} more"] if more > 0 else [])]
-    ended = text if text.endswith((".", "!", "?", "…")) else f"{text}."
-    return f"{ended} This is about {listed(names)}."
+    return f"{as_sentence(text)} This is about {listed_up_to(NAMED, executions)}."
 
 
 @transaction.atomic

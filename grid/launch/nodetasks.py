@@ -16,6 +16,7 @@ from grid.kube.objects import Node, RawObject
 from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.models import NodeTask, User
 from grid.models.nodetask import REASON_LONGEST
+from grid.wording import one_line
 
 Action = NodeTask.Action
 KEPT_FOR = timedelta(days=1)
@@ -52,7 +53,7 @@ def patch_for(action: str, *, by: str, at: datetime, reason: str) -> RawObject:
 def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> NodeTask:
     """Record what the user wants of the node, with its audit entry. Raise Rejected when a reason is missing or too long, when it changes
     nothing, and while another task of the node is open."""
-    reason = " ".join(reason.replace("\0", " ").split())
+    reason = one_line(reason)
     if action not in Action.values:
         raise _refused("action", "Choose what to do with the node.")
     if action != Action.UNCORDON and not reason:

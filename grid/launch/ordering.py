@@ -18,6 +18,7 @@ from grid.launch import quota, snapshot
 from grid.launch.changes import record_change
 from grid.launch.snapshot import Queue
 from grid.models import Execution, QueueOrder, State, User
+from grid.wording import one_line
 
 Move = Literal["front", "back", "before", "turn"]
 REASON_LONGEST = 200
@@ -52,7 +53,7 @@ def hold_several(execution_ids: Collection[str], *, by: User, reason: str, now: 
 
 
 def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) -> None:
-    reason = " ".join(reason.replace("\0", " ").split())[:REASON_LONGEST]
+    reason = one_line(reason)[:REASON_LONGEST]
     order = queue.orders.get(row.pk) or QueueOrder(execution=row)
     if order.held_at is not None:
         raise _refused(f"{snapshot.held_words(order)} It is held already.", "held")

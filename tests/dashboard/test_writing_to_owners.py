@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grid.launch.messages import MESSAGE_LONGEST, clean_message, message_sentence, send_message
+from grid.launch.messages import MESSAGE_LONGEST, message_sentence, send_message
 from grid.models import AuditEntry, Execution, Notification, State
+from grid.wording import one_line
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project
@@ -44,7 +45,7 @@ def ids(executions: list[Execution]) -> list[str]:
 def test_sentence_names_the_first_ten_executions() -> None:
     assert message_sentence("Save!", ["a"]) == "Save! This is about a."
     assert message_sentence("Save", list("abcdefghijkl")).endswith("about a, b, c, d, e, f, g, h, i, j and 2 more.")
-    assert clean_message(" Save\n\0it  now ") == "Save it now"
+    assert one_line(" Save\n\0it  now ") == "Save it now"
 
 
 def test_each_owner_gets_one_notification_with_the_own_executions_and_the_audit_log_an_entry(

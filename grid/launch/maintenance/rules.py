@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from grid.wording import listed, moment_words, plural
+from grid.wording import as_sentence, listed_up_to, moment_words, plural
 
 MAINTENANCE = "maintenance"  # the reason of what it refuses, and of what waits for its end
 _NAMED = 5  # executions in a notification
@@ -48,36 +48,28 @@ def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
 
 def waiting_sentence(maintenance: Maintenance) -> str:
     """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
-    return f"Maintenance {_until(maintenance)}: {_ended(maintenance.text)} It starts by itself afterwards."
+    return f"Maintenance {_until(maintenance)}: {as_sentence(maintenance.text)} It starts by itself afterwards."
 
 
 def refused_sentence(maintenance: Maintenance) -> str:
     """Return why a launch is refused, and until when."""
-    return f"Maintenance {_until(maintenance)}: {_ended(maintenance.text)} No new launches before it ends."
+    return f"Maintenance {_until(maintenance)}: {as_sentence(maintenance.text)} No new launches before it ends."
 
 
 def coming_sentence(maintenance: Maintenance) -> str:
     """Return what somebody is told who is about to launch before it."""
-    return (
-        f"No new launches from {moment_words(maintenance.starts_at)}, {_until(maintenance)}: {_ended(maintenance.text)}"
-    )
+    return f"No new launches from {moment_words(maintenance.starts_at)}, {_until(maintenance)}: {as_sentence(maintenance.text)}"
 
 
 def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
     """Return what the owner of these running executions is notified of."""
-    more = len(executions) - _NAMED
-    names = [*executions[:_NAMED], *([f"{more:,} more"] if more > 0 else [])]
     once = "Once it has stopped, it" if len(executions) == 1 else "Once they have stopped, they"
     return (
         f"{coming_sentence(maintenance)} {plural(len(executions), 'running execution')} of yours "
-        f"{'continues' if len(executions) == 1 else 'continue'}: {listed(names)}. {once} cannot be launched again before it ends."
+        f"{'continues' if len(executions) == 1 else 'continue'}: {listed_up_to(_NAMED, executions)}. "
+        f"{once} cannot be launched again before it ends."
     )
 
 
 def _until(maintenance: Maintenance) -> str:
     return f"until {moment_words(maintenance.ends_at)}" if maintenance.ends_at else "until an operator ends it"
-
-
-def _ended(text: str) -> str:
-    """Return the operator's text as a sentence of its own."""
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

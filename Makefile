@@ -16,7 +16,7 @@ run: ## start everything on this machine
 setup: ## the virtual environment with what the programs need
 	@$(SETUP) run
 
-test: ## all tests that take seconds, with the browser ones when there is a Chromium
+test: ## all tests that take seconds, with the main pages in a browser when there is a Chromium
 	@$(SETUP) dev
 	@.ci/install-chromium
 	@$(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
@@ -25,10 +25,11 @@ test-postgresql: ## the tests that use the database, on a PostgreSQL server of t
 	@$(SETUP) dev
 	@$(VENV)/python -m tests.support.postgresql $(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
 
-# Two at a time, for much of it is waiting; those against one real cluster that they break come one after the other.
+# Three at a time, for much of it is waiting; those against one real cluster that they break come one after the other.
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev
-	@$(VENV)/pytest -m slow $(if $(REAL_KUBECONFIG),,-n 2 --dist loadfile) $(ARGS)
+	@.ci/install-chromium
+	@$(VENV)/pytest -m slow $(if $(REAL_KUBECONFIG),,-n 3 --dist loadfile) $(ARGS)
 
 test-contract: ## the promises about a Kubernetes API, against any cluster: make test-contract KUBECONFIG=...
 	@$(SETUP) dev

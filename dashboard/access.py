@@ -17,8 +17,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
+from grid.accounts import OPERATORS
 from grid.models import Membership, User
 from grid.sessions import SessionUser
+from grid.translation import gettext as _
 
 _View = TypeVar("_View", bound=Callable[..., Any])
 
@@ -44,7 +46,7 @@ PERMISSIONS = {
     Role.PRACTITIONER: frozenset[Permission](),
 }
 # A user in several groups has the first one's role; a superuser is an admin.
-GROUPS = {"operators": Role.OPERATOR, "auditors": Role.AUDITOR}
+GROUPS = {OPERATORS: Role.OPERATOR, "auditors": Role.AUDITOR}
 
 
 class Viewer(msgspec.Struct, frozen=True, gc=False):
@@ -205,7 +207,7 @@ def admin_required(view: _View) -> _View:
 
     def check(request: HttpRequest) -> None:
         if not may_administer(request.user):
-            raise PermissionDenied("Only admins can see this page.")
+            raise PermissionDenied(_("Only admins can see this page."))
 
     if asyncio.iscoroutinefunction(view):
 

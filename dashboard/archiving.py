@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from django.db.models import Q
 
 from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
-_NOUNS = {HardwareTier: "hardware tier", Environment: "environment"}
+_NOUNS = {HardwareTier: _("hardware tier"), Environment: _("environment")}
 
 
 def archiving_means(instance: HardwareTier | Environment | Project | KnowledgeEntry) -> list[str]:
     """Return sentences: what goes on, who has to choose another, what is kept."""
     if isinstance(instance, KnowledgeEntry):
-        return ["Executions that it explained keep the explanation."]
+        return [_("Executions that it explained keep the explanation.")]
     return [*_running(instance), *_resumable(instance), *_own(instance)]
 
 
@@ -24,30 +26,44 @@ def _running(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     )
     people = list(owners)
     if not people:
-        yield "No active execution uses it."
+        yield _("No active execution uses it.")
         return
-    executions, users = plural(len(people), "execution"), plural(len(set(people)), "person", "people")
-    use = "uses it and continues" if len(people) == 1 else "use it and continue"
-    yield f"{executions} of {users} {use}, also in the queue."
+    yield ngettext(
+        "{count:,} execution of {users} uses it and continues, also in the queue.",
+        "{count:,} executions of {users} use it and continue, also in the queue.",
+        len(people),
+        users=plural(len(set(people)), "person", "people"),
+    )
 
 
 def _resumable(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     count = Workspace.objects.filter(_refers(instance), deleted_at__isnull=True).count()
     if not count:
         return
-    workspaces = f"{plural(count, 'workspace')} {'was' if count == 1 else 'were'} launched with it"
     if isinstance(instance, Project):
-        yield f"{plural(count, 'workspace')} of the project cannot be resumed until it is restored."
+        yield ngettext(
+            "{count:,} workspace of the project cannot be resumed until it is restored.",
+            "{count:,} workspaces of the project cannot be resumed until it is restored.",
+            count,
+        )
     else:
-        yield f"{workspaces}: resuming needs another {_NOUNS[type(instance)]}."
+        yield ngettext(
+            "{count:,} workspace was launched with it: resuming needs another {noun}.",
+            "{count:,} workspaces were launched with it: resuming needs another {noun}.",
+            count,
+            noun=_NOUNS[type(instance)],
+        )
 
 
 def _own(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     if isinstance(instance, HardwareTier) and instance.is_default:
-        yield "It is the default tier: launch forms will preselect the first tier of the list instead."
+        yield _("It is the default tier: launch forms will preselect the first tier of the list instead.")
     if isinstance(instance, Project):
         members = Membership.objects.filter(project=instance).count()
-        yield f"Its {plural(members, 'member')} can no longer launch in it. Its files and history are kept."
+        yield _(
+            "Its {members} can no longer launch in it. Its files and history are kept.",
+            members=plural(members, "member", "members"),
+        )
 
 
 def _refers(instance: HardwareTier | Environment | Project) -> Q:

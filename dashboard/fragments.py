@@ -8,6 +8,7 @@ from `<time>` elements.
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from django.template.loader import get_template
 
@@ -24,9 +25,11 @@ _SWAPS = {
 }
 
 
+_template = lru_cache(maxsize=None)(get_template)
+
+
 def render_fragment(fragment: Fragment, *, now: datetime) -> str:
-    template = get_template(fragment.template)
-    return template.render({"x": fragment.context, "id": fragment.id, "now": now}).strip()
+    return _template(fragment.template).render({"x": fragment.context, "id": fragment.id, "now": now}).strip()
 
 
 class RenderedFragments:

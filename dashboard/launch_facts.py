@@ -17,7 +17,7 @@ from dashboard.viewmodels.expected_wait import launch_wait
 from dashboard.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.viewmodels.launch import Slots, slots
 from dashboard.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
-from dashboard.waiting_records import expected_wait, how_right
+from dashboard.waiting_records import expected_wait, how_right, read_takeover
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
@@ -39,13 +39,13 @@ async def cluster_known(runtime: Runtime) -> ClusterKnown:
     return ClusterKnown(await pool_states(runtime), await runtime.limits())
 
 
-async def pool_states(runtime: Runtime) -> dict[str, LaunchPool] | None:
-    """Return the states of all pools; None until the cluster has been read. Call it on the event loop, which it gives a pause again and
-    again."""
+async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:
+    """Return the states of all pools, or of one; None until the cluster has been read. Call it on the event loop, which it gives a pause
+    again and again."""
     if not runtime.freshness().synced:
         return None
     groups, found = runtime.groups.by_name(), dict[str, LaunchPool]()
-    for name in {*runtime.nodes.values_of("pool"), *groups}:
+    for name in {*runtime.nodes.values_of("pool"), *groups} if only is None else {only}:
         tally = RoomTally(runtime.room)
         async for node in in_slices(runtime.nodes.by("pool", name), NODES_AT_ONCE):
             if SIMULATED not in node.metadata.labels:
@@ -126,13 +126,11 @@ def question_of(
     request = form.request()
     preview = Preview.of(unit)
     pods = preview.pods()
-    cluster = request.cluster
-    prices = [] if form.is_cluster else [request.tier.cost_per_hour]
-    if cluster is not None:
-        prices += [cluster.head_tier.cost_per_hour, cluster.tier.cost_per_hour * cluster.workers_minimum]
+    prices = [row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit]
     queue = place_in_queue(unit)
     budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
     full, coming = maintenance_for_launch(now)
+    coming = coming or read_takeover(now)
     full = full or over_budget or snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
     waits = queue is not None and not queue.for_good and not full
     return FitQuestion(
@@ -148,6 +146,7 @@ def question_of(
         budget=budget,
         coming=coming,
         beside=preview.beside(),
+        price_beside=preview.specs[0].price_beside,
         choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )
 

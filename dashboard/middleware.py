@@ -4,6 +4,7 @@ It keeps the dashboard off the workspaces' host name, because browsers share a h
 which scripts to run (CONTENT_SECURITY_POLICY).
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_asy
 from csp.constants import SELF
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
+from django.contrib.auth import middleware as auth_middleware
 from django.contrib.sessions import middleware
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -19,7 +21,10 @@ from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from grid import logcontext, telemetry, tracing
 from grid.databasetrouble import trouble_of
+
+_STATIC = f"/{settings.STATIC_URL.strip('/')}/"
 
 
 class ContentSecurityPolicyMiddleware(CSPMiddleware):
@@ -69,6 +74,60 @@ class SessionMiddleware(middleware.SessionMiddleware):
                 if trouble_of(error) is None:
                     raise
         return super().process_response(request, response)
+
+
+class LoginRequiredMiddleware(auth_middleware.LoginRequiredMiddleware):
+    """Django's own, which also has the request's lines of log say who asks: here the account has been read anyway.
+
+    For a view without login it is not: the answer would depend on the cookie, and caches could not keep it.
+    """
+
+    def process_view(
+        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
+    ) -> HttpResponseBase | None:
+        if not getattr(view_func, "login_required", True):
+            return None
+        answer = super().process_view(request, view_func, view_args, view_kwargs)
+        if answer is None:
+            logcontext.say_user(request.user.get_username())
+        return answer
+
+
+@sync_and_async_middleware
+def measured(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Count each request and how long its answer took to make. The first of all, so that what the others answer counts too."""
+    if iscoroutinefunction(get_response):
+
+        async def later(request: HttpRequest) -> HttpResponseBase:
+            began = time.perf_counter()
+            with tracing.span(request.method or "", tracing.SERVER) as span:
+                response: HttpResponseBase = await get_response(request)
+                _count(request, response, time.perf_counter() - began, span)
+            return response
+
+        return later
+
+    def now(request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        with tracing.span(request.method or "", tracing.SERVER) as span:
+            response: HttpResponseBase = get_response(request)
+            _count(request, response, time.perf_counter() - began, span)
+        return response
+
+    return now
+
+
+def _count(request: HttpRequest, response: HttpResponseBase, seconds: float, span: tracing.Span) -> None:
+    """Count it by its URL pattern: there is no end of paths, and they name people's things."""
+    if request.resolver_match is not None:
+        route = request.resolver_match.view_name
+    else:
+        route = "static" if response.status_code < 400 and request.path_info.startswith(_STATIC) else telemetry.OTHER
+    method = request.method or ""
+    telemetry.served(route, method, response.status_code, seconds)
+    span.rename(f"{method} {route}")
+    span.set("http.route", route)
+    span.set("http.response.status_code", response.status_code)
 
 
 @sync_and_async_middleware

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dashboard.viewmodels.node_tasks import TaskLine
+from grid.launch import nodetasks
 from grid.launch.draining import parse_progress
 from grid.models import NodeTask
 
@@ -27,6 +28,7 @@ def task_line(task: NodeTask) -> TaskLine:
         by=task.actor_name,
         asked_at=task.asked_at,
         reason=task.reason,
+        mark=str(nodetasks.mark_of(task) or ""),
         trouble=task.trouble,
         ended_at=task.ended_at,
         outcome=task.outcome,

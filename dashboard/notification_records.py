@@ -6,12 +6,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from dashboard.access import may_operate
 from dashboard.viewmodels.notifications import ChannelBox, ChoiceRow, NotificationRecord
 from grid.launch.notifications.channels import outward_channels
 from grid.launch.notifications.events import ChosenChannels, default_channels
 from grid.models import Notification, NotificationChoice, NotificationEvent, User
+from grid.translation import gettext as _
 
-_CHANNELS = {"in_page": "In the dashboard", "email": "E-mail", "webhook": "Webhook"}
+_CHANNELS = {"in_page": _("In the dashboard"), "email": _("E-mail"), "webhook": _("Webhook")}
 
 
 def unread_count(user_id: int) -> int:
@@ -41,15 +43,26 @@ def channels_for(user: User) -> Mapping[str, str]:
     return {name: title for name, title in _CHANNELS.items() if name in offered}
 
 
-def choice_rows(user_id: int, offered: Mapping[str, str]) -> list[ChoiceRow]:
-    """Return the boxes of all events in the offered channels, checked as the person chose."""
+def events_for(user: User) -> Sequence[NotificationEvent]:
+    """Return what a person can be told of: alerts are for operators."""
+    return [event for event in NotificationEvent if event is not NotificationEvent.ALERT or may_operate(user)]
+
+
+def choice_rows(
+    user_id: int, offered: Mapping[str, str], events: Collection[NotificationEvent] = tuple(NotificationEvent)
+) -> list[ChoiceRow]:
+    """Return the boxes of these events in the offered channels, checked as the person chose."""
     rows = NotificationChoice.objects.filter(user=user_id).values_list("event", "in_page", "email", "webhook")
     chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
     found = []
-    for event in NotificationEvent:
+    for event in events:
         channels = chosen.get(event) or default_channels(event)
         boxes = [
-            ChannelBox(f"{event}-{name}", f"{title}, when {event.label}", getattr(channels, name))
+            ChannelBox(
+                f"{event}-{name}",
+                _("{channel}, when {event}", channel=title, event=event.label),
+                getattr(channels, name),
+            )
             for name, title in offered.items()
         ]
         found.append(ChoiceRow(f"{event.label[0].upper()}{event.label[1:]}", boxes))
@@ -57,9 +70,15 @@ def choice_rows(user_id: int, offered: Mapping[str, str]) -> list[ChoiceRow]:
 
 
 @transaction.atomic
-def save_choices(user_id: int, checked: Collection[str], offered: Collection[str]) -> None:
-    """Store the boxes that are checked, by the names of their fields; what a page without a channel's column cannot say stays."""
-    for event in NotificationEvent:
+def save_choices(
+    user_id: int,
+    checked: Collection[str],
+    offered: Collection[str],
+    events: Collection[NotificationEvent] = tuple(NotificationEvent),
+) -> None:
+    """Store the boxes that are checked, by the names of their fields; what a page without a channel's column, or an event's row, cannot
+    say stays."""
+    for event in events:
         said = {name: f"{event}-{name}" in checked for name in offered}
         rest = {name: getattr(default_channels(event), name) for name in ("in_page", "email", "webhook")}
         NotificationChoice.objects.update_or_create(

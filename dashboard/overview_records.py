@@ -6,7 +6,6 @@ from itertools import chain
 
 from django.db import DatabaseError
 
-from dashboard.tier_records import sidecars, tier_request
 from dashboard.viewmodels.misconfigured import (
     AdminFacts,
     NeverStarted,
@@ -21,7 +20,9 @@ from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms
 from grid.launch.preview import pod_needs
 from grid.launch.spec import tier_spec
+from grid.launch.tierrequests import sidecars, tier_request
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, State
+from grid.translation import gettext as _
 
 CHANGES_SHOWN = 5
 _CHANGES = [
@@ -38,7 +39,7 @@ def database_problems() -> tuple[str, ...]:
         Execution.objects.unsettled().exists()
         return tuple(writing.problems())
     except DatabaseError as error:
-        return (f"The database does not answer as it should ({type(error).__name__}).",)
+        return (_("The database does not answer as it should ({name}).", name=type(error).__name__),)
 
 
 def admin_facts(
@@ -77,6 +78,6 @@ def environments_never_started() -> tuple[NeverStarted, ...]:
     latest = {environment: message for environment, _, _, message in reversed(failed)}
     names = Environment.objects.filter(pk__in=failures.keys() - started, is_archived=False).order_by("name")
     return tuple(
-        NeverStarted(id, name, failures[id], latest[id] or "no cause was stored.")
+        NeverStarted(id, name, failures[id], latest[id] or _("no cause was stored."))
         for id, name in names.values_list("pk", "name")
     )

@@ -19,7 +19,6 @@ from dashboard.history import latest_ended
 from dashboard.pages.execution import person
 from dashboard.templatetags.frame import demonstrated
 from dashboard.viewmodels.execution import OPENED_KINDS
-from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.palette import (
     PaletteGroup,
     PaletteItem,
@@ -34,49 +33,66 @@ from dashboard.viewmodels.states import state_word
 from grid.centralconfig import REGISTRY
 from grid.centralconfig.setting import Setting
 from grid.kube.objects import Node
-from grid.launch.request import LAUNCHABLE_KINDS
 from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 _Row = TypeVar("_Row", bound=Model)
 _Catalogued = TypeVar("_Catalogued", HardwareTier, Environment)
 
-_OPEN, _LOG, _STOP = _VERBS = ("Open", "Log of", "Stop")
+_OPEN, _LOG, _STOP = "open", "log", "stop"
+_VERBS = {_OPEN: _("Open {title}"), _LOG: _("Log of {title}"), _STOP: _("Stop {title}")}
 LENGTH = 100  # of a text
 _READ = 200  # rows of a table before they are ranked
 # Each page's URL name, title, other words for it, and required permission.
 _PAGES = (
-    ("home", "Home", "start", None),
-    ("executions", "Executions", "running jobs", None),
-    ("queue", "Queue", "waiting position slots", None),
-    ("launch", "Launch", "start new", None),
-    ("workspaces", "Workspaces", "notebooks resume", None),
-    ("jobs", "Jobs", "runs sweeps batch", None),
-    ("overview", "Overview", "health nodes", Permission.OBSERVE),
-    ("infrastructure", "Infrastructure", "nodes pods cluster", Permission.OBSERVE),
-    ("startup", "Start-up times", "slow cold image pull p99", Permission.OBSERVE),
-    ("announcements", "Announcements", "banner maintenance message", Permission.OPERATE),
-    ("tiers", "Tiers", "hardware", Permission.ADMINISTER),
-    ("environments", "Environments", "images", Permission.ADMINISTER),
-    ("projects", "Projects", "members", None),
-    ("people", "People", "users invite roles", Permission.ADMINISTER),
-    ("logins", "Logins", "locked unlock", Permission.ADMINISTER),
-    ("audit-log", "Audit log", "who did what changes history", Permission.READ_AUDIT),
-    ("knowledge", "Knowledge base", "log lines findings errors", Permission.OBSERVE),
-    ("configuration", "Configuration", "settings", Permission.ADMINISTER),
-    ("usage", "Your usage", "cost hours", None),
-    ("usage-of-everybody", "Everybody’s usage", "cost gpu hours", Permission.OBSERVE),
-    ("help", "Help", "glossary guides shortcuts", None),
-    ("notifications", "Notifications", "messages unread bell", None),
-    ("account", "Your account", "profile email sessions", None),
-    ("secrets", "Your secrets", "variables keys passwords tokens", None),
-    ("password", "Change your password", "", None),
+    ("home", _("Home"), _("start"), None),
+    ("executions", _("Executions"), _("running jobs"), None),
+    ("queue", _("Queue"), _("waiting position slots"), None),
+    ("launch", _("Launch"), _("start new"), None),
+    ("workspaces", _("Workspaces"), _("notebooks resume"), None),
+    ("jobs", _("Jobs"), _("runs sweeps batch"), None),
+    ("overview", _("Overview"), _("health nodes"), Permission.OBSERVE),
+    ("infrastructure", _("Infrastructure"), _("nodes pods cluster"), Permission.OBSERVE),
+    ("alerts", _("Alerts"), _("firing alertmanager prometheus runbook"), Permission.OBSERVE),
+    ("platform-health", _("Platform health"), _("dns scheduler incidents versions outage"), Permission.OBSERVE),
+    ("api-checks", _("API checks"), _("kubernetes contract upgrade conformance rights"), Permission.OBSERVE),
+    ("startup", _("Start-up times"), _("slow cold image pull p99"), Permission.OBSERVE),
+    ("service-levels", _("Service levels"), _("slo objective error budget burn rate"), Permission.OBSERVE),
+    ("rush", _("Rush planner"), _("warm places course prepull image schedule"), Permission.OPERATE),
+    ("announcements", _("Announcements"), _("banner maintenance message"), Permission.OPERATE),
+    ("tiers", _("Tiers"), _("hardware"), Permission.ADMINISTER),
+    ("environments", _("Environments"), _("images"), Permission.ADMINISTER),
+    ("projects", _("Projects"), _("members"), None),
+    ("people", _("People"), _("users invite roles"), Permission.ADMINISTER),
+    ("logins", _("Logins"), _("locked unlock"), Permission.ADMINISTER),
+    ("audit-log", _("Audit log"), _("who did what changes history"), Permission.READ_AUDIT),
+    ("knowledge", _("Knowledge base"), _("log lines findings errors"), Permission.OBSERVE),
+    ("configuration", _("Configuration"), _("settings"), Permission.ADMINISTER),
+    ("usage", _("Your usage"), _("cost hours"), None),
+    ("usage-of-everybody", _("Everybody’s usage"), _("cost gpu hours"), Permission.OBSERVE),
+    ("help", _("Help"), _("glossary guides shortcuts"), None),
+    ("notifications", _("Notifications"), _("messages unread bell"), None),
+    ("account", _("Your account"), _("profile email sessions"), None),
+    ("secrets", _("Your secrets"), _("variables keys passwords tokens"), None),
+    ("password", _("Change your password"), "", None),
 )
 # Other words for the pages of the demonstration, which `frame.demonstrated` names.
-_DEMONSTRATION_WORDS = {"demonstration": "simulated failures", "components": "design"}
-_THEMES = {"dark": "dark", "light": "light", "auto": "the system’s"}
-_ADDED = {"tier-new": "Add a tier", "environment-new": "Add an environment", "project-new": "Add a project"}
+_DEMONSTRATION_WORDS = {"demonstration": _("simulated failures"), "components": _("design")}
+_LAUNCH = {
+    "workspace": _("Launch a workspace"),
+    "app": _("Launch an app"),
+    "job": _("Launch a job"),
+    "cluster": _("Launch a cluster"),
+}
+_THEMES = {
+    "dark": _("Change the theme to dark"),
+    "light": _("Change the theme to light"),
+    "auto": _("Change the theme to the system’s"),
+}
+_ADDED = {"tier-new": _("Add a tier"), "environment-new": _("Add an environment"), "project-new": _("Add a project")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +134,12 @@ def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
 
 
 def _kinds(viewer: Viewer) -> list[str]:
-    kinds = ["workspace", "job", "project", "saved view"]
+    kinds = [ngettext("workspace", "workspaces", 1), ngettext("job", "jobs", 1), _("project"), _("saved view")]
     if may_observe(viewer):
-        kinds.append("node")
+        kinds.append(ngettext("node", "nodes", 1))
     if may_administer(viewer):
-        kinds += ["tier", "environment", "setting"]
-    return [*kinds, "page", "action"]
+        kinds += [_("tier"), _("environment"), ngettext("setting", "settings", 1)]
+    return [*kinds, _("page"), _("action")]
 
 
 def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
@@ -131,7 +147,7 @@ def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
     shown = ((name, title, _DEMONSTRATION_WORDS[name], needed) for name, title, needed in demonstrated())
     pages = (*_PAGES, *shown)
     return query.group(
-        "Pages",
+        _("Pages"),
         (page for page in pages if page[3] is None or page[3] in granted),
         lambda page: f"{page[1]} {page[2]}",
         lambda page: PaletteItem(page[1], url=reverse(page[0])),
@@ -140,25 +156,23 @@ def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
 
 
 def _actions(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
-    return query.group("Actions", _all_actions(viewer), lambda item: item.title, lambda item: item, most=10)
+    return query.group(_("Actions"), _all_actions(viewer), lambda item: item.title, lambda item: item, most=10)
 
 
 def _all_actions(viewer: Viewer) -> Iterator[PaletteItem]:
-    for kind, word in KINDS.items():
-        if kind in LAUNCHABLE_KINDS:
-            article = "an" if word[0] in "AEIOU" else "a"
-            yield PaletteItem(f"Launch {article} {word.lower()}", url=f"{reverse('launch')}?kind={kind}")
+    for kind, title in _LAUNCH.items():
+        yield PaletteItem(title, url=f"{reverse('launch')}?kind={kind}")
     if may_administer(viewer):
         for route, title in _ADDED.items():
             yield PaletteItem(title, url=reverse(route))
-    for theme, name in _THEMES.items():
-        yield PaletteItem(f"Change the theme to {name}", theme=theme)
+    for theme, title in _THEMES.items():
+        yield PaletteItem(title, theme=theme)
 
 
 def _active(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -> PaletteGroup:
     sees_all = may_observe(viewer)
     return query.group(
-        "Executions",
+        _("Executions"),
         (row for row in rows if row.ended_at is None and (sees_all or may_see_execution(viewer, row))),
         lambda row: f"{row.title} {row.object_name}",
         lambda row: PaletteItem(
@@ -172,14 +186,18 @@ def _active(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -
 
 def _execution_actions(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -> PaletteGroup:
     """Return what the user may do with active executions, when a typed word begins one of the verbs."""
-    verbs = {verb for verb in _VERBS if any(len(word) > 1 and verb.lower().startswith(word) for word in query.words)}
+    verbs = {
+        verb
+        for verb, said in _VERBS.items()
+        if any(len(word) > 1 and said.lower().startswith(word) for word in query.words)
+    }
     found = ((verb, row) for row in rows if verbs and row.ended_at is None for verb in _allowed(viewer, row) & verbs)
     return query.group(
-        "Actions on executions",
+        _("Actions on executions"),
         found,
-        lambda pair: f"{pair[0]} {pair[1].title} {pair[1].object_name}",
+        lambda pair: f"{_VERBS[pair[0]].format(title=pair[1].title)} {pair[1].object_name}",
         lambda pair: _action_on(*pair),
-        order=lambda pair: (-pair[1].requested_at.timestamp(), pair[0]),
+        order=lambda pair: (-pair[1].requested_at.timestamp(), _VERBS[pair[0]]),
     )
 
 
@@ -197,7 +215,7 @@ def _allowed(viewer: Viewer, row: ExecutionRow) -> set[str]:
 
 
 def _action_on(verb: str, row: ExecutionRow) -> PaletteItem:
-    title = f"{verb} {row.title or row.object_name}"
+    title = _VERBS[verb].format(title=row.title or row.object_name)
     note = f"{state_word(row.state)} · {row.owner_username}"
     if verb == _OPEN:
         return PaletteItem(title, note, opens=reverse("execution-open", args=[row.id]))
@@ -212,28 +230,28 @@ def _ended(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
         return PaletteItem(str(row), note, reverse("execution", args=[row.pk]))
 
     rows = latest_ended(viewer, query.words)
-    return query.group("Ended executions", rows, lambda row: f"{row.title} {row.object_name}", shown)
+    return query.group(_("Ended executions"), rows, lambda row: f"{row.title} {row.object_name}", shown)
 
 
 def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
     workspaces = Workspace.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
     named = workspaces.annotate(object=Concat(Value("workspace-"), "pk"))
     yield query.group(
-        "Workspaces",
+        _("Workspaces"),
         _with_words(named, query, "title", "object"),
         lambda row: f"{row.title} workspace-{row.pk}",
         lambda row: PaletteItem(str(row), row.project.name, reverse("workspace", args=[row.pk])),
     )
     jobs = Job.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
     yield query.group(
-        "Jobs",
+        _("Jobs"),
         _with_words(jobs.annotate(object=Concat(Value("job-"), "pk")), query, "title", "object"),
         lambda row: f"{row.title} job-{row.pk}",
         lambda row: PaletteItem(str(row), row.project.name, reverse("job", args=[row.pk])),
     )
     views = SavedView.objects.filter(user=viewer.id, table__in=VIEWED_TABLES)
     yield query.group(
-        "Saved views",
+        _("Saved views"),
         _with_words(views, query, "name"),
         lambda row: row.name,
         lambda row: PaletteItem(row.name, VIEWED_TABLES[row.table].title, reverse("view-open", args=[row.pk])),
@@ -244,14 +262,14 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
     )
     projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)
     yield query.group(
-        "Projects",
+        _("Projects"),
         _with_words(projects, query, "name", "pk"),
         lambda row: f"{row.name} {row.pk}",
         lambda row: _edited(row, "project") if is_admin or row.pk in owned else _executions_of(row),
     )
     if is_admin:
-        yield _catalogue("Tiers", HardwareTier.objects.all(), "tier", query)
-        yield _catalogue("Environments", Environment.objects.all(), "environment", query)
+        yield _catalogue(_("Tiers"), HardwareTier.objects.all(), "tier", query)
+        yield _catalogue(_("Environments"), Environment.objects.all(), "environment", query)
 
 
 def _catalogue(title: str, rows: QuerySet[_Catalogued], route: str, query: PaletteQuery) -> PaletteGroup:
@@ -264,12 +282,14 @@ def _catalogue(title: str, rows: QuerySet[_Catalogued], route: str, query: Palet
 
 
 def _edited(row: Project | HardwareTier | Environment, route: str) -> PaletteItem:
-    return PaletteItem(row.name, f"{row.pk} · archived" if row.is_archived else row.pk, reverse(route, args=[row.pk]))
+    return PaletteItem(
+        row.name, _("{id} · archived", id=row.pk) if row.is_archived else row.pk, reverse(route, args=[row.pk])
+    )
 
 
 def _executions_of(project: Project) -> PaletteItem:
     """Its owner and admins manage a project on its page; everybody else gets its executions."""
-    return PaletteItem(project.name, "Executions", f"{reverse('executions')}?{urlencode({'project': project.pk})}")
+    return PaletteItem(project.name, _("Executions"), f"{reverse('executions')}?{urlencode({'project': project.pk})}")
 
 
 def _nodes(query: PaletteQuery, nodes: Iterable[Node]) -> PaletteGroup:
@@ -280,7 +300,7 @@ def _nodes(query: PaletteQuery, nodes: Iterable[Node]) -> PaletteGroup:
     def name(node: Node) -> str:
         return node.metadata.name
 
-    return query.group("Nodes", nodes, name, shown, order=name)
+    return query.group(_("Nodes"), nodes, name, shown, order=name)
 
 
 def _settings(query: PaletteQuery) -> PaletteGroup:
@@ -289,19 +309,19 @@ def _settings(query: PaletteQuery) -> PaletteGroup:
             setting.title, setting.key.rpartition(".")[2], f"{reverse('configuration')}#value-{setting.key}"
         )
 
-    return query.group("Settings", REGISTRY.values(), lambda setting: f"{setting.title} {setting.key}", shown)
+    return query.group(_("Settings"), REGISTRY.values(), lambda setting: f"{setting.title} {setting.key}", shown)
 
 
 def _further(text: str) -> PaletteGroup:
     def searched(**view: str) -> str:
         return f"{reverse('executions')}?{urlencode({**view, 'text': text})}"
 
-    note = "in any column"
+    note = _("in any column")
     return PaletteGroup(
-        "Search further",
+        _("Search further"),
         (
-            PaletteItem(f"Active executions with “{text}”", note, searched()),
-            PaletteItem(f"All ended executions with “{text}”", note, searched(show="ended")),
+            PaletteItem(_("Active executions with “{text}”", text=text), note, searched()),
+            PaletteItem(_("All ended executions with “{text}”", text=text), note, searched(show="ended")),
         ),
     )
 

@@ -23,6 +23,7 @@ from dashboard.viewmodels.people import PersonState, person_state
 from grid.audit import write_entry
 from grid.models import AuditEntry, Membership, Session, User
 from grid.sessions import SessionUser
+from grid.translation import gettext as _
 
 _INVITED = Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
 _IN_STATE = {
@@ -103,7 +104,7 @@ def make_link(id: int, *, actor: User) -> tuple[User, str]:
         if not user.has_usable_password():
             user.set_unusable_password()
             user.save(update_fields=["password"])
-        write_entry(actor, user, {"link": ["", "made"]})
+        write_entry(actor, user, {"link": ["", _("made")]})
     parts = [urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)]
     return user, settings.DASHBOARD_ORIGIN + reverse("join", args=parts)
 
@@ -114,7 +115,7 @@ def end_sessions(id: int, key: str, *, actor: User) -> int:
         ended = Session.objects.filter(user=user)
         count: int = (ended.filter(pk=key) if key else ended).delete()[0]
         if count:
-            write_entry(actor, user, {"sessions": [f"{count} open", "ended"]})
+            write_entry(actor, user, {"sessions": [_("{count} open", count=count), _("ended")]})
     return count
 
 
@@ -145,7 +146,9 @@ def set_password(user: User, token: str) -> bool:
         user.save(update_fields=["password"])
         Session.objects.filter(user=user).delete()
         after = person_state(user)
-        changes = {"state": [before.value, after.value]} if after != before else {"password": ["old", "set by link"]}
+        changes = (
+            {"state": [before.value, after.value]} if after != before else {"password": [_("old"), _("set by link")]}
+        )
         write_entry(user, user, changes)
     return True
 
@@ -160,7 +163,7 @@ def _locked(id: int, actor: User, *, allow_own: bool = False) -> Iterator[User]:
         if id not in found:
             raise Http404
         if actor.pk not in found or role_of(found[actor.pk]) is not Role.ADMIN:
-            raise PermissionDenied("You are no longer an admin.")
+            raise PermissionDenied(_("You are no longer an admin."))
         if id == actor.pk and not allow_own:
             raise OwnAccount
         yield found[id]

@@ -25,6 +25,7 @@ from grid.models import (
     LifecycleEntry,
     LogOccurrence,
     Membership,
+    ShippedLog,
     State,
     UsageInterval,
 )
@@ -34,17 +35,17 @@ _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 
 
+_JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
+
+
 def read_record(execution_id: str) -> ExecutionRecord | None:
     """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, for an app's shares and for
     a workspace's execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended,
     and what was found in the log of one that failed."""
-    joined = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
-    related = Execution.objects.select_related(*joined)
-    execution = related.filter(pk=execution_id).first()
+    execution = Execution.objects.select_related(*_JOINED).filter(pk=execution_id).first()
     if execution is None:
         return None
-    project = execution.project
-    tier, lost_at = _part(execution, "tier"), execution.access_lost_at
+    project, tier, lost_at = execution.project, _part(execution, "tier"), execution.access_lost_at
     workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
     return ExecutionRecord(
         id=execution.pk,
@@ -89,6 +90,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         shared_with=_shared_with(execution) if execution.kind == Kind.APP else {},
         newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
+        has_page=bool((execution.spec or {}).get("port")),
         files=run_files_record(execution),
         size=size_facts(execution),
         findings=_findings(execution),
@@ -164,3 +166,8 @@ def _part(execution: Execution, name: str) -> dict[str, Any]:
 def final_log(execution_id: str) -> str:
     """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
     return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""
+
+
+def lost_lines(execution_id: str) -> int:
+    """Return how many lines of the execution's log are missing at the log receiver."""
+    return ShippedLog.objects.filter(pk=execution_id).values_list("lost", flat=True).first() or 0

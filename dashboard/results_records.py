@@ -16,6 +16,7 @@ from dashboard.viewmodels.results import (
 from grid.errors import GridError
 from grid.files.repositories import Repositories, Repository
 from grid.models import Project, RunFiles
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def compare_results(one_id: str, other_id: str) -> ResultsComparison | None:
 def _repository(project: Project) -> Repository:
     if not project.is_in_git or not settings.REPOSITORIES:  # results of remote ones are here too
         raise ResultsUnreadable(
-            "The project's files are no longer in Git. Choose Git again on its page to see results."
+            _("The project's files are no longer in Git. Choose Git again on its page to see results.")
         )
     return Repositories(settings.REPOSITORIES).of(project.pk)
 
@@ -68,5 +69,5 @@ def _read(repository: Repository, files: RunFiles) -> RunResults:
 def _unreadable(repository: Repository, error: Exception) -> ResultsUnreadable:
     logger.warning("results not read repository=%s reason=%s", repository.path.name, error)
     return ResultsUnreadable(
-        "The results cannot be read now. Try again, or ask an operator to look at the repositories' volume."
+        _("The results cannot be read now. Try again, or ask an operator to look at the repositories' volume.")
     )

@@ -8,6 +8,7 @@ from grid.kube.objects import Node
 from grid.launch.expectation.paces import recent_pace, usual_pull
 from grid.launch.revisions import uses_of
 from grid.models import Environment, EnvironmentRevision
+from grid.translation import gettext as _
 
 _SHOWN = 200
 
@@ -41,4 +42,7 @@ def base_of(revision: EnvironmentRevision) -> int:
 def bases_of(environment: Environment) -> list[tuple[int, str]]:
     """Return the revisions that others can be built on, as choices, the newest first."""
     ready = environment.revisions.filter(state=EnvironmentRevision.State.READY)
-    return [(one.number, f"Revision {one.number}: {one.image}"[:120]) for one in ready.defer("log")[:_SHOWN]]
+    return [
+        (one.number, _("Revision {number}: {image}", number=one.number, image=one.image)[:120])
+        for one in ready.defer("log")[:_SHOWN]
+    ]

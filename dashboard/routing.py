@@ -5,6 +5,7 @@ from typing import Any
 
 from django.urls import path, re_path
 
+from dashboard.pages.alerts import ALERTS
 from dashboard.pages.execution import EXECUTION
 from dashboard.pages.executions import EXECUTIONS
 from dashboard.pages.home import HOME
@@ -15,11 +16,13 @@ from dashboard.pages.live import LiveConsumer, LivePage
 from dashboard.pages.node import NODE
 from dashboard.pages.notifications import NOTIFICATIONS
 from dashboard.pages.overview import OVERVIEW
+from dashboard.pages.platform_health import PLATFORM_HEALTH
 from dashboard.pages.pod import POD
 from dashboard.pages.queue import QUEUE
 
 # One line for each page; the page's view passes the same object to `live_page`.
 _PAGES: tuple[LivePage[Any, Any], ...] = (
+    ALERTS,
     EXECUTION,
     EXECUTIONS,
     HOME,
@@ -29,6 +32,7 @@ _PAGES: tuple[LivePage[Any, Any], ...] = (
     NODE,
     NOTIFICATIONS,
     OVERVIEW,
+    PLATFORM_HEALTH,
     POD,
     QUEUE,
 )

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 
 from dashboard.viewmodels.saved_views import VIEWED_TABLES, ViewLink, ViewMenu, checked_name, checked_query
 from grid.models import SavedView, User
+from grid.translation import gettext as _
 
 MOST_VIEWS = 30  # of one table
 
@@ -28,11 +29,11 @@ def save_view(user_id: int, table: str, name: str, query: str, *, hidden: str, i
     with transaction.atomic():
         views = _locked(user_id).filter(table=table)
         if not views.filter(name=name).exists() and views.count() >= MOST_VIEWS:
-            raise ValueError(f"You have {MOST_VIEWS} saved views here. Delete one first.")
+            raise ValueError(_("You have {count} saved views here. Delete one first.", count=MOST_VIEWS))
         if is_default:
             views.exclude(name=name).update(is_default=False)
         values = {"query": query, "hidden": hidden, "is_default": is_default}
-        view, _ = SavedView.objects.update_or_create(user_id=user_id, table=table, name=name, defaults=values)
+        view, _is_new = SavedView.objects.update_or_create(user_id=user_id, table=table, name=name, defaults=values)
     return view
 
 

@@ -17,6 +17,8 @@ from grid.launch.retention import expired
 from grid.lockouts import LockoutPolicy, Scope
 from grid.models import Execution, State
 from grid.models.environment import Framework, Kind
+from grid.translation import gettext as _
+from grid.wording import plural
 
 MOST_COUNTED = 10_000  # expired rows: counting a history of millions would take long, and nobody needs the number
 Effect = Callable[[SettingChange, datetime], Consequence]
@@ -52,7 +54,7 @@ def _queue(change: SettingChange, now: datetime) -> Consequence:
 
 def _sessions(change: SettingChange, now: datetime, *, since: str) -> Consequence:
     begun = sessions.living_sessions(now).filter(user__isnull=False).values_list("user__username", since)
-    return consequences.time_limit(begun, seconds=change.after, before=change.before, now=now, noun="session")
+    return consequences.time_limit(begun, seconds=change.after, before=change.before, now=now, of_sessions=True)
 
 
 def _locks(change: SettingChange, now: datetime, *, scope: Scope | None) -> Consequence:
@@ -62,16 +64,19 @@ def _locks(change: SettingChange, now: datetime, *, scope: Scope | None) -> Cons
     else:
         changed = replace(rules, cool_off=timedelta(seconds=change.after))
     before, after = (
-        [" at ".join(filter(None, (lock.name, lock.address))) for lock in lockouts.locks(now, policy)]
-        for policy in (rules, changed)
+        [_named(lock.name, lock.address) for lock in lockouts.locks(now, policy)] for policy in (rules, changed)
     )
     return consequences.login_locks(before, after)
 
 
-def _retention(change: SettingChange, now: datetime, *, noun: str) -> Consequence:
+def _named(name: str, address: str) -> str:
+    return _("{name} at {address}", name=name, address=address) if name and address else name or address
+
+
+def _retention(change: SettingChange, now: datetime, *, counted: Callable[[int], str]) -> Consequence:
     rows = expired(change.setting, now - timedelta(days=change.after)).order_by()
     count = rows[: MOST_COUNTED + 1].count() if change.after else 0
-    return consequences.retention(count, days=change.after, before=change.before, noun=noun, at_most=MOST_COUNTED)
+    return consequences.retention(count, days=change.after, before=change.before, counted=counted, at_most=MOST_COUNTED)
 
 
 def _said(change: SettingChange, now: datetime, *, text: str) -> Consequence:
@@ -132,14 +137,20 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.LOGIN_FAILURES_OF_ADDRESS: partial(_locks, scope=Scope.ADDRESS),
     centralconfig.LOGIN_FAILURES_OF_NAME: partial(_locks, scope=Scope.NAME),
     centralconfig.LOGIN_COOL_OFF: partial(_locks, scope=None),
-    centralconfig.EXECUTION_RETENTION: partial(_retention, noun="ended execution"),
-    centralconfig.LIFECYCLE_RETENTION: partial(_retention, noun="event"),
-    centralconfig.SAMPLE_RETENTION: partial(_retention, noun="sample"),
-    centralconfig.LOG_RETENTION: partial(_retention, noun="log"),
-    centralconfig.METRIC_RETENTION: partial(_retention, noun="metric"),
-    centralconfig.NOTIFICATION_RETENTION: partial(_retention, noun="notification"),
-    centralconfig.DELIVERY_RETENTION: partial(_retention, noun="message"),
-    centralconfig.AUDIT_RETENTION: partial(_retention, noun="record"),
-    centralconfig.GRANT_RETENTION: partial(_retention, noun="right"),
+    centralconfig.EXECUTION_RETENTION: partial(
+        _retention, counted=lambda count: plural(count, "ended execution", "ended executions")
+    ),
+    centralconfig.LIFECYCLE_RETENTION: partial(_retention, counted=lambda count: plural(count, "event", "events")),
+    centralconfig.SAMPLE_RETENTION: partial(_retention, counted=lambda count: plural(count, "sample", "samples")),
+    centralconfig.LOG_RETENTION: partial(_retention, counted=lambda count: plural(count, "log", "logs")),
+    centralconfig.METRIC_RETENTION: partial(_retention, counted=lambda count: plural(count, "metric", "metrics")),
+    centralconfig.NOTIFICATION_RETENTION: partial(
+        _retention, counted=lambda count: plural(count, "notification", "notifications")
+    ),
+    centralconfig.DELIVERY_RETENTION: partial(_retention, counted=lambda count: plural(count, "message", "messages")),
+    centralconfig.AUDIT_RETENTION: partial(_retention, counted=lambda count: plural(count, "record", "records")),
+    centralconfig.INCIDENT_RETENTION: partial(_retention, counted=lambda count: plural(count, "incident", "incidents")),
+    centralconfig.GRANT_RETENTION: partial(_retention, counted=lambda count: plural(count, "right", "rights")),
     **dict.fromkeys(centralconfig.SHUTDOWN_SETTINGS, partial(_said, text=consequences.ANNOUNCED)),
+    **dict.fromkeys(centralconfig.SERVICE_LEVEL_SETTINGS, partial(_said, text=consequences.LEVELS)),
 }

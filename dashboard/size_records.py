@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from dashboard.viewmodels.sizehints import SizeFacts, SizeHint, launch_hint
@@ -10,6 +11,7 @@ from grid.diagnosis.rightsize import LEAST_SAMPLES, MOST_RUNS, PastRun, SizedTie
 from grid.launch.offers import tiers_for
 from grid.models import Execution, HardwareTier, PeakUse, User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 
 LOOKED_AT = 200  # of a person's latest runs
 OUT_OF_MEMORY = "out_of_memory"
@@ -28,7 +30,11 @@ def hint_of(
     found = smaller_tier(last_runs(user.pk, like), current, possible)
     if found is None:
         return None
-    named = f"of “{like.title}”" if like.title else f"with {like.environment.name} in {like.project.name}"
+    named = (
+        _("of “{title}”", title=like.title)
+        if like.title
+        else _("with {environment} in {project}", environment=like.environment.name, project=like.project.name)
+    )
     return launch_hint(found, current, runs=named)
 
 
@@ -98,7 +104,7 @@ def _current(execution: Execution) -> SizedTier:
         memory_limit=_limits(execution)[1],
         gpus=execution.gpus,
         gpu_resource=execution.gpu_resource,
-        price=execution.price_per_hour,
+        price=_price(execution),
     )
 
 
@@ -111,10 +117,22 @@ def _past_run(peak: PeakUse) -> PastRun:
     )
 
 
+def _price(execution: Execution) -> Decimal:
+    """Return the price of its tier at launch, which other tiers' prices are compared with; the whole price where the tier names none."""
+    try:
+        return Decimal(str(_launched_tier(execution)["cost_per_hour"]))
+    except (LookupError, InvalidOperation):
+        return execution.price_per_hour
+
+
+def _launched_tier(execution: Execution) -> dict[str, Any]:
+    tier = (execution.spec or {}).get("tier")
+    return tier if isinstance(tier, dict) else {}
+
+
 def _limits(execution: Execution) -> tuple[int, int]:
     """Return the limits of CPU and memory at launch; the requests where the stored tier names none."""
-    tier = (execution.spec or {}).get("tier")
-    found: dict[str, Any] = tier if isinstance(tier, dict) else {}
+    found = _launched_tier(execution)
     cpu = resource_amount("cpu", str(found.get("cores_limit") or "0"))
     memory = resource_amount("memory", str(found.get("memory_limit") or "0"))
     return cpu or execution.millicores, memory or execution.memory_bytes

@@ -10,6 +10,7 @@ from dashboard.ids import valid_ids
 from dashboard.viewmodels.states import state_word
 from dashboard.viewmodels.stopping import Decision, StopLine
 from grid.models import Execution, Job, Membership, QueueOrder
+from grid.translation import gettext as _
 from grid.wording import plural
 
 
@@ -50,11 +51,11 @@ def in_queue(viewer: Viewer, asked: Collection[str], do: Decision) -> list[StopL
 
     def why_not(line: StopLine) -> str:
         if line.id not in waiting:
-            return "It no longer waits."
+            return _("It no longer waits.")
         if do == "cancel":
             return line.why_not
         if (do == "hold") == (line.id in held):
-            return "It is held already." if do == "hold" else "Nobody holds it."
+            return _("It is held already.") if do == "hold" else _("Nobody holds it.")
         return ""
 
     return [
@@ -73,9 +74,9 @@ def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
             name=str(job),
             owner=viewer.username,
             project=job.project.name,
-            state=f"{plural(job.open, 'run')} not ended",
+            state=_("{runs} not ended", runs=plural(job.open, "run", "runs")),
             is_own=True,
-            why_not="" if job.open else "None of its runs is left to stop.",
+            why_not="" if job.open else _("None of its runs is left to stop."),
         )
         for job in counted.order_by("-launched_at", "-pk")
     ]
@@ -83,7 +84,7 @@ def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
 
 def _why_not(viewer: Viewer, row: Execution, role: str | None) -> str:
     if row.is_final:
-        return "It has already ended."
+        return _("It has already ended.")
     if row.owner_id == viewer.id or role == "owner" or may_operate(viewer):
         return ""
-    return "Only its owner, the project's owner, operators and admins can stop it."
+    return _("Only its owner, the project's owner, operators and admins can stop it.")

@@ -1,34 +1,29 @@
-"""Reads hardware tiers as what the tier doctor compares: requests, tolerations, alternatives; synchronous but for `known_shapes`."""
+"""Reads hardware tiers as what the tier doctor compares, with its words about them; synchronous but for `known_shapes`."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 
 from dashboard.viewmodels.administration import TierWords, tier_words
 from dashboard.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tier_check
 from grid.centralconfig import WARM_PLACES, value_of
 from grid.diagnosis.nodeshapes import PoolShapes
-from grid.diagnosis.resources import resource_amount, resource_amounts
-from grid.diagnosis.tierdoctor import Sidecar, TierRequest, examine
+from grid.diagnosis.resources import resource_amount
+from grid.diagnosis.tierdoctor import TierRequest, examine
 from grid.diagnosis.tieroverlap import ComparedTier, overlap
-from grid.launch.front import FrontSpec
-from grid.launch.launchsettings import WITH_FRONT, launch_settings
 from grid.launch.placeholders import warm_hours
 from grid.launch.preview import requests_of, tolerations_of
-from grid.launch.runpod import executor_requests, front_requests
-from grid.launch.spec import FilesSpec, tier_spec
-from grid.launch.warmhours import DAYS
-from grid.models import Execution, HardwareTier, Project, State
+from grid.launch.spec import tier_spec
+from grid.launch.tierrequests import Sidecars, sidecars, tier_request
+from grid.models import Execution, HardwareTier, State
 from grid.models.dataplane import LOCAL
 from grid.models.execution import object_name_of
 from grid.runtime import Runtime
 from grid.runtime.poolshapes import pool_shapes
+from grid.translation import gettext as _
 from grid.wording import plural
 
 
@@ -40,58 +35,28 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
     return await pool_shapes(runtime.data_planes[LOCAL], only=only)
 
 
-@dataclass(frozen=True, slots=True)
-class Sidecars:
-    """What may stand beside programs that are launched now: the executor, and nginx in front of workspaces and apps."""
-
-    files: FilesSpec | None = None
-    front: FrontSpec | None = None
-
-
-def sidecars() -> Sidecars:
-    """Return what may stand beside programs: the executor once a project's files are in Git, and the front where it is on."""
-    front = launch_settings().any_front()
-    return Sidecars(_files_in_git(), front)
-
-
-def _files_in_git() -> FilesSpec | None:
-    if not Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
-        return None
-    cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
-    return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)
-
-
-def tier_request(tier: HardwareTier, beside: Sidecars) -> TierRequest:
-    """Return what an execution launched on the tier now would ask of its node, with all that may stand beside it; a quantity that cannot
-    be read counts as 0."""
-    spec = tier_spec(tier)
-    asked: dict[Sidecar, Mapping[str, str]] = {}
-    if beside.front and (not tier.kinds or set(tier.kinds) & WITH_FRONT):
-        asked["front"] = front_requests(beside.front)
-    if beside.files:
-        asked["executor"] = executor_requests(beside.files, with_disk=bool(spec.ephemeral_storage))
-    total: Counter[str] = Counter()
-    for one in asked.values():
-        total += Counter(resource_amounts(one))
-    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), total, tuple(asked))
-
-
 def listed_tier(tier: HardwareTier, now: datetime) -> TierWords:
     """Return the tier in words for the list of tiers, with its warm-up hours."""
     return tier_words(tier, _warm(tier, now) if tier.warm_places else "")
 
 
 def _warm(tier: HardwareTier, now: datetime) -> str:
-    places = plural(tier.warm_places or 0, "warm place")
+    places = plural(tier.warm_places or 0, "warm place", "warm places")
     if not value_of(WARM_PLACES):
-        return f"{places}, turned off by the central configuration"
+        return _("{places}, turned off by the central configuration", places=places)
     hours = warm_hours(tier)
     if hours is None:
         return ""
     if until := hours.until_words(now):
-        return f"{places} until {until}"
-    days = "daily" if len(hours.days) == len(DAYS) else ", ".join(day.capitalize() for day in DAYS if day in hours.days)
-    return f"{places} {days} {tier.warm_from} to {tier.warm_until} ({hours.zone.key})"
+        return _("{places} until {until}", places=places, until=until)
+    return _(
+        "{places} {days} {begin} to {end} ({zone})",
+        places=places,
+        days=hours.days_in_words(),
+        begin=tier.warm_from,
+        end=tier.warm_until,
+        zone=hours.zone.key,
+    )
 
 
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:

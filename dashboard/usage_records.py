@@ -84,7 +84,7 @@ def _of_one_moment(read_deleted: Callable[[], _Deleted], read_held: Callable[[],
     """Return both as of one moment. What is deleted between two reads would be counted twice or not at all, and changes the sums of the
     deleted; then all is read again. A transaction that sees one moment only would keep writers waiting on SQLite."""
     deleted = read_deleted()
-    for _ in range(_TRIES):
+    for _unused in range(_TRIES):
         held, then = read_held(), deleted
         deleted = read_deleted()
         if deleted == then:

@@ -10,6 +10,7 @@ from grid.launch.expectation.estimate import estimates
 from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.outcomes import crowded_out, read_accuracy, stage_of
 from grid.launch.expectation.reading import read_facts
+from grid.launch.takeover import current_takeover, takeover_sentence
 from grid.models import DataPlane, Execution, WaitPrediction
 
 
@@ -21,6 +22,7 @@ class WaitsRead:
     estimates: Mapping[str, WaitEstimate] = field(default_factory=dict)
     accuracy: Mapping[str, Accuracy] = field(default_factory=dict)
     crowded_out: frozenset[str] = frozenset()
+    takeover: str = ""  # who has taken over the queue, until when and why
 
     def how_right(self, execution_id: str, state: str) -> str:
         """Return how right expected waits like this one's were lately, in a sentence; "" when too few are known."""
@@ -32,7 +34,13 @@ def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
     found: dict[str, WaitEstimate] = {}
     for data_plane in DataPlane.objects.values_list("pk", flat=True):
         found |= estimates(read_facts(data_plane, now, observed=observed))
-    return WaitsRead(now, found, read_accuracy(), crowded_out(observed))
+    return WaitsRead(now, found, read_accuracy(), crowded_out(observed), read_takeover(now))
+
+
+def read_takeover(now: datetime) -> str:
+    """Return who has taken over the queue, until when and why; "" when it goes by turn."""
+    found = current_takeover(now)
+    return takeover_sentence(found) if found is not None else ""
 
 
 def how_right(stage: WaitPrediction.Stage) -> str:

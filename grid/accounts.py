@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from grid.models import User
 
 DEMO_GROUP = "demo accounts"
+OPERATORS = "operators"  # the group of those who may operate
 
 
 class AccountBackend(ModelBackend):

@@ -4,6 +4,7 @@ A websocket is accepted from the dashboard's own origin only, port included: use
 cookies do not know ports.
 """
 
+import asyncio
 import os
 import re
 import warnings
@@ -22,10 +23,11 @@ from django.conf import settings  # noqa: E402
 
 from dashboard.preload import preload  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-from grid import database, sessions  # noqa: E402
+from grid import database, sessions, tracing  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
+from grid.edge.requestids import RequestIds  # noqa: E402
 from grid.edge.slow import SlowRefusals  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
@@ -50,6 +52,7 @@ dashboard = RequestLimits(
     # These forms are small; a session cookie, which anybody can send, is no reason to accept more.
     bodies=Bodies(
         paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")},
+        posts={"/alerts/received/": Bodies().others},
         uploads=re.compile(r"/projects/[^/]+/files/upload/"),
         upload=settings.FILE_UPLOAD_MAX_MEMORY_SIZE,
     ),
@@ -58,6 +61,7 @@ dashboard = RequestLimits(
 
 
 async def start() -> None:
+    tracing.begin("web")
     database.open_threads()
     await start_runtime()
 
@@ -65,7 +69,8 @@ async def start() -> None:
 async def stop() -> None:
     await stop_runtime()
     await database.close_threads()
+    await asyncio.to_thread(tracing.end)
 
 
 preload()
-application = Lifespan(dashboard, start=start, stop=stop)
+application = Lifespan(RequestIds(dashboard), start=start, stop=stop)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from grid.translation import gettext as _
+
 GENESIS = "0" * 64  # stands before the first entry
 
 
@@ -84,12 +86,28 @@ def follow(link: Link, entries: Iterable[SealedEntry]) -> Link:
     """Return the last link of the entries that follow `link`, in the order of their numbers. Raise ChainBroken at the first fault."""
     for entry in entries:
         if entry.number != link.number + 1:
-            raise ChainBroken(f"Entry {link.number + 1} is missing: after {link.number} comes {entry.number}.")
+            raise ChainBroken(
+                _(
+                    "Entry {number} is missing: after {before} comes {after}.",
+                    number=link.number + 1,
+                    before=link.number,
+                    after=entry.number,
+                )
+            )
         if entry.hash != hash_of(link.hash, entry):
             raise ChainBroken(
-                f"Entry {entry.number} is not as it was sealed, or the hash before it is not: id {entry.id}, "
-                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC, {entry.actor_name!r} {entry.action} {entry.object_type} "
-                f"{entry.object_id!r}."
+                _(
+                    "Entry {number} is not as it was sealed, or the hash before it is not: id {id}, "
+                    "{at:%Y-%m-%d %H:%M:%S} UTC, {actor_name!r} {action} {object_type} "
+                    "{object_id!r}.",
+                    number=entry.number,
+                    id=entry.id,
+                    at=entry.at,
+                    actor_name=entry.actor_name,
+                    action=entry.action,
+                    object_type=entry.object_type,
+                    object_id=entry.object_id,
+                )
             )
         link = Link(entry.number, entry.hash)
     return link

@@ -20,6 +20,7 @@ from django.db import transaction
 
 from grid.auditchain import GENESIS, ChainBroken, Link, SealedEntry, follow, hash_of
 from grid.models import AuditChain, AuditEntry
+from grid.translation import gettext as _
 
 BATCH = 200
 VERIFIED_AT_ONCE = 2000
@@ -63,7 +64,7 @@ def seal(now: datetime, at_most: int = BATCH) -> int:
         here = AuditChain.objects.filter(pk=_CHAIN, head_number=found.number, head_hash=found.hash)
         if not here.update(head_number=link.number, head_hash=link.hash):
             raise ChainBroken(
-                "The audit log's chain was moved by another controller. Nothing is lost, and it is tried again."
+                _("The audit log's chain was moved by another controller. Nothing is lost, and it is tried again.")
             )
     return len(rows)
 
@@ -94,7 +95,10 @@ def verify(expected: Iterable[Link] = ()) -> Verified:
     _compare(start, promised, wanted)
     if promised.number < start.number or AuditEntry.objects.filter(number__lte=start.number).exists():
         raise ChainBroken(
-            f"The anchor says that entries up to {start.number} were deleted by retention, and some exist."
+            _(
+                "The anchor says that entries up to {number} were deleted by retention, and some exist.",
+                number=start.number,
+            )
         )
     link, count = start, 0
     while batch := _next(link):
@@ -104,19 +108,34 @@ def verify(expected: Iterable[Link] = ()) -> Verified:
             count += 1
             _compare(link, promised, wanted)
     if link.number < promised.number:
-        raise ChainBroken(f"Entry {link.number + 1} is missing: the chain's head is at {promised.number}.")
+        raise ChainBroken(
+            _(
+                "Entry {number} is missing: the chain's head is at {head}.",
+                number=link.number + 1,
+                head=promised.number,
+            )
+        )
     beyond = [number for number in sorted(wanted) if number > link.number]
     if beyond:
-        raise ChainBroken(f"Entry {link.number + 1} is missing: {beyond[0]} was sealed, by the link that you gave.")
+        raise ChainBroken(
+            _(
+                "Entry {number} is missing: {beyond} was sealed, by the link that you gave.",
+                number=link.number + 1,
+                beyond=beyond[0],
+            )
+        )
     return Verified(count, start, link)
 
 
 def _compare(link: Link, promised: Link, wanted: dict[int, str]) -> None:
     if link.number == promised.number and link.hash != promised.hash:
-        raise ChainBroken(f"Entry {link.number} is not the one that the chain's head names.")
+        raise ChainBroken(_("Entry {number} is not the one that the chain's head names.", number=link.number))
     if wanted.get(link.number, link.hash) != link.hash:
         raise ChainBroken(
-            f"Entry {link.number} is not the one whose link you gave: it, or one before it, was written again."
+            _(
+                "Entry {number} is not the one whose link you gave: it, or one before it, was written again.",
+                number=link.number,
+            )
         )
 
 
@@ -153,7 +172,7 @@ def _all_sealed(rows: Iterable[AuditEntry]) -> Iterator[SealedEntry]:
 
 def _sealed(row: AuditEntry) -> SealedEntry:
     if row.number is None or row.sealed_at is None:
-        raise ChainBroken(f"The entry with id {row.pk} has a number and no time of sealing.")
+        raise ChainBroken(_("The entry with id {pk} has a number and no time of sealing.", pk=row.pk))
     return SealedEntry(
         number=row.number,
         id=row.pk,

@@ -2,26 +2,26 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 from grid.edge.addresses import matcher
 from grid.egress import read_blocks, read_egress
 from grid.encryption import is_encrypted_with
-from grid.models import RemoteRepository, StoredSecret, WebhookTarget
+from grid.models import PlatformReport, RemoteRepository, StoredSecret, WebhookTarget
+from grid.origins import is_address, is_protected, shared_domain
+from grid.translation import FOLDER, has_catalogue
 
-# Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
-_PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 _LEAST_KEY = 32
 _BUILDERS = ("buildkit", "buildah")  # of grid.launch.buildjobs
+_LOG_RECEIVERS = ("loki", "elasticsearch", "otlp")  # of grid.launch.logshipping.encoding
 _REPOSITORY = re.compile(r"(?=.{1,120}$)[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+/?")
 # The first migration of versions whose databases cannot be migrated.
 _FORMER_BEGINNING = ("grid", "0001_initial")
@@ -66,7 +66,7 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
             )
         ]
     found = _kept_apart(dashboard, workspaces)
-    unprotected = [origin.geturl() for origin in (dashboard, workspaces) if not _is_protected(origin)]
+    unprotected = [origin.geturl() for origin in (dashboard, workspaces) if not is_protected(origin)]
     if unprotected:
         found.append(
             Warning(
@@ -85,7 +85,7 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
                 id="grid.W002",
             )
         )
-    elif _is_address(workspaces.hostname or ""):
+    elif is_address(workspaces.hostname or ""):
         found.append(
             Error(
                 f"Each execution is served at a name below {workspaces.hostname}, and there is none below an address.",
@@ -106,7 +106,7 @@ def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMe
                 id="grid.W001",
             )
         ]
-    shared = _shared_domain(one, other)
+    shared = shared_domain(one, other)
     if not shared:
         return []
     return [
@@ -119,34 +119,14 @@ def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMe
     ]
 
 
-def _shared_domain(one: str, other: str) -> str:
-    """Return the registrable domain that both names share, as far as names tell, without the list of public suffixes; "" for none."""
-    if _is_address(one) or _is_address(other):
-        return ""
-    labels, others = one.split(".")[::-1], other.split(".")[::-1]
-    shared: list[str] = []
-    for label, another in zip(labels, others, strict=False):
-        if label != another:
-            break
-        shared.append(label)
-    is_public = len(shared) < 2 or (len(shared) == 2 and len(shared[0]) == 2 and shared[1] in _PUBLIC)
-    return "" if is_public else ".".join(reversed(shared))
-
-
-def _is_protected(origin: SplitResult) -> bool:
-    """Return True when the origin uses https, or nothing leaves the machine."""
-    host = origin.hostname or ""
-    if origin.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
-        return True
-    return _is_address(host) and ip_address(host).is_loopback
-
-
-def _is_address(host: str) -> bool:
+def _split(address: str) -> SplitResult:
+    """Return the parts of an address; one that is none, or has an impossible port, has no parts."""
     try:
-        ip_address(host)
+        found = urlsplit(address)
+        _ = found.port
     except ValueError:
-        return False
-    return True
+        return urlsplit("")
+    return found
 
 
 @register
@@ -245,6 +225,14 @@ def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 
 @register
+def logs(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse a format of the log that there is not: whatever collects it would understand no line."""
+    if settings.LOG_FORMAT in ("text", "json"):
+        return []
+    return [Error(f"GRID_LOG_FORMAT is “{settings.LOG_FORMAT}”.", hint="Use text or json.", id="grid.E061")]
+
+
+@register
 def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why. Refuse
     credentials in the index's address too, which everybody with the image could read."""
@@ -280,6 +268,20 @@ def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 
 
 @register
+def language(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse a language without a catalogue: all would stay in English without a word."""
+    if settings.LANGUAGE_CODE == "en" or has_catalogue():
+        return []
+    return [
+        Error(
+            f"GRID_LANGUAGE is “{settings.LANGUAGE_CODE}”, and {FOLDER} has no compiled catalogue of it.",
+            hint="Leave it unset for English, or see docs/translating.md.",
+            id="grid.E080",
+        )
+    ]
+
+
+@register
 def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a malformed name: the certificate of the external metrics is made for it."""
     if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}", settings.DEMAND_SERVICE):
@@ -308,3 +310,48 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
         hint = "It needs GRID_FRONT_IMAGE, and a host name for each execution (not GRID_WORKSPACE_PATHS)."
         found.append(Warning(sentence, hint=hint, id="grid.W044"))
     return found
+
+
+@register
+def log_receiver(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse a log receiver that gets nothing; warn of a credential that others can read."""
+    found: list[CheckMessage] = []
+    kind, url, link = settings.LOG_RECEIVER, _split(settings.LOG_RECEIVER_URL), settings.LOG_LINK
+    is_address = url.scheme in ("http", "https") and url.hostname and not url.query and not url.fragment
+    if kind and not (kind in _LOG_RECEIVERS and is_address):
+        sentence = "GRID_LOG_RECEIVER and GRID_LOG_RECEIVER_URL name no log receiver, so executions' logs stay here."
+        hint = (
+            "Set the first to loki, elasticsearch or otlp, the second to an address such as https://loki.example.com."
+        )
+        found.append(Error(sentence, hint=hint, id="grid.E070"))
+    elif url.username or url.password:
+        sentence = "GRID_LOG_RECEIVER_URL has a password in it, which is shown where addresses are."
+        hint = "Give the credential in GRID_LOG_RECEIVER_AUTHORIZATION, as “Basic ...” or “Bearer ...”."
+        found.append(Error(sentence, hint=hint, id="grid.E071"))
+    elif kind and settings.LOG_RECEIVER_AUTHORIZATION and not is_protected(url):
+        sentence = f"The credential for the log receiver travels in the open to {url.hostname}."
+        found.append(Warning(sentence, hint="Let GRID_LOG_RECEIVER_URL begin with https.", id="grid.W072"))
+    if link and (_split(link).scheme not in ("http", "https") or "{execution}" not in link):
+        sentence = "GRID_LOG_LINK does not lead to one execution's lines."
+        hint = "Write {execution} in the place of its id, in an address that begins with https."
+        found.append(Error(sentence, hint=hint, id="grid.E073"))
+    return found
+
+
+@register(Tags.database)
+def versions(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Warn of APIs that the cluster lacks, as the controller found it last. Nothing is known before migrations and its first look."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        stored = list(PlatformReport.objects.values_list("versions", flat=True))
+    except DatabaseError:
+        return []
+    return [
+        Warning(f"{line['subject']}: {line['sentence']}", hint="docs/platform-health.md says more.", id="grid.W060")
+        for lines in stored
+        for line in lines
+        if line["severity"] == "problem"
+    ]

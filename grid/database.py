@@ -13,6 +13,7 @@ no pool of connections beside the pool of threads.
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -20,8 +21,18 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connections,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from grid import telemetry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,6 +41,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 # A thread that computes keeps Python's lock for so long while the event loop waits for it, and the loop gives it up at each 16 kB that it
 # decrypts. With Python's own 5 ms, while a thread reads all executions, 256 kB of a first list keep the loop for a tenth of a second.
 SWITCH_SECONDS = 0.0002
+_COUNTED = "counted_by_compute_grid"  # of an error, that it is among the metrics
 CLOSING_SECONDS = 2.0  # between two times that what is under way is cancelled, and before the first
 
 
@@ -38,8 +50,33 @@ def _connected(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     _give_back()
     try:
         return work(*args, **kwargs)
+    except (InterfaceError, OperationalError) as error:
+        if not hasattr(error, _COUNTED):  # no statement failed, so there was no connection
+            telemetry.database_failed()
+            setattr(error, _COUNTED, True)
+        raise
     finally:
         _give_back()
+
+
+def measure_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Time what is asked over the connection from now on; a receiver of `connection_created`, which comes again at each reconnection."""
+    if _timed not in connection.execute_wrappers:
+        # The first, because Django's context manager of a wrapper takes the last away when it is left.
+        connection.execute_wrappers.insert(0, _timed)
+
+
+def _timed(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    began = time.perf_counter()
+    try:
+        return execute(sql, params, many, context)
+    except DatabaseError as error:
+        if not isinstance(error, IntegrityError):
+            telemetry.database_failed()
+            setattr(error, _COUNTED, True)
+        raise
+    finally:
+        telemetry.database_statements(context["connection"].vendor).observe(time.perf_counter() - began)
 
 
 def _give_back() -> None:

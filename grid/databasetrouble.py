@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable
 from enum import Enum
 
+from grid.translation import gettext as _
+
 logger = logging.getLogger(__name__)
 
 _SAID_EVERY_SECONDS = 60.0
@@ -15,10 +17,13 @@ _SAID_EVERY_SECONDS = 60.0
 class DatabaseTrouble(Enum):
     """A kind of trouble; the value is a sentence that also says what to do."""
 
-    FULL = "The disk of the database is full: nothing was saved. An operator has to make room."
-    READ_ONLY = "The database is read-only: nothing was saved. An operator has to make it writable again."
-    BUSY = "The database is busy: nothing was saved. Try again in a minute."
-    AWAY = "The database does not answer: nothing was saved. Try again in a minute; if that does not help, tell an operator."
+    FULL = _("The disk of the database is full: nothing was saved. An operator has to make room.")
+    READ_ONLY = _("The database is read-only: nothing was saved. An operator has to make it writable again.")
+    BUSY = _("The database is busy: nothing was saved. Try again in a minute.")
+    AWAY = _(
+        "The database does not answer: nothing was saved. Try again in a minute; if that does not help, tell "
+        "an operator."
+    )
 
 
 # By the beginning of a name: SQLite appends details. SQLITE_ERROR, a wrong statement, is a bug of ours.

@@ -12,6 +12,7 @@ from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
 from grid.models import DataPlane
 from grid.models.dataplane import LOCAL
+from grid.translation import gettext as _
 
 
 class UnsupportedDataPlanes(Exception):
@@ -30,8 +31,12 @@ def data_planes() -> Sequence[str]:
     if others:
         named = ", ".join(f"“{id}”" for id in others)
         raise UnsupportedDataPlanes(
-            f"A second data plane is not supported yet, and the database has {named} beside “{LOCAL}”. "
-            "Remove it from the table grid_dataplane, with the tiers and executions that point to it, and start again."
+            _(
+                "A second data plane is not supported yet, and the database has {named} beside “{local}”. "
+                "Remove it from the table grid_dataplane, with the tiers and executions that point to it, and start again.",
+                named=named,
+                local=LOCAL,
+            )
         )
     return [LOCAL]
 
@@ -39,5 +44,7 @@ def data_planes() -> Sequence[str]:
 def api_of(data_plane: str) -> HttpKubeApi:
     """Return a client of its Kubernetes API, which has sent nothing yet. Raise UnsupportedDataPlanes for one that no setting reaches."""
     if data_plane != LOCAL:
-        raise UnsupportedDataPlanes(f"No setting says how to reach the data plane “{data_plane}”.")
+        raise UnsupportedDataPlanes(
+            _("No setting says how to reach the data plane “{data_plane}”.", data_plane=data_plane)
+        )
     return HttpKubeApi(CredentialSource(settings.KUBECONFIG, settings.KUBE_CONTEXT))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
 
+from grid.translation import gettext as _
+
 T = TypeVar("T")
 Block = IPv4Network | IPv6Network
 
@@ -81,7 +83,9 @@ def read_egress(outward: Sequence[str], storage: Sequence[str], denied: Sequence
             try:
                 found.append(entry(text.strip()))
             except ValueError as error:
-                mistakes.append(f"{setting} names “{text.strip()}”, but {error}.")
+                mistakes.append(
+                    _("{setting} names “{text}”, but {error}.", setting=setting, text=text.strip(), error=error)
+                )
         return tuple(found)
 
     rules = Egress(
@@ -99,7 +103,9 @@ def read_blocks(setting: str, texts: Sequence[str]) -> tuple[tuple[Block, ...], 
         try:
             blocks.append(_block(text.strip()))
         except ValueError as error:
-            mistakes.append(f"{setting} names “{text.strip()}”, but {error}.")
+            mistakes.append(
+                _("{setting} names “{text}”, but {error}.", setting=setting, text=text.strip(), error=error)
+            )
     return tuple(blocks), mistakes
 
 
@@ -127,32 +133,32 @@ def _block(text: str) -> Block:
     except ValueError as error:
         if "host bits" in str(error):
             raise ValueError(
-                f"a block of addresses begins at its first one: {ip_network(text, strict=False)}"
+                _("a block of addresses begins at its first one: {block}", block=ip_network(text, strict=False))
             ) from error
-        raise ValueError("that is no block of addresses such as 203.0.113.0/24") from error
+        raise ValueError(_("that is no block of addresses such as 203.0.113.0/24")) from error
     if _is_inside(block, _MAPPED):  # API servers read these as IPv4, and then refuse the whole policy
-        raise ValueError("IPv4 addresses are written as such")
+        raise ValueError(_("IPv4 addresses are written as such"))
     return block
 
 
 def _outward(text: str) -> Block:
     block = _block(text)
     if any(_is_inside(block, private) for private in PRIVATE):
-        raise ValueError("private addresses are opened one by one, with their port, by GRID_STORAGE_EGRESS")
+        raise ValueError(_("private addresses are opened one by one, with their port, by GRID_STORAGE_EGRESS"))
     return block
 
 
 def _destination(text: str) -> Destination:
-    address, _, port = text.rpartition(":")
+    address, _colon, port = text.rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError("it has to end with a port, as in 10.20.0.5/32:9000 or [fd12::5]:9000")
+        raise ValueError(_("it has to end with a port, as in 10.20.0.5/32:9000 or [fd12::5]:9000"))
     if address.startswith("[") != (":" in address) or address.startswith("[") != address.endswith("]"):
-        raise ValueError("an IPv6 address stands in brackets before its port, as in [fd12::5]:9000")
+        raise ValueError(_("an IPv6 address stands in brackets before its port, as in [fd12::5]:9000"))
     block = _block(address.strip("[]"))
     if any(_is_inside(block, never) for never in (*METADATA, *_LOOPBACK)):
-        raise ValueError("a machine's own addresses and its cloud's metadata are never opened")
+        raise ValueError(_("a machine's own addresses and its cloud's metadata are never opened"))
     if any(_is_inside(private, block) for private in PRIVATE):
-        raise ValueError("that is a whole private range and more than storage")
+        raise ValueError(_("that is a whole private range and more than storage"))
     return Destination(block, int(port))
 
 

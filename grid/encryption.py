@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from grid.errors import GridError
+from grid.translation import gettext as _
 
 _PURPOSE = b"compute-grid stored secrets"
 
@@ -31,7 +32,7 @@ def decrypt(ciphertext: str) -> str:
     try:
         return _cipher().decrypt(ciphertext.encode()).decode()
     except InvalidToken as error:
-        raise Undecryptable("It was encrypted with a key that is no longer in the settings.") from error
+        raise Undecryptable(_("It was encrypted with a key that is no longer in the settings.")) from error
 
 
 def is_encrypted_with(key: str, ciphertext: str) -> bool:
@@ -48,7 +49,7 @@ def encrypt_again(ciphertext: str) -> str:
     try:
         return _cipher().rotate(ciphertext.encode()).decode()
     except InvalidToken as error:
-        raise Undecryptable("It was encrypted with a key that is no longer in the settings.") from error
+        raise Undecryptable(_("It was encrypted with a key that is no longer in the settings.")) from error
 
 
 def _cipher() -> MultiFernet:

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from grid.translation import gettext as _
+
 # Returns what is wrong with a readable file, as the end of a sentence that begins with its name; "" when nothing is.
 Check = Callable[[Path], str]
 
@@ -41,7 +43,7 @@ class KeptFile:
 
     name: str
     holds: str
-    advice: str = "move it away: it is created again"
+    advice: str = _("move it away: it is created again")
     check: Check = anything
     may_be_empty: bool = False
     is_written: bool = False
@@ -57,7 +59,13 @@ class KeptFile:
 def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
     """Return one sentence for each existing file that cannot be used."""
     return [
-        f"{path}, which holds {kept.holds}, {problem}: {_remedy(problem, kept)}."
+        _(
+            "{path}, which holds {holds}, {problem}: {remedy}.",
+            path=path,
+            holds=kept.holds,
+            problem=problem,
+            remedy=_remedy(problem, kept),
+        )
         for kept in table
         for path in _found(folder, kept.name)
         if (problem := damage(path, kept))
@@ -69,24 +77,25 @@ def damage(path: Path, kept: KeptFile) -> str:
     try:
         found = path.stat()
         if kept.is_folder:
-            return "" if stat.S_ISDIR(found.st_mode) else "is no folder"
+            return "" if stat.S_ISDIR(found.st_mode) else _("is no folder")
         if stat.S_ISDIR(found.st_mode):
-            return "is a folder and no file"
+            return _("is a folder and no file")
         if not stat.S_ISREG(found.st_mode):
-            return "is no ordinary file"
+            return _("is no ordinary file")
         if kept.made_anew:
             return ""
         with path.open("rb"):
             pass
         if kept.is_written and not os.access(path, os.W_OK):
-            return "cannot be written (Permission denied)"
+            return _("cannot be written ({reason})", reason="Permission denied")
         if not found.st_size:
-            return "" if kept.may_be_empty else "is empty"
+            return "" if kept.may_be_empty else _("is empty")
         return kept.check(path)
     except FileNotFoundError:
-        return "is a link that leads nowhere"
+        # SQLite removes its -wal and -shm when the last process closes them, which may be between the look at the folder and this one.
+        return _("is a link that leads nowhere") if os.path.lexists(path) else ""
     except OSError as error:
-        return f"cannot be read ({error.strerror})"
+        return _("cannot be read ({reason})", reason=error.strerror)
 
 
 def _found(folder: Path, name: str) -> Iterator[Path]:
@@ -98,11 +107,11 @@ def _found(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _remedy(problem: str, kept: KeptFile) -> str:
-    if problem.endswith("(Permission denied)"):
-        return f"give it to the user who starts this (chown, chmod u+rw), or {kept.advice}"
+    if "Permission denied" in problem:
+        return _("give it to the user who starts this (chown, chmod u+rw), or {advice}", advice=kept.advice)
     if kept.made_anew or kept.may_be_empty:
         return kept.advice
-    return f"restore it from a backup, or {kept.advice}"
+    return _("restore it from a backup, or {advice}", advice=kept.advice)
 
 
 def lack_of_room(folder: Path, needed: int) -> str:
@@ -111,9 +120,12 @@ def lack_of_room(folder: Path, needed: int) -> str:
     disk = shutil.disk_usage(place) if place is not None else None
     if disk is None or disk.total == 0 or disk.free >= needed:  # no disk has a size of 0: /proc and the like
         return ""
-    return (
-        f"The disk of {folder} is full ({disk.free / 2**20:.1f} MiB are left, {needed / 2**20:.0f} MiB are needed): "
-        "make room and start again; nothing was changed."
+    return _(
+        "The disk of {folder} is full ({free:.1f} MiB are left, {needed:.0f} MiB are needed): "
+        "make room and start again; nothing was changed.",
+        folder=folder,
+        free=disk.free / 2**20,
+        needed=needed / 2**20,
     )
 
 
@@ -127,7 +139,7 @@ def sqlite_database(*tables: str) -> Check:
     def check(path: Path) -> str:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                return "is no SQLite database"
+                return _("is no SQLite database")
         beside = [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
         if any(os.path.lexists(one) and not one.is_file() for one in beside):
             return ""  # the companion's own row reports it
@@ -140,10 +152,10 @@ def sqlite_database(*tables: str) -> Check:
         except sqlite3.Error as error:
             if error.sqlite_errorname == "SQLITE_BUSY":  # another process is recovering or closing it
                 return ""
-            return f"is damaged ({error})"
+            return _("is damaged ({error})", error=error)
         if verdict != "ok":
-            return f"is damaged ({verdict.strip().splitlines()[-1]})"
-        return "is a database of another program" if found and not found & set(tables) else ""
+            return _("is damaged ({error})", error=verdict.strip().splitlines()[-1])
+        return _("is a database of another program") if found and not found & set(tables) else ""
 
     return check
 
@@ -157,13 +169,13 @@ def write_ahead_log(path: Path) -> str:
         head = file.read(_WAL_HEADER)
     words = [int.from_bytes(head[at : at + 4], "big") for at in range(0, len(head), 4)]
     if len(head) < _WAL_HEADER or words[0] & ~1 != _WAL_MAGIC:
-        return "is no log of a SQLite database"
+        return _("is no log of a SQLite database")
     order = "big" if words[0] & 1 else "little"
     first = second = 0
     for at in range(0, _WAL_HEADER - 8, 8):
         first = (first + int.from_bytes(head[at : at + 4], order) + second) & 0xFFFFFFFF  # type: ignore[arg-type]
         second = (second + int.from_bytes(head[at + 4 : at + 8], order) + first) & 0xFFFFFFFF  # type: ignore[arg-type]
-    return "" if [first, second] == words[6:8] else "is damaged (its head has another checksum)"
+    return "" if [first, second] == words[6:8] else _("is damaged (its head has another checksum)")
 
 
 def json_of(shape: Any) -> Check:
@@ -173,7 +185,7 @@ def json_of(shape: Any) -> Check:
         try:
             msgspec.json.decode(path.read_bytes(), type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return f"cannot be understood ({error})"
+            return _("cannot be understood ({error})", error=error)
         return ""
 
     return check
@@ -185,18 +197,22 @@ def one_secret(least: int) -> Check:
     def check(path: Path) -> str:
         text = path.read_bytes().strip()
         if not all(33 <= byte < 127 for byte in text):
-            return "is not one line of letters, digits and signs"
-        return "" if len(text) >= least else f"has {len(text)} characters, and at least {least} are needed"
+            return _("is not one line of letters, digits and signs")
+        return (
+            ""
+            if len(text) >= least
+            else _("has {length} characters, and at least {least} are needed", length=len(text), least=least)
+        )
 
     return check
 
 
 def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[KeptFile, ...]:
     """Return the rows of a SQLite database in WAL mode and its two companion files."""
-    newest = "move it away: the newest changes, which were not yet taken over into the database, are then lost"
+    newest = _("move it away: the newest changes, which were not yet taken over into the database, are then lost")
     return (
-        KeptFile(f"{name}-wal", f"the newest changes of {name}", newest, write_ahead_log, True, True),
-        KeptFile(f"{name}-shm", f"an index into {name}-wal", may_be_empty=True, made_anew=True),
+        KeptFile(f"{name}-wal", _("the newest changes of {name}", name=name), newest, write_ahead_log, True, True),
+        KeptFile(f"{name}-shm", _("an index into {name}-wal", name=name), may_be_empty=True, made_anew=True),
         KeptFile(name, holds, advice, sqlite_database(*tables), is_written=True),
     )
 
@@ -204,7 +220,9 @@ def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[Kep
 # Read by the settings, so before anything else; the least length is Django's own measure (its check security.W009).
 SECRET_KEY = KeptFile(
     "secret-key",
-    "the key that signs logins and opens workspaces",
-    "move it away: a new one is created, everybody has to log in again, and workspaces that run have to be launched again",
+    _("the key that signs logins and opens workspaces"),
+    _(
+        "move it away: a new one is created, everybody has to log in again, and workspaces that run have to be launched again"
+    ),
     one_secret(50),
 )

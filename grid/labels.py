@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 
 PREFIX = os.environ.get("GRID_LABEL_PREFIX", "dominodatalab.com")
 NODE_POOL = os.environ.get("GRID_NODE_POOL_LABEL", f"{PREFIX}/node-pool")
@@ -27,7 +28,11 @@ WORKER = "worker"
 PROGRAM_ENDED = f"{PREFIX}/program-ended"  # annotation of a run's pod: tells its executor that the program has ended
 PLACEHOLDER = "placeholder"
 WARM_UNTIL = f"{PREFIX}/warm-until"  # annotation of a placeholder: when its tier's warm-up hours end, in words
+RUSH_PLAN = f"{PREFIX}/rush-plan"  # annotation of a placeholder that a rush plan asks for: the plan's id
 PLACEHOLDER_CLASS = "compute-grid-placeholder"  # the PriorityClass of placeholders
+API_CHECK = (
+    f"{PREFIX}/api-check"  # on what checks of the API make: which run's it is; on a namespace: which installation's
+)
 
 CORDONED_BY = f"{PREFIX}/cordoned-by"  # annotations of a cordoned node: who, when (RFC 3339) and why
 CORDONED_AT = f"{PREFIX}/cordoned-at"
@@ -57,6 +62,7 @@ class Keys:
     demand: str
 
     @classmethod
+    @cache  # each pod's change asks
     def under(cls, prefix: str = PREFIX) -> "Keys":
         return cls(
             workload_type=f"{prefix}/workload-type",

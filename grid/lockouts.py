@@ -28,6 +28,7 @@ from django.utils import timezone
 from grid import centralconfig
 from grid.edge.addresses import client_key
 from grid.models import AuditEntry, User
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def _write_failure(name: str, address: str) -> None:
         action=AuditEntry.Action.LOGIN_FAILED,
         object_type="login",
         object_id=known,
-        object_name=f"{known or 'an unknown name'} at {address}"[:200],
+        object_name=_("{known} at {address}", known=known or _("an unknown name"), address=address)[:200],
     )
 
 

@@ -7,7 +7,8 @@ path; there only their visitors' care keeps them apart.
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urlsplit
 
 _ID = re.compile(r"[a-z0-9]{1,32}")
 _EXECUTION_ID = 10  # characters
@@ -15,6 +16,9 @@ _EXECUTION_ID = 10  # characters
 BEGIN_PATH = "__grid__/begin"
 OPEN_PATH = "__grid__/open"
 WORKER_PATH = "__grid__/worker"
+
+# Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
+_PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 
 
 def is_shared_port(id: str) -> bool:
@@ -82,3 +86,33 @@ def _by_path(path: str) -> Door | None:
     if len(parts) < 4 or parts[1] != "w" or not _ID.fullmatch(parts[2]):
         return None
     return Door(parts[2], f"/w/{parts[2]}", f"/{parts[3]}")
+
+
+def shared_domain(one: str, other: str) -> str:
+    """Return the registrable domain that both names share, as far as names tell, without the list of public suffixes; "" for none."""
+    if is_address(one) or is_address(other):
+        return ""
+    labels, others = one.split(".")[::-1], other.split(".")[::-1]
+    shared: list[str] = []
+    for label, another in zip(labels, others, strict=False):
+        if label != another:
+            break
+        shared.append(label)
+    is_public = len(shared) < 2 or (len(shared) == 2 and len(shared[0]) == 2 and shared[1] in _PUBLIC)
+    return "" if is_public else ".".join(reversed(shared))
+
+
+def is_protected(origin: SplitResult) -> bool:
+    """Return True when the origin uses https, or nothing leaves the machine."""
+    host = origin.hostname or ""
+    if origin.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
+        return True
+    return is_address(host) and ip_address(host).is_loopback
+
+
+def is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -5,6 +5,7 @@ executions' pods from a watch cache of their namespace.
 """
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Collection, Mapping
@@ -18,12 +19,14 @@ django.setup()
 # Imported after Django is set up: they import models.
 from django.conf import settings  # noqa: E402
 
-from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
+from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
+from dashboard.proxy.measured import MeasuredProxy  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
-from grid import database  # noqa: E402
+from grid import database, tracing  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
+from grid.edge.requestids import RequestIds  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
@@ -35,9 +38,15 @@ from grid.models import WorkspaceGrant  # noqa: E402
 from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
+from grid.runtime.loopwatch import LoopWatch  # noqa: E402
+from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge  # noqa: E402
+from grid.runtime.verbose import VerbosityFollower, reading  # noqa: E402
+from grid.translation import gettext as _  # noqa: E402
 from grid.watch.hub import Hub  # noqa: E402
 from grid.watch.reflector import ListWatch, Reflector  # noqa: E402
-from grid.watch.store import Store  # noqa: E402
+from grid.watch.store import Freshness, Store  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 
 class StoredGrants:
@@ -57,6 +66,7 @@ _EXECUTION = Keys.under(settings.LABEL_PREFIX).execution
 _stores: list[Store[Pod]] = []  # one for each data plane, as `_apis`
 _apis: list[HttpKubeApi] = []
 _lives: list["asyncio.Task[None]"] = []
+_endpoints: list[MetricsEndpoint] = []  # none where no port is set
 gate = GrantGate(
     StoredGrants(),
     lambda execution_id: [pod for pods in _stores for pod in pods.by("execution", execution_id)],
@@ -73,9 +83,11 @@ async def _problem() -> str:
     try:
         await database.background.run(WorkspaceGrant.objects.exists)
     except Exception as error:
-        return f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"
+        return _(
+            "The database does not answer as it should; has it been migrated? ({error})", error=type(error).__name__
+        )
     each = [pods.freshness(time.monotonic()) for pods in _stores]
-    return next((one.error or "The first list of pods has not come yet." for one in each if not one.synced), "")
+    return next((one.error or _("The first list of pods has not come yet.") for one in each if not one.synced), "")
 
 
 proxy = WorkspaceProxy(
@@ -90,19 +102,40 @@ proxy = WorkspaceProxy(
 
 async def start() -> None:
     """Start without waiting for a cluster or database that does not answer. Raise UnsupportedDataPlanes."""
+    tracing.begin("proxy")
     database.open_threads()
-    lives: dict[str, Life] = {"grants": gate.run}
+    more_logs = VerbosityFollower("proxy", reading(database.background.run))
+    lives: dict[str, Life] = {"grants": gate.run, "verbose logs": more_logs.run}
     for id in await database.background.run(data_planes):
         api, pods = api_of(id), Store[Pod]("pods", indexes={"execution": _execution_of})
         _apis.append(api)
         _stores.append(pods)
         lives[f"pods of {id}"] = Reflector(api, ListWatch(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
+    if settings.PROXY_METRICS_PORT:
+        await _serve_metrics(lives)
     _lives.extend(started(lives))
+
+
+async def _serve_metrics(lives: dict[str, Life]) -> None:
+    loop = LoopWatch()
+    endpoint = MetricsEndpoint(CacheCollector(_caches), loop_gauge(loop.longest))
+    try:
+        await endpoint.start(settings.METRICS_HOST, settings.PROXY_METRICS_PORT)
+    except OSError as error:  # people's programs are worth more than their numbers
+        logger.error("metrics are not served, and all else works: %s", error)
+    lives["loop"] = loop.run
+    _endpoints.append(endpoint)
+
+
+def _caches() -> dict[str, Freshness]:
+    return {pods.name: pods.freshness(time.monotonic()) for pods in _stores}
 
 
 async def stop() -> None:
     """Close the proxy before the runtime it depends on."""
     await proxy.close()
+    while _endpoints:
+        await _endpoints.pop().stop()
     for task in _lives:
         task.cancel()
     await asyncio.gather(*_lives, return_exceptions=True)
@@ -111,7 +144,9 @@ async def stop() -> None:
     while _apis:
         await _apis.pop().close()
     await database.close_threads()
+    await asyncio.to_thread(tracing.end)
 
 
 _cookies = () if settings.WORKSPACE_PATHS else (OwnCookies(workspace_origins()).secret(""),)
-application = Lifespan(RequestLimits(proxy, cookies=_cookies), start=start, stop=stop)
+_measured = MeasuredProxy(RequestLimits(proxy, cookies=_cookies), apart=(ALIVE_PATH, READY_PATH))
+application = Lifespan(RequestIds(_measured, tells=False), start=start, stop=stop)

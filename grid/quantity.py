@@ -6,6 +6,9 @@ are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/ku
 
 import re
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
+
+from grid.translation import gettext as _
 
 _SUFFIXES: dict[str, Decimal] = {
     "n": Decimal("1e-9"),
@@ -32,17 +35,23 @@ _LONGEST = 100
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
-def parse_quantity(text: str | int | float) -> Decimal:
-    """Return the exact value in base units (cores, bytes, GPUs). Raise ValueError with a sentence for its reader."""
-    written = str(text).strip()
+def parse_quantity(text: object) -> Decimal:
+    """Return the exact value in base units (cores, bytes, GPUs) of what a server sent. Raise ValueError with a sentence for its reader."""
+    return _parsed(str(text).strip())
+
+
+@lru_cache(maxsize=4096)  # the same few sizes are read again and again
+def _parsed(written: str) -> Decimal:
     match = _PATTERN.fullmatch(written) if len(written) <= _LONGEST else None
     if match is None:
-        raise ValueError(f"“{written[:_LONGEST]}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi")
+        raise ValueError(
+            _("“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi", text=written[:_LONGEST])
+        )
     number, exponent, suffix = match.groups()
     unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
     value = Decimal(number) * unit
     if abs(value) > _LARGEST:
-        raise ValueError(f"“{written}” is too large; Kubernetes counts to {_LARGEST}")
+        raise ValueError(_("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=_LARGEST))
     return value
 
 

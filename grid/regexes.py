@@ -6,6 +6,8 @@ look-around, and its memory is bounded. The time for a character grows with the 
 
 import re2
 
+from grid.translation import gettext as _
+
 LONGEST_PATTERN = 300
 # In RE2's instructions. Patterns that people write have some dozens, the largest built-in one 153; a line of 2,000 characters takes
 # `x[a-y]{900}z`, which has 1,800, twelve milliseconds.
@@ -23,17 +25,17 @@ def options() -> re2.Options:
 def problem_of(pattern: str) -> str:
     """Return why the pattern cannot be used, as a sentence, or ""."""
     if not pattern.strip():
-        return "Give a pattern."
+        return _("Give a pattern.")
     if len(pattern) > LONGEST_PATTERN:
-        return f"Use at most {LONGEST_PATTERN} characters."
+        return _("Use at most {most} characters.", most=LONGEST_PATTERN)
     try:
         compiled = re2.compile(pattern, options())
     except re2.error as error:
-        return f"This is no regular expression that RE2 can search: {_words(error)}."
+        return _("This is no regular expression that RE2 can search: {error}.", error=_words(error))
     if compiled.programsize > LARGEST_PROGRAM:
-        return "This pattern is too large; use smaller repetitions."
+        return _("This pattern is too large; use smaller repetitions.")
     if compiled.search(""):
-        return "This pattern matches every line; name words of the line."
+        return _("This pattern matches every line; name words of the line.")
     return ""
 
 

@@ -5,6 +5,7 @@ import re
 from packaging.requirements import InvalidRequirement, Requirement
 
 from grid.errors import Problem
+from grid.translation import gettext as _
 
 BUILT_HERE = "compute-grid-built/"  # begins the names of images that the embedded cluster builds
 MOST_LINES = 200
@@ -20,16 +21,22 @@ def parse_requirements(text: str) -> tuple[tuple[str, ...], tuple[Problem, ...]]
     lines = [(number, _COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
-        return (), (Problem("requirements", "Give at least one requirement, such as polars==1.9.0.", "required"),)
+        return (), (Problem("requirements", _("Give at least one requirement, such as polars==1.9.0."), "required"),)
     if len(lines) > MOST_LINES:
-        sentence = f"Use at most {MOST_LINES} requirements; these are {len(lines):,}."
+        sentence = _("Use at most {most} requirements; these are {lines:,}.", most=MOST_LINES, lines=len(lines))
         return (), (Problem("requirements", sentence, "too_many"),)
     found, problems = [], []
     for number, line in lines:
         why = why_refused(line)
         if why:
             shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
-            problems.append(Problem("requirements", f"Line {number}, “{shown}”: {why}", "requirement"))
+            problems.append(
+                Problem(
+                    "requirements",
+                    _("Line {number}, “{shown}”: {why}", number=number, shown=shown, why=why),
+                    "requirement",
+                )
+            )
         else:
             found.append(str(Requirement(line)))
     return tuple(found), tuple(problems)
@@ -38,19 +45,19 @@ def parse_requirements(text: str) -> tuple[tuple[str, ...], tuple[Problem, ...]]
 def why_refused(line: str) -> str:
     """Return why the line is no requirement that may be installed, as a sentence; "" when it is one."""
     if len(line) > LONGEST_LINE:
-        return f"Use at most {LONGEST_LINE} characters in a line."
+        return _("Use at most {most} characters in a line.", most=LONGEST_LINE)
     if not line.isprintable():
-        return "Use visible characters only."
+        return _("Use visible characters only.")
     if line.startswith("-"):
-        return "Options of pip are not allowed here, only packages; the cluster's admin chooses the package index."
+        return _("Options of pip are not allowed here, only packages; the cluster's admin chooses the package index.")
     try:
         requirement = Requirement(line)
     except (InvalidRequirement, RecursionError):  # it reads nested parentheses by recursion
         if "/" in line or "\\" in line or line.startswith("."):
-            return "Files, folders and addresses are not allowed; name a package of the index."
-        return "This is no requirement. Write a package with its version, such as polars==1.9.0."
+            return _("Files, folders and addresses are not allowed; name a package of the index.")
+        return _("This is no requirement. Write a package with its version, such as polars==1.9.0.")
     if requirement.url is not None:
-        return "Files, folders and addresses are not allowed; name a package of the index."
+        return _("Files, folders and addresses are not allowed; name a package of the index.")
     if requirement.name.lower().endswith(_ARCHIVES):
-        return "This names a file; name a package of the index."
+        return _("This names a file; name a package of the index.")
     return ""

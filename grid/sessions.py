@@ -28,6 +28,7 @@ from grid.accounts import DEMO_GROUP
 from grid.edge.bodies import BodyRefused
 from grid.edge.refusals import Refusal
 from grid.models import Session, User
+from grid.translation import gettext as _
 
 # Written at most this often, so that a page costs no write.
 SEEN_PRECISION = timedelta(minutes=1)
@@ -36,7 +37,7 @@ _AGENT_LENGTH = 200
 _UNKNOWN = Refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "session-unknown",
-    "Nothing was saved: the database cannot say now who you are. Wait a moment and send it again.",
+    _("Nothing was saved: the database cannot say now who you are. Wait a moment and send it again."),
     retry_after=5,
 )
 

@@ -10,6 +10,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from grid import keptfiles, labels
+from grid.translation import FOLDER, LANGUAGE
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
@@ -105,6 +106,7 @@ INSTALLED_APPS = [
     "dashboard",
 ]
 MIDDLEWARE = [
+    "dashboard.middleware.measured",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.middleware.own_origin",
@@ -114,7 +116,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "dashboard.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -132,6 +134,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "builtins": ["django.templatetags.i18n"],  # every template has texts
         },
     }
 ]
@@ -157,7 +160,10 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator": {},
     }.items()
 ]
-LANGUAGE_CODE = "en"
+# One language for all: live pages are made once for everybody, and sentences are stored. English is in the code itself.
+LANGUAGE_CODE = LANGUAGE
+LOCALE_PATHS = [str(FOLDER)]
+USE_I18N = LANGUAGE != "en"
 USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -247,6 +253,10 @@ GIT_AUTHORITIES = env.str("GRID_GIT_AUTHORITIES", default="")
 EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
 STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])
 EGRESS_EXCEPT = env.list("GRID_EGRESS_EXCEPT", default=[])
+# What an Alertmanager that tells us of alerts says as its bearer token; "" takes none.
+ALERTS_TOKEN = env.str("GRID_ALERTS_TOKEN", default="")
+# The Alertmanager that the controller passes silences on to; "" passes none on.
+ALERTMANAGER_URL = env.str("GRID_ALERTMANAGER_URL", default="")
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 # Port on which the web process serves external.metrics.k8s.io, so that clusters scale on demand; 0: not served.
@@ -258,9 +268,10 @@ DEMAND_SERVICE = env.str("GRID_DEMAND_SERVICE", default="demand.compute-grid-sys
 DEMAND_ADDRESS = env.str("GRID_DEMAND_ADDRESS", default="")
 # Whether clusters may scale on demand, for waiting tasks.
 DEMAND_IS_SERVED = DEMAND_PORT > 0
-# Ports on which the web process and the controller serve metrics to a monitoring system; 0: not served. Ports of their own, so that
+# Ports on which web process, proxy and controller serve metrics to a monitoring system; 0: not served. Ports of their own, so that
 # nothing is added to what people can reach.
 METRICS_PORT = env.int("GRID_METRICS_PORT", default=0)
+PROXY_METRICS_PORT = env.int("GRID_PROXY_METRICS_PORT", default=0)
 CONTROLLER_METRICS_PORT = env.int("GRID_CONTROLLER_METRICS_PORT", default=0)
 METRICS_HOST = env.str("GRID_METRICS_HOST", default="127.0.0.1")
 
@@ -277,6 +288,23 @@ DEFAULT_FROM_EMAIL = env.str("GRID_EMAIL_FROM", default="")
 # Blocks of private addresses that people's webhooks may lead to, see grid.egress; a machine's own credentials are never among them.
 WEBHOOK_PRIVATE = env.list("GRID_WEBHOOK_PRIVATE", default=[])
 
+# --- Executions' logs ------------------------------------------------------------------------------------------------
+# What the controller sends them to: loki, elasticsearch or otlp (any OpenTelemetry collector); empty: they stay here, as their end.
+LOG_RECEIVER = env.str("GRID_LOG_RECEIVER", default="")
+LOG_RECEIVER_URL = env.str("GRID_LOG_RECEIVER_URL", default="")  # without the path of the API
+# The whole header, such as "Bearer ..." or "Basic ..."; secret, and never part of an address.
+LOG_RECEIVER_AUTHORIZATION = env.str("GRID_LOG_RECEIVER_AUTHORIZATION", default="").strip()
+LOG_RECEIVER_TENANT = env.str("GRID_LOG_RECEIVER_TENANT", default="")  # X-Scope-OrgID, of Loki
+LOG_RECEIVER_INDEX = env.str(
+    "GRID_LOG_RECEIVER_INDEX", default="compute-grid-executions"
+)  # or data stream, of Elasticsearch
+LOG_RECEIVER_AUTHORITIES = env.str("GRID_LOG_RECEIVER_AUTHORITIES", default="")  # file of certificates
+# Where people find all lines of an execution: an address with {execution} in the place of its id; empty: no link.
+LOG_LINK = env.str("GRID_LOG_LINK", default="")
+LOG_LINK_NAME = env.str("GRID_LOG_LINK_NAME", default="") or {"loki": "Loki", "elasticsearch": "Elasticsearch"}.get(
+    LOG_RECEIVER, "the log receiver"
+)
+
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -286,6 +314,7 @@ WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- Logging ---------------------------------------------------------------------------------------------------------
+LOG_FORMAT = env.str("GRID_LOG_FORMAT", default="text")  # text or json
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -294,17 +323,19 @@ LOGGING = {
             "()": "grid.edge.logs.LineFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
             "datefmt": "%Y-%m-%dT%H:%M:%S%z",
-        }
+        },
+        "json": {"()": "grid.edge.logs.JsonFormatter"},
     },
     "filters": {
+        "verbosity": {"()": "grid.verbosity.Verbosity"},
         "client faults": {"()": "grid.edge.logs.ClientFaults"},
         "database troubles": {"()": "grid.edge.logs.DatabaseTroubles"},
     },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["client faults", "database troubles"],
+            "formatter": "json" if LOG_FORMAT == "json" else "line",
+            "filters": ["verbosity", "client faults", "database troubles"],
         }
     },
     "loggers": {

@@ -4,17 +4,25 @@ It is counted in memory since the process began, and `grid.runtime.metrics` serv
 """
 
 from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 MOST_REASONS = 200  # entries of the knowledge base are reasons too
+MOST_ROUTES = 500  # there are as many as URL patterns; only a bug would make more
 OTHER = "other"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# A server may answer with any number; 0 says that no answer came.
+CODES = {0: "0"} | {int(status): str(int(status)) for status in HTTPStatus}
 REGISTRY = CollectorRegistry()
 
 # A start takes seconds where image and node are there, and half an hour where a large node has to be made.
 _START_BUCKETS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 _REQUEST_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1, 5, 30)
 _BEHIND_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
+_PAGE_BUCKETS = (0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
+_DATABASE_BUCKETS = (0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5)
 
 _states = Counter(
     "compute_grid_execution_states_entered", "Executions that entered a state.", ["state"], registry=REGISTRY
@@ -55,7 +63,71 @@ _behind = Histogram(
 )
 SOCKETS = Gauge("compute_grid_live_sockets", "Browsers that follow a live page of this process.", registry=REGISTRY)
 
+_served = Histogram(
+    "compute_grid_http_request_seconds",
+    "From a request of a browser until its answer began, by the name of the URL pattern.",
+    ["route", "method", "code"],
+    buckets=_PAGE_BUCKETS,
+    registry=REGISTRY,
+)
+_on_screen = Histogram(
+    "compute_grid_event_to_screen_seconds",
+    "From the moment that a cache took in a change until a browser's websocket was handed the message with it.",
+    ["page"],
+    buckets=_BEHIND_BUCKETS,
+    registry=REGISTRY,
+)
+_proxied = Histogram(
+    "compute_grid_proxy_request_seconds",
+    "From a request to the proxy until its answer began; a program's own 502, 503 and 504 are counted as 500.",
+    ["code"],
+    buckets=_PAGE_BUCKETS,
+    registry=REGISTRY,
+)
+PROXY_WEBSOCKETS = Gauge("compute_grid_proxy_websockets", "Open websockets of people's programs.", registry=REGISTRY)
+_launches = Counter("compute_grid_launches", "Executions that were launched.", ["kind"], registry=REGISTRY)
+_admissions = Counter(
+    "compute_grid_admissions",
+    "What came of asking for slots: admitted, deferred (once for each reason to wait), or timed_out.",
+    ["result"],
+    registry=REGISTRY,
+)
+_database = Histogram(
+    "compute_grid_database_seconds",
+    "Statements to the database, until it began to answer.",
+    ["vendor"],
+    buckets=_DATABASE_BUCKETS,
+    registry=REGISTRY,
+)
+_database_errors = Counter(
+    "compute_grid_database_errors",
+    "Connections and statements that failed, but for those that break a rule of the data.",
+    registry=REGISTRY,
+)
+_relists = Counter(
+    "compute_grid_watch_relists",
+    "Lists that had to be read again.",
+    ["cache", "reason"],
+    registry=REGISTRY,
+)
+_watches = Gauge("compute_grid_watches_open", "Watches that the caches hold open.", ["cache"], registry=REGISTRY)
+_log_lines = Counter(
+    "compute_grid_log_lines",
+    "Lines of executions' logs for the log receiver: sent, refused by it, or dropped for want of room.",
+    ["result"],
+    registry=REGISTRY,
+)
+LOG_GAPS = Counter(
+    "compute_grid_log_gaps",
+    "Logs of which a part was gone, or could not be read, when it was to be sent to the log receiver.",
+    registry=REGISTRY,
+)
+LOG_BUFFER = Gauge(
+    "compute_grid_log_buffer_bytes", "Lines that wait to be sent to the log receiver, in memory.", registry=REGISTRY
+)
+
 _reasons: set[str] = set()
+_routes: set[str] = set()
 
 
 def entered(state: str, reason: str) -> None:
@@ -75,12 +147,81 @@ def started(kind: str, total: float, phases: Mapping[str, float | None], *, ran:
 
 def asked(method: str, code: int, seconds: float) -> None:
     """Count a request to the API server."""
-    _requests.labels(method, str(code)).observe(seconds)
+    _requests.labels(_method(method), CODES.get(code, OTHER)).observe(seconds)
 
 
 def looked(page: str, behind: float) -> None:
     """Count that a live page was brought up to date, so many seconds after it was due."""
-    _behind.labels(page).observe(behind)
+    _late(page).observe(behind)
+
+
+def served(route: str, method: str, code: int, seconds: float) -> None:
+    """Count a request to the dashboard; `route` is the name of the URL pattern, never a path."""
+    if route not in _routes and len(_routes) >= MOST_ROUTES:
+        route = OTHER
+    _routes.add(route)
+    _served.labels(route, _method(method), CODES.get(code, OTHER)).observe(seconds)
+
+
+def on_screen(page: str, seconds: float) -> None:
+    """Count that a change was handed to one browser."""
+    _of_page(page).observe(seconds)
+
+
+def proxied(code: int, seconds: float) -> None:
+    """Count what the proxy answered, to a request or to one for a websocket (101)."""
+    _proxied.labels(CODES.get(code, OTHER)).observe(seconds)
+
+
+def launched(kind: str) -> None:
+    """Count a launch."""
+    _launches.labels(kind).inc()
+
+
+def asked_for_slots(result: str, count: int = 1) -> None:
+    """Count what came of asking for slots: "admitted", "deferred" or "timed_out"."""
+    _admissions.labels(result).inc(count)
+
+
+def log_lines(result: str, count: int) -> None:
+    """Count lines of executions' logs: "sent", "refused" or "dropped"."""
+    _log_lines.labels(result).inc(count)
+
+
+@cache
+def database_statements(vendor: str) -> Histogram:
+    """Return what a statement's seconds are observed in."""
+    return _database.labels(vendor)
+
+
+def database_failed() -> None:
+    """Count a connection or a statement that failed."""
+    _database_errors.inc()
+
+
+def listed_again(cache: str, reason: str) -> None:
+    """Count that a cache's list was read again: "expired", "fruitless" or "misunderstood"."""
+    _relists.labels(cache, reason).inc()
+
+
+def watches_of(cache: str) -> Gauge:
+    """Return the gauge of the cache's open watches."""
+    return _watches.labels(cache)
+
+
+# Looking a child up by its labels takes as long as observing.
+@cache
+def _of_page(page: str) -> Histogram:
+    return _on_screen.labels(page)
+
+
+@cache
+def _late(page: str) -> Histogram:
+    return _behind.labels(page)
+
+
+def _method(method: str) -> str:
+    return method if method in METHODS else OTHER
 
 
 def _bounded(reason: str) -> str:

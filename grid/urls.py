@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("dashboard.urls")),
     # Passwords are entered in only two places, both throttled.
     path("admin/login/", account.admin_login),
+    path("admin/logout/", account.logout),
     path("admin/password_change/", require_safe(RedirectView.as_view(pattern_name="password"))),
     path("admin/", admin.site.urls),
 ]

@@ -11,6 +11,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from grid.translation import gettext as _
+
 LEAST_FREE = 32 * 2**20  # bytes: room for SQLite's log between two checkpoints, and a few uploads
 
 
@@ -28,16 +30,18 @@ def database_problems() -> list[str]:
             cursor.execute("SHOW transaction_read_only")
             (read_only,) = cursor.fetchone()
     except DatabaseError as error:
-        return [f"The database cannot be asked whether it can be written ({type(error).__name__})."]
-    return ["The database can only be read: DATABASE_URL has to name the primary server."] if read_only == "on" else []
+        return [_("The database cannot be asked whether it can be written ({name}).", name=type(error).__name__)]
+    return (
+        [_("The database can only be read: DATABASE_URL has to name the primary server.")] if read_only == "on" else []
+    )
 
 
 def folders() -> dict[str, Path]:
     """Return the folders that are written to besides a database server, by a name for people."""
-    found = {"the temporary folder": Path(tempfile.gettempdir())}
+    found = {_("the temporary folder"): Path(tempfile.gettempdir())}
     name = str(settings.DATABASES["default"]["NAME"])
     if connection.vendor == "sqlite" and Path(name).is_absolute():
-        found["the database's folder"] = Path(name).parent
+        found[_("the database's folder")] = Path(name).parent
     return found
 
 
@@ -53,11 +57,16 @@ def folder_problems(
                 file.write(bytes(4096))
             free = free_bytes(path)
         except OSError as error:
-            found.append(f"Nothing can be written to {name}: {error.strerror}.")
+            found.append(_("Nothing can be written to {folder}: {reason}.", folder=name, reason=error.strerror))
             continue
         if free < LEAST_FREE:
             found.append(
-                f"The disk of {name} is full: {free // 2**20} MiB are free, and {LEAST_FREE // 2**20} MiB are needed. "
-                "Delete files, or give it a larger disk."
+                _(
+                    "The disk of {folder} is full: {free} MiB are free, and {least} MiB are needed. "
+                    "Delete files, or give it a larger disk.",
+                    folder=name,
+                    free=free // 2**20,
+                    least=LEAST_FREE // 2**20,
+                )
             )
     return found

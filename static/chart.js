@@ -17,8 +17,9 @@
   };
   const element = (name, css) => Object.assign(document.createElement(name), { className: css });
   const moment = (at, ...part) => new Date(at * 1000).toISOString().slice(...part);
-  const written = (value, unit, digits = { maximumFractionDigits: 2 }) => (value == null ? "–" : value.toLocaleString("en", digits) + unit);
-  const brief = (value) => value.toLocaleString("en", Math.abs(value) < 10000 ? { maximumSignificantDigits: 4 } : { notation: "compact" });
+  const { lang } = document.documentElement;
+  const written = (value, unit, digits = { maximumFractionDigits: 2 }) => (value == null ? "–" : value.toLocaleString(lang, digits) + unit);
+  const brief = (value) => value.toLocaleString(lang, Math.abs(value) < 10000 ? { maximumSignificantDigits: 4 } : { notation: "compact" });
   const exact = { maximumSignificantDigits: 6 };
 
   // What a line looks like, for the legend: its dashes as well as its colour.
@@ -85,7 +86,9 @@
       if (this.data.events) this.box.append(this.event);
       this.box.append(this.said);
       // Focus and keys only where there is something to move through.
-      Object.entries({ tabindex: 0, role: "application", "aria-roledescription": "chart", "aria-label": `${this.box.dataset.title}. The arrow keys move through ${this.data.steps ? "its steps" : "time"}.` })
+      const keys = this.data.steps ? gettext("%(title)s. The arrow keys move through its steps.") : gettext("%(title)s. The arrow keys move through time.");
+      const label = interpolate(keys, { title: this.box.dataset.title }, true);
+      Object.entries({ tabindex: 0, role: "application", "aria-roledescription": gettext("chart"), "aria-label": label })
         .forEach(([name, value]) => this.box.setAttribute(name, value));
       this.rest(this.plot);
     }
@@ -136,7 +139,7 @@
           ...Object.fromEntries(Object.entries(scales).map(([name, scale]) => [name, scale.free ? {} : { range: (u, low, high) => [0, Math.max(scale.top, (high || 0) * 1.05)] }])),
         },
         axes: [{ ...axis, space: 75, size: 30, values: times }, ...Object.entries(scales).map(yAxis)],
-        series: [{ label: this.data.steps ? "Step" : "UTC", value: (u, at) => (at == null ? "–" : this.when(at)) }, ...Object.values(this.lines).map(drawn)],
+        series: [{ label: this.data.steps ? gettext("Step") : "UTC", value: (u, at) => (at == null ? "–" : this.when(at)) }, ...Object.values(this.lines).map(drawn)],
         hooks: { draw: [(u) => this.mark(u)], setCursor: [(u) => this.rest(u)] },
       };
     }
@@ -194,7 +197,8 @@
           const distance = Math.abs(u.valToPos(event.at, "x") - left);
           if (distance < least) [nearest, least] = [event, distance];
         }
-      this.event.textContent = nearest ? `${isPointed ? "" : "Last change, "}${moment(nearest.at, 11, 19)} UTC: ${nearest.words}` : "";
+      const text = isPointed ? gettext("%(time)s UTC: %(event)s") : gettext("Last change, %(time)s UTC: %(event)s");
+      this.event.textContent = nearest ? interpolate(text, { time: moment(nearest.at, 11, 19), event: nearest.words }, true) : "";
     }
 
     press(event) {
@@ -218,11 +222,12 @@
 
     sentence(place) {
       const { scales } = this.data.charts[this.box.dataset.name];
-      const values = Object.values(this.lines).map((line) => `${line.label} ${written(line.values[place], scales[line.scale].unit, this.digits)}`);
+      const said = Object.values(this.lines).map((line) => `${line.label} ${written(line.values[place], scales[line.scale].unit, this.digits)}`);
       const near = this.event.textContent ? `. ${this.event.textContent}` : "";
       const { times } = this;
       const when = this.when(times[place], times[1] - times[0] < 60 ? 19 : 16);
-      return `${this.data.steps ? `Step ${when}` : `${when} UTC`}: ${values.join(", ")}${near}`;
+      const text = this.data.steps ? gettext("Step %(when)s: %(values)s") : gettext("%(when)s UTC: %(values)s");
+      return interpolate(text, { when, values: said.join(", ") }, true) + near;
     }
   }
 

@@ -1,9 +1,20 @@
 // What a server cannot do: times go on by themselves, questions come as dialogs, and a lost connection is said in words.
+
+// The texts of all our scripts come in the page's language with the script before this one, and are English when that could not be loaded.
+globalThis.gettext ??= (text) => text;
+globalThis.ngettext ??= (one, many, count) => (count === 1 ? one : many);
+globalThis.interpolate ??= (text, values) => text.replace(/%\((\w+)\)s/g, (whole, name) => String(values[name]));
+
 (() => {
-  const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+  const units = [
+    [86400, gettext("%(count)s d")],
+    [3600, gettext("%(count)s h")],
+    [60, gettext("%(count)s min")],
+    [1, gettext("%(count)s s")],
+  ];
   const duration = (seconds) => {
-    for (const [size, unit] of units) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
-    return `${Math.max(0, Math.floor(seconds))} s`;
+    const [size, text] = units.find(([size]) => seconds >= size) ?? units.at(-1);
+    return interpolate(text, { count: Math.max(0, Math.floor(seconds / size)) }, true);
   };
   const setText = (element, text) => {
     if (element.textContent !== text) element.textContent = text;
@@ -14,7 +25,7 @@
       setText(element, duration((now - Date.parse(element.dateTime)) / 1000));
     for (const element of document.querySelectorAll("time[data-until]")) {
       const seconds = (Date.parse(element.dateTime) - now) / 1000;
-      setText(element, seconds >= 1 ? `in ${duration(seconds)}` : "now");
+      setText(element, seconds >= 1 ? interpolate(gettext("in %(duration)s"), { duration: duration(seconds) }, true) : gettext("now"));
     }
   };
   setInterval(tick, 1000);
@@ -180,13 +191,13 @@
     event.preventDefault();
     const said = link.querySelector(".fit-link-copy");
     navigator.clipboard.writeText(link.href).then(
-      () => setText(said, "Link copied"),
+      () => setText(said, gettext("Link copied")),
       () => { location.href = link.href; },
     );
   });
   const sayOld = () => {
     const summary = document.getElementById("fit-summary");
-    if (summary) setText(summary, "The server does not answer; what follows is from before.");
+    if (summary) setText(summary, gettext("The server does not answer; what follows is from before."));
   };
   // A question that a newer one replaced is no failure of the server.
   document.addEventListener("htmx:error", (event) => {
@@ -211,15 +222,17 @@
     if (!element || !document.querySelector("#live[hx-ws\\:connect]")) return;
     lost ??= new Date();
     element.className = "freshness freshness-behind";
-    const at = lost.toISOString().slice(11, 19);
-    element.innerHTML = `<span class="freshness-headline" role="status">Connection lost</span>
-      <span class="freshness-detail">The server does not answer; trying again. What you see is from ${at} UTC.</span>`;
+    const time = lost.toISOString().slice(11, 19);
+    const said = gettext("The server does not answer; trying again. What you see is from %(time)s UTC.");
+    element.innerHTML = '<span class="freshness-headline" role="status"></span> <span class="freshness-detail"></span>';
+    element.firstElementChild.textContent = gettext("Connection lost");
+    element.lastElementChild.textContent = interpolate(said, { time }, true);
   };
   document.addEventListener("htmx:ws:close", sayLost);
   document.addEventListener("htmx:ws:error", sayLost);
   document.addEventListener("htmx:before:ws:message", () => { lost = null; });
   document.addEventListener("input", (event) => {
     const shown = event.target.type === "range" && document.querySelector(`output[for="${event.target.id}"]`);
-    if (shown) shown.textContent = Number(event.target.value).toLocaleString("en");
+    if (shown) shown.textContent = Number(event.target.value).toLocaleString(document.documentElement.lang);
   });
 })();

@@ -13,6 +13,7 @@
   let unseen = 0;
   let failures = 0;
 
+  const written = (number) => number.toLocaleString(document.documentElement.lang);
   const say = (text) => {
     if (state && state.textContent !== text) state.textContent = text;
   };
@@ -44,7 +45,7 @@
       link.dataset.earlier = "";
       pages.before(link);
     }
-    link.textContent = "Earlier lines";
+    link.textContent = gettext("Earlier lines");
   };
 
   let isLoading = false;
@@ -64,7 +65,7 @@
       }
     } catch {
       const link = log.querySelector("[data-earlier]");
-      if (link) link.textContent = "The server does not answer. Try again";
+      if (link) link.textContent = gettext("The server does not answer. Try again");
     }
     isLoading = false;
   };
@@ -77,9 +78,9 @@
   const showUnseen = () => {
     if (isAtEnd()) unseen = 0;
     button.hidden = unseen === 0;
-    button.textContent = `${unseen.toLocaleString("en")} new ${unseen === 1 ? "line" : "lines"} ↓`;
+    button.textContent = interpolate(ngettext("%(count)s new line ↓", "%(count)s new lines ↓", unseen), { count: written(unseen) }, true);
     if (log.hasAttribute("data-following") && !failures)
-      say(isAtEnd() ? "Following: new lines appear by themselves." : "Paused while you read. Scroll to the end to follow.");
+      say(isAtEnd() ? gettext("Following: new lines appear by themselves.") : gettext("Paused while you read. Scroll to the end to follow."));
   };
   box.addEventListener("scroll", () => {
     showUnseen();
@@ -123,17 +124,17 @@
         if (!page.dataset.problem) take(page);
         if (!("live" in page.dataset)) {
           log.removeAttribute("data-following");
-          return say(page.dataset.problem || "The program has ended.");
+          return say(page.dataset.problem || gettext("The program has ended."));
         }
-        if (failures) say(`${page.dataset.problem} Trying again.`);
+        if (failures) say(interpolate(gettext("%(problem)s Trying again."), { problem: page.dataset.problem }, true));
       } catch (error) {
         failures += 1;
         if (!log.isConnected) return;
         if (error.message === "404") {
           log.removeAttribute("data-following");
-          return say("The log is gone, or no longer yours to see.");
+          return say(gettext("The log is gone, or no longer yours to see."));
         }
-        say("The server does not answer. Trying again.");
+        say(gettext("The server does not answer. Trying again."));
       } finally {
         isAsking = false;
       }
@@ -178,9 +179,13 @@
     sayFound();
   };
   const sayFound = () => {
-    const place = current >= 0 ? `${current + 1} of ` : "";
-    const words = `${place}${matches.length.toLocaleString("en")} of ${count(pages).toLocaleString("en")} lines`;
-    found.firstElementChild.textContent = words;
+    const lines = count(pages);
+    // Other languages than English have plurals here.
+    const words = current < 0
+      ? ngettext("%(found)s of %(count)s lines", "%(found)s of %(count)s lines", lines)
+      : ngettext("%(place)s of %(found)s of %(count)s lines", "%(place)s of %(found)s of %(count)s lines", lines);
+    const numbers = { place: current + 1, found: written(matches.length), count: written(lines) };
+    found.firstElementChild.textContent = interpolate(words, numbers, true);
   };
   const step = (by) => {
     if (!matches.length) return;
@@ -205,6 +210,11 @@
     if (by) step(Number(by));
   });
   if (field.value) markMatches();
+
+  // A browser that is busy while it loads the page forgets the fragment of its address, and charts above move what it had found.
+  addEventListener("load", () => {
+    if (location.hash === "#finding") log.querySelector("#finding")?.scrollIntoView({ block: "nearest" });
+  });
 
   log.querySelector("form").addEventListener("change", (event) => {
     if (event.target.matches("select")) event.target.form.requestSubmit();

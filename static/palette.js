@@ -26,7 +26,7 @@
     const number = ++asked;
     await new Promise((resume) => setTimeout(resume, after));
     if (number !== asked) return;
-    let html = '<div data-sentence="The server does not answer. Type again to retry."></div>';
+    let html = "<div></div>";
     try {
       const answer = await fetch(`${palette.dataset.url}?${new URLSearchParams({ options: "1", q: input.value })}`);
       if (answer.redirected) location.reload(); // to the login page: the session has ended
@@ -37,7 +37,7 @@
     if (number !== asked) return;
     list.innerHTML = html;
     list.scrollTop = 0;
-    sentence.textContent = list.firstElementChild.dataset.sentence;
+    sentence.textContent = list.firstElementChild.dataset.sentence ?? gettext("The server does not answer. Type again to retry.");
     choose(options()[0]);
   };
   const open = () => {

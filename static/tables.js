@@ -63,14 +63,19 @@
       gone += shown.difference(wanted).size;
       moved += wanted.intersection(shown).intersection(names).size;
     }
-    const counts = [[came, "new"], [gone, "gone"], [moved, "moved"]].filter(([count]) => count);
+    // Other languages than English have plurals here.
+    const counts = [
+      [came, ngettext("%(count)s new", "%(count)s new", came)],
+      [gone, ngettext("%(count)s gone", "%(count)s gone", gone)],
+      [moved, ngettext("%(count)s moved", "%(count)s moved", moved)],
+    ].filter(([count]) => count);
     if (!counts.length) return line.replaceChildren();
     if (!line.firstChild) {
       const numbers = document.createElement("strong");
       numbers.setAttribute("aria-hidden", "true"); // read out once, not with each number
-      line.replaceChildren(numbers, " Rows keep their places until you leave the table.");
+      line.replaceChildren(numbers, ` ${gettext("Rows keep their places until you leave the table.")}`);
     }
-    line.firstChild.textContent = `${counts.map(([count, word]) => `${count} ${word}`).join(", ")}.`;
+    line.firstChild.textContent = `${counts.map(([count, text]) => interpolate(text, { count }, true)).join(", ")}.`;
   };
 
   const release = (id) => {

@@ -19,6 +19,7 @@ from grid.diagnosis import logfindings
 from grid.models import User
 from tests.support import emptying, migrated
 from tests.support.leftovers import no_task_is_left, nothing_is_left
+from tests.support.prometheus import MISSING, PROGRAM, RealPrometheus
 
 # A busy machine is no fault of the code.
 settings.register_profile("no hurry", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,6 +95,16 @@ def django_db_modify_db_settings(
 ) -> None:
     if worker_id != "master" and connection.vendor == "sqlite":
         migrated.share(tmp_path_factory.getbasetemp().parent)
+
+
+@pytest.fixture(scope="session")
+def real_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPrometheus]:
+    """One that runs to the end of the session, told by each test what to scrape; it needs Debian's package."""
+    if not PROGRAM:
+        pytest.skip(MISSING)
+    prometheus = RealPrometheus(tmp_path_factory.mktemp("prometheus"))
+    yield prometheus
+    prometheus.stop()
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from grid.centralconfig import (
     overrides,
     plan,
 )
+from grid.centralconfig.servicelevels import LEVEL_WINDOW, WINDOWS
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord, User
 from tests.conftest import People
@@ -253,6 +254,29 @@ def test_the_documentation_names_every_key_with_its_default() -> None:
     for setting in centralconfig.REGISTRY.values():
         if not setting.general:
             assert f"| `{setting.key}` | {setting.written(setting.default)} |" in page, setting.key
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("6", "Must be between 7 and 90 days."),
+        ("91", "Must be between 7 and 90 days."),
+        ("30 days", "“30 days” is not a whole number of days."),
+        ("7.5", "“7.5” is not a whole number of days."),
+    ],
+)
+def test_the_window_of_a_level_that_is_mistyped_says_what_is_allowed(typed: str, message: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        plan({WINDOWS["pages"].key: typed}, {})
+    assert [(one.path, one.message) for one in refused.value.problems] == [(WINDOWS["pages"].key, message)]
+
+
+def test_a_level_has_the_window_of_all_until_it_has_its_own(people: People) -> None:
+    change(LEVEL_WINDOW.key, "60", actor=people.admin)
+    change(WINDOWS["pages"].key, "7", actor=people.admin)
+    days = {target.level.id: target.window_days for target in centralconfig.service_level_targets()}
+    assert days.pop("pages") == 7
+    assert set(days.values()) == {60}
 
 
 def test_no_two_settings_have_one_title() -> None:

@@ -88,6 +88,7 @@ async def test_neither_pages_nor_the_proxy_start_with_two(start: Any) -> None:
         await proxy_asgi.stop()
 
 
+@pytest.mark.slow
 @ON_SQLITE
 @pytest.mark.parametrize("command", ["controller", "web", "proxy"])
 @pytest.mark.django_db(transaction=True)

@@ -282,3 +282,13 @@ def test_the_controller_may_register_this_one_api_and_no_other() -> None:
 
 def test_the_class_of_placeholders_is_the_one_that_the_controller_names() -> None:
     assert objects("access.yaml")["PriorityClass", CLASS["metadata"]["name"]] == CLASS
+
+
+def test_the_controller_reads_what_the_platform_health_is_made_of_and_changes_none_of_it() -> None:
+    for namespace in ("kube-system", "compute-grid-system"):
+        for resource in ("deployments", "daemonsets"):
+            assert may("controller", "list", "apps", resource, namespace=namespace)
+    for name in ("kube-scheduler", "kube-controller-manager"):
+        assert may("controller", "get", "coordination.k8s.io", "leases", name, namespace="kube-system")
+    for namespace in ("kube-system", "compute-grid-system"):
+        assert {verb for rule in rules("controller", namespace) for verb in rule["verbs"]} <= {"get", "list"}

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
 from grid.launch.apply import ensure_namespace
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.manifests import Attached, build
-from grid.launch.ordinaryexecutor import without_sidecar
+from grid.launch.ordinarysidecars import without_sidecars
+from grid.launch.placeholders import manifest as placeholder
 from grid.launch.spec import FilesSpec
+from grid.launch.warmhours import WantedPlaceholder
 from tests.launch.cluster_specs import cluster, spec
 from tests.support.cluster import FakeCluster
 from tests.support.podsecurity import violations
@@ -34,7 +37,7 @@ def pods_with_files_in_git() -> Iterator[tuple[str, Pod]]:
     for one in made:
         if one.resource == PODS:
             yield "with an executor", one.body
-            yield "with an ordinary executor", without_sidecar(one).body
+            yield "with an ordinary executor", without_sidecars(one).body
 
 
 def pods_of_clusters() -> Iterator[tuple[str, Pod]]:
@@ -54,7 +57,15 @@ def pods_of_deploy() -> Iterator[tuple[str, Pod]]:
                 yield one["metadata"]["name"], one["spec"]["template"]
 
 
-ALL = [*pods_of_runs(), *pods_with_files_in_git(), *pods_of_clusters(), *pods_of_deploy()]
+def placeholders() -> Iterator[tuple[str, Pod]]:
+    now = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+    plans: tuple[dict[str, Any], ...] = ({}, {"plan": "a", "image": "python:3.11", "beside": {"cpu": 50}})
+    for extra in plans:
+        asked = WantedPlaceholder(spec().tier, 1, now + timedelta(hours=1), "10:00 (UTC)", **extra)
+        yield f"placeholder{' of a plan' if extra else ''}", placeholder(asked, image="pause:3.10", now=now)
+
+
+ALL = [*placeholders(), *pods_of_runs(), *pods_with_files_in_git(), *pods_of_clusters(), *pods_of_deploy()]
 
 
 @pytest.mark.parametrize(("name", "pod"), ALL, ids=[name for name, _ in ALL])

@@ -75,3 +75,9 @@ def test_cores_for_people(milli: int, text: str) -> None:
 )
 def test_bytes_for_people(count: int, text: str) -> None:
     assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize("value", [None, [], {"cpu": "1"}])
+def test_what_a_server_sends_instead_of_a_quantity_is_none(value: object) -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        parse_quantity(value)

@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.audit_records import read_audit
+from dashboard.failure_records import failed_on
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
 from dashboard.job_records import jobs_of, read_job, read_run, runs_of
 from dashboard.last_launches import last_launches
@@ -50,13 +51,15 @@ from grid.launch.clusters import attached
 from grid.launch.expectation import outcomes
 from grid.launch.expectation.observed import Observed
 from grid.launch.intervals import Changes, Interval
+from grid.launch.logplace import LogPlace
 from grid.launch.notifications import channels
 from grid.launch.notifications.deliveries import record_result, take_due
 from grid.launch.notifications.results import SENT, SendResult
 from grid.launch.request import submit
 from grid.launch.runmetrics import store
-from grid.launch.runmetrics.place import LogPlace, Measurements
+from grid.launch.runmetrics.place import Measurements
 from grid.launch.runmetrics.store import KnownPlace
+from grid.launch.rushplans import taken_since
 from grid.launch.shutdown.records import carry_out, store_looks, watched
 from grid.launch.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
 from grid.models import (
@@ -242,6 +245,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "who uses the revisions of an environment": lambda shop: revisions.uses_of(shop.workspace.pk),
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
     "lifetimes and idleness": lambda shop: announce_stops(shop),
+    "what there is to do, for the metrics": lambda shop: ledger.unsettled_work([LOCAL], now=LATER),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
     "expected waits and what came of them": lambda shop: expect_waits(),
     "how right expected waits were": lambda shop: outcomes.read_accuracy(),
@@ -256,8 +260,10 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "a list": lambda shop: read_rows(NOW),
     "what somebody launched last": lambda shop: last_launches(shop.people.owner),
     "free slots": lambda shop: slots_of(shop.people.owner),
+    "places of a rush plan that launches have taken": lambda shop: taken_since(shop.tier.pk, NOW),
     "what runs on a tier": lambda shop: running_by_tier(),
     "the history of all": lambda shop: ended_page(viewer(shop.people.operator), ENDED),
+    "what failed on a node": lambda shop: failed_on("node-a", NOW),
     "the history of a person": lambda shop: ended_page(viewer(shop.people.teammate), ENDED),
     "the history, filtered": lambda shop: ended_page(
         viewer(shop.people.operator), replace(ENDED, text="x", user="bob")

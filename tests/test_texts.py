@@ -51,12 +51,64 @@ def test_texts_avoid_what_newcomers_stumbled_over(phrase: str) -> None:
     assert not found, f"say {SAY_INSTEAD[phrase]} instead:\n" + "\n".join(found)
 
 
+def test_every_sentence_of_a_program_is_marked_for_translation() -> None:
+    found = [
+        f"{path.relative_to(texts.ROOT)}:{line}: {text}"
+        for path in texts.files()
+        if path.suffix == ".py"
+        for line, text in texts.unmarked(path)
+    ]
+    assert not found, 'write them as _("…") of grid.translation:\n' + "\n".join(found)
+
+
+def test_messages_have_the_fields_that_they_are_given() -> None:
+    found = [
+        f"{path.relative_to(texts.ROOT)}:{line}: {text}"
+        for path in texts.files()
+        if path.suffix == ".py"
+        for line, text in texts.wrong_fields(path.read_text())
+    ]
+    assert not found, "the fields of a message are the names of its values:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("call", "is_wrong"),
+    [
+        ('_("The pod {pod:>9} ended.", pod=x)', False),
+        ('_("The pod {pod} ended.", name=x)', True),
+        ('_("The pod ended.", pod=x)', True),
+        ('_("The pod {} ended.", pod=x)', True),
+        ('_("The pod {pod} has {.", pod=x)', True),
+        ('_("Write {execution} in the place of its id.")', False),
+        ('ngettext("one pod", "{count} pods", 2)', False),
+        ('ngettext("one {kind}", "{count} pods", 2, kind=x)', False),
+        ('ngettext("one pod", "{number} pods", 2)', True),
+        ('ngettext("one pod", "{count} pods", 2, kind=x)', True),
+    ],
+)
+def test_a_message_that_cannot_be_filled_is_found(call: str, is_wrong: bool) -> None:
+    assert bool(list(texts.wrong_fields(call))) == is_wrong
+
+
 def test_texts_are_found_in_programs_and_templates() -> None:
-    program = 'def f(x):\n    "Return what goes on."\n    logger.info("not for people")\n    return f"The pod {x.name} ended.", "pod"'
+    program = 'def f(x):\n    "Return what goes on."\n    logger.info("A task ended.")\n    return _("The pod {pod} ended.", pod=x), "pod"'
     template = '{% if x %}\n<a title="Full name here">Launch again</a> {{ x.name|lower }} has ended\n{% endif %}'
-    assert list(texts.in_python(program)) == [(4, "The pod {x.name} ended.")]
+    assert list(texts.in_python(program)) == [(4, "The pod {pod} ended.")]
     assert list(texts.in_template(template)) == [
         (2, "Full name here"),
         (2, "Launch again"),
         (2, "{x.name} has ended"),
+    ]
+
+
+def test_texts_are_found_in_what_templates_translate() -> None:
+    template = """<p title="{% translate "Full name" %}">{% translate 'Launch again' %}</p>
+{% include "empty.html" with headline=_("No lines yet.") %}{{ x|default:_("none yet") }}
+<p>{% blocktranslate with name=x.name %}{{ name }} has ended{% endblocktranslate %}</p>"""
+    assert sorted(texts.in_template(template)) == [
+        (1, "Full name"),
+        (1, "Launch again"),
+        (2, "No lines yet."),
+        (2, "none yet"),
+        (3, "{name} has ended"),
     ]

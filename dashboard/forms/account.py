@@ -5,24 +5,25 @@ from typing import Any
 from django import forms
 
 from grid.models import User
+from grid.translation import gettext as _
 
 
 class ProfileForm(forms.Form):
     """What other people may call the user, and where notifications are sent. The display name is one field, kept as Django's first name."""
 
     name = forms.CharField(
-        label="Display name",
+        label=_("Display name"),
         max_length=150,
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "name", "dir": "auto"}),
-        help_text="Shown with your username, which stays as it is. Leave it empty to show the username alone.",
+        help_text=_("Shown with your username, which stays as it is. Leave it empty to show the username alone."),
     )
     email = forms.EmailField(
-        label="E-mail address",
+        label=_("E-mail address"),
         max_length=254,
         required=False,
         widget=forms.EmailInput(attrs={"autocomplete": "email", "spellcheck": "false"}),
-        help_text="For notifications. Admins see it; leave it empty for none.",
+        help_text=_("For notifications. Admins see it; leave it empty for none."),
     )
 
     def __init__(self, data: Any = None, *, user: User) -> None:
@@ -32,7 +33,7 @@ class ProfileForm(forms.Form):
         """Return the name with single spaces. Refuse what cannot be seen, such as marks that turn the direction of writing."""
         name = " ".join(str(self.cleaned_data["name"]).split())
         if not name.isprintable():
-            raise forms.ValidationError("Use visible characters, in one line.", code="invisible")
+            raise forms.ValidationError(_("Use visible characters, in one line."), code="invisible")
         return name
 
 

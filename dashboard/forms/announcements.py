@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from grid.models import Announcement
 from grid.models.announcement import LONGEST_ANNOUNCEMENT
+from grid.translation import gettext as _
 
 _TYPED = "%Y-%m-%dT%H:%M"
 
@@ -19,24 +20,30 @@ def _moment(**options: Any) -> forms.DateTimeField:
 
 class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
     from_at = _moment(
-        label="Shown from (UTC)", required=False, help_text="Leave empty to show it at once. All times are UTC."
+        label=_("Shown from (UTC)"), required=False, help_text=_("Leave empty to show it at once. All times are UTC.")
     )
     until_at = _moment(
-        label="Shown until (UTC)", required=False, help_text="Leave empty to show it until somebody ends it."
+        label=_("Shown until (UTC)"), required=False, help_text=_("Leave empty to show it until somebody ends it.")
     )
     no_launches_from = _moment(
-        label="No new launches from (UTC)",
+        label=_("No new launches from (UTC)"),
         required=False,
-        help_text="For maintenance: launches are refused from then until the announcement ends, queued executions wait, and running ones "
-        "continue. Their owners are notified. Leave empty to take launches.",
+        help_text=_(
+            "For maintenance: launches are refused from then until the announcement ends, queued executions wait, and running ones "
+            "continue. Their owners are notified. Leave empty to take launches."
+        ),
     )
 
     class Meta:
         model = Announcement
         fields = ("text", "severity", "from_at", "until_at", "no_launches_from")
+        labels = {"text": _("Text"), "severity": _("Severity")}
         help_texts = {
-            "text": f"At most {LONGEST_ANNOUNCEMENT} characters, without formatting. Everybody who is logged in reads it on every page.",
-            "severity": "A warning stands out more, and comes first.",
+            "text": _(
+                "At most {longest} characters, without formatting. Everybody who is logged in reads it on every page.",
+                longest=LONGEST_ANNOUNCEMENT,
+            ),
+            "severity": _("A warning stands out more, and comes first."),
         }
         widgets = {"text": forms.Textarea(attrs={"rows": 3})}
 
@@ -63,14 +70,14 @@ class AnnouncementForm(forms.ModelForm):  # type: ignore[type-arg]
         data: dict[str, Any] = super().clean() or self.cleaned_data
         begins, ends = data.get("from_at"), data.get("until_at")
         if ends is not None and ends <= self._now:
-            self.add_error("until_at", "Choose a time that is yet to come, or leave it empty.")
+            self.add_error("until_at", _("Choose a time that is yet to come, or leave it empty."))
         elif begins is not None and ends is not None and ends <= begins:
-            self.add_error("until_at", "Choose a time after the one from which it is shown.")
+            self.add_error("until_at", _("Choose a time after the one from which it is shown."))
         closes = data.get("no_launches_from")
         if closes is not None and begins is not None and closes < begins:
-            self.add_error("no_launches_from", "Choose a time at which the announcement is shown already.")
+            self.add_error("no_launches_from", _("Choose a time at which the announcement is shown already."))
         elif closes is not None and ends is not None and closes >= ends:
-            self.add_error("no_launches_from", "Choose a time before the announcement ends.")
+            self.add_error("no_launches_from", _("Choose a time before the announcement ends."))
         return data
 
     def validate_constraints(self) -> None:

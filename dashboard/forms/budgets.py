@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from grid.models import ProjectBudget
+from grid.translation import gettext as _
 from grid.wording import CURRENCY
 
 _CENT = Decimal("0.01")
@@ -16,16 +17,16 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
         model = ProjectBudget
         fields = ("amount", "warning_percent", "stop_percent", "at_stop")
         labels = {
-            "amount": f"Amount per calendar month ({CURRENCY})",
-            "warning_percent": "Warning line (%)",
-            "stop_percent": "Stop line (%)",
-            "at_stop": "At the stop line",
+            "amount": _("Amount per calendar month ({currency})", currency=CURRENCY),
+            "warning_percent": _("Warning line (%)"),
+            "stop_percent": _("Stop line (%)"),
+            "at_stop": _("At the stop line"),
         }
         help_texts = {
-            "amount": "Months are those of UTC. Leave empty for no budget.",
-            "warning_percent": "The owner and the admins are told here, once a month.",
-            "stop_percent": "New launches are refused from here on, and the owner and the admins are told.",
-            "at_stop": "Queued executions wait. Who runs something is told 10 minutes before it is stopped.",
+            "amount": _("Months are those of UTC. Leave empty for no budget."),
+            "warning_percent": _("The owner and the admins are told here, once a month."),
+            "stop_percent": _("New launches are refused from here on, and the owner and the admins are told."),
+            "at_stop": _("Queued executions wait. Who runs something is told 10 minutes before it is stopped."),
         }
 
     def clean_amount(self) -> Decimal | None:
@@ -37,7 +38,7 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
         data: dict[str, Any] = super().clean() or self.cleaned_data
         warning, stop = data.get("warning_percent"), data.get("stop_percent")
         if warning is not None and stop is not None and warning > stop:
-            self.add_error("warning_percent", f"Warn at {stop} % or before: launches are refused there.")
+            self.add_error("warning_percent", _("Warn at {stop} % or before: launches are refused there.", stop=stop))
         return data
 
     def validate_constraints(self) -> None:

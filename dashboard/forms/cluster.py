@@ -19,9 +19,18 @@ from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _BOXES = ("autoscale", "on_demand")
+_NOT_OFFERED = {
+    "framework": _("The framework that was asked for is not available to you; check what is chosen instead."),
+    "cluster_environment": _(
+        "The cluster's environment that was asked for is not available to you; check what is chosen instead."
+    ),
+    "head_tier": _("The head's tier that was asked for is not available to you; check what is chosen instead."),
+    "worker_tier": _("The workers' tier that was asked for is not available to you; check what is chosen instead."),
+}
 FIRST_MAXIMUM = 5  # the initial maximum of workers
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
@@ -35,7 +44,7 @@ class WholeNumberField(forms.CharField):
         if not text:
             return None if self.required else 0
         if not _WHOLE.fullmatch(text):
-            raise forms.ValidationError(f"“{text[:20]}” is not a whole number; write for example 5.")
+            raise forms.ValidationError(_("“{text}” is not a whole number; write for example 5.", text=text[:20]))
         return int(text)
 
     def validate(self, value: Any) -> None:
@@ -50,7 +59,10 @@ def linked_cluster(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _choice(sentence: str) -> dict[str, str]:
-    return {"required": sentence, "invalid_choice": f"This is no longer available to you. {sentence}"}
+    return {
+        "required": sentence,
+        "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence),
+    }
 
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
@@ -92,48 +104,50 @@ class ClusterForm(forms.Form):
     """The cluster part. It is unbound when none of its fields was sent, and then shows a cluster that can be launched as it is."""
 
     use_required_attribute = False  # the part may be hidden, where a browser could not point at a missing field
-    framework = forms.ChoiceField(error_messages=_choice("Choose a framework."))
+    framework = forms.ChoiceField(label=_("Framework"), error_messages=_choice(_("Choose a framework.")))
     cluster_environment = forms.ModelChoiceField(
         Environment.objects.none(),
-        label="Environment of the cluster",
+        label=_("Environment of the cluster"),
         empty_label=None,
-        error_messages=_choice("Choose an environment for the cluster."),
+        error_messages=_choice(_("Choose an environment for the cluster.")),
     )
     head_tier = forms.ModelChoiceField(
         HardwareTier.objects.none(),
-        label="Head",
+        label=_("Head"),
         empty_label=None,
-        error_messages=_choice("Choose a hardware tier for the head."),
-        help_text="Coordinates the workers; a small tier is usually enough.",
+        error_messages=_choice(_("Choose a hardware tier for the head.")),
+        help_text=_("Coordinates the workers; a small tier is usually enough."),
     )
     worker_tier = forms.ModelChoiceField(
         HardwareTier.objects.none(),
-        label="Each worker",
+        label=_("Each worker"),
         empty_label=None,
-        error_messages=_choice("Choose a hardware tier for the workers."),
-        help_text="Your tasks run here.",
+        error_messages=_choice(_("Choose a hardware tier for the workers.")),
+        help_text=_("Your tasks run here."),
     )
     workers_minimum = _number(
-        "Workers",
-        required="Enter the minimum number of workers.",
-        help_text="Started at launch; the cluster never has fewer.",
+        _("Workers"),
+        required=_("Enter the minimum number of workers."),
+        help_text=_("Started at launch; the cluster never has fewer."),
     )
-    autoscale = forms.BooleanField(label="Grow and shrink with the load", required=False)
-    workers_maximum = _number("Maximum workers")
-    target_cpu = _number("CPU target")
-    target_memory = _number("Memory target")
+    autoscale = forms.BooleanField(label=_("Grow and shrink with the load"), required=False)
+    workers_maximum = _number(_("Maximum workers"))
+    target_cpu = _number(_("CPU target"))
+    target_memory = _number(_("Memory target"))
     on_demand = forms.BooleanField(
-        label="Also grow for waiting tasks",
+        label=_("Also grow for waiting tasks"),
         required=False,
-        help_text="Counts tasks that no worker has taken yet. Useful for work that waits for disks, networks or GPUs. "
-        "With both targets empty the cluster also shrinks as soon as no task is left.",
+        help_text=_(
+            "Counts tasks that no worker has taken yet. Useful for work that waits for disks, networks or GPUs. "
+            "With both targets empty the cluster also shrinks as soon as no task is left."
+        ),
     )
     local_storage = forms.CharField(
-        label="Local storage of each worker",
+        label=_("Local storage of each worker"),
         required=False,
         max_length=20,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "none"}),
-        help_text="A scratch volume such as 20Gi, deleted with the worker.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": _("none")}),
+        help_text=_("A scratch volume such as 20Gi, deleted with the worker."),
     )
 
     def __init__(
@@ -178,7 +192,7 @@ class ClusterForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if self.autoscales and not self["workers_maximum"].value() and "workers_maximum" not in self.errors:
-            self.add_error("workers_maximum", "Enter the maximum number of workers.")
+            self.add_error("workers_maximum", _("Enter the maximum number of workers."))
         if not self.autoscales and "workers_minimum" in cleaned:
             # Without an autoscaler its fields are hidden, so their errors are dropped.
             for name in ("workers_maximum", "target_cpu", "target_memory"):
@@ -227,15 +241,15 @@ class ClusterForm(forms.Form):
         return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
 
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
-        """Return the words for what was asked for in fields that do not offer it."""
+        """Return a sentence for each field that does not offer what was asked for."""
         tiers, environments = {one.pk for one in self.tiers}, {one.pk for one in self.environments}
         choices = (
-            ("framework", "framework", {name.value for name in self.frameworks}),
-            ("cluster_environment", "cluster's environment", environments),
-            ("head_tier", "head's tier", tiers),
-            ("worker_tier", "workers' tier", tiers),
+            ("framework", {name.value for name in self.frameworks}),
+            ("cluster_environment", environments),
+            ("head_tier", tiers),
+            ("worker_tier", tiers),
         )
-        return [word for name, word, offered in choices if asked.get(name) and asked[name] not in offered]
+        return [_NOT_OFFERED[name] for name, offered in choices if asked.get(name) and asked[name] not in offered]
 
     def as_sent(self) -> dict[str, Any]:
         """Return the data that a browser would send for the unchanged form."""
@@ -285,15 +299,19 @@ class ClusterForm(forms.Form):
     def _describe(self) -> None:
         """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
         policy = self.policy
-        bounds = f"{policy.minimum_target} to {policy.maximum_target}; leave empty to ignore."
+        bounds = _(
+            "{minimum} to {maximum}; leave empty to ignore.",
+            minimum=policy.minimum_target,
+            maximum=policy.maximum_target,
+        )
         within = workers_within(self.offers.slots, is_attached=self.is_attached)
         self.fields["workers_maximum"].help_text = (
-            f"Your quota allows up to {plural(within, 'worker')}."
+            _("Your quota allows up to {workers}.", workers=plural(within, "worker", "workers"))
             if 0 < within < policy.maximum_workers
-            else f"Your admin allows {policy.maximum_workers:,}."
+            else _("Your admin allows {maximum:,}.", maximum=policy.maximum_workers)
         )
-        self.fields["target_cpu"].help_text = f"Adds workers above this CPU use. {bounds}"
-        self.fields["target_memory"].help_text = f"Adds workers above this memory use. {bounds}"
+        self.fields["target_cpu"].help_text = _("Adds workers above this CPU use. {bounds}", bounds=bounds)
+        self.fields["target_memory"].help_text = _("Adds workers above this memory use. {bounds}", bounds=bounds)
         for name, field in self.fields.items():
             described = f"id_{name}_error id_{name}_helptext" if field.help_text else f"id_{name}_error"
             field.widget.attrs["aria-describedby"] = described

@@ -8,6 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from grid.models.environment import VARIABLE_NAME, Framework
+from grid.translation import gettext as _
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
@@ -23,7 +24,10 @@ _SHOWN = 5  # problems of lines that are told at once
 def wrong_length(text: str, longest: int) -> None:
     """Raise ValidationError when a typed text is longer."""
     if len(text) > longest:
-        raise ValidationError(f"Use at most {longest:,} characters; these are {len(text):,}.", code="too_long")
+        raise ValidationError(
+            _("Use at most {longest:,} characters; these are {length:,}.", longest=longest, length=len(text)),
+            code="too_long",
+        )
 
 
 class LinesField(forms.CharField):
@@ -70,7 +74,7 @@ class PairsField(LinesField):
             name, text = name.strip(), text if self.kind == "variable" else text.strip()
             problem = _pair_problem(self.kind, name, separator, text, line.strip())
             if not problem and name in pairs:
-                problem = f"“{name}” is given twice."
+                problem = _("“{name}” is given twice.", name=name)
             if problem:
                 problems.append(problem)
             pairs[name] = text
@@ -95,13 +99,19 @@ class FrameworksField(LinesField):
         found: dict[str, str] = {}
         problems = []
         for line in super().to_python(value):
-            name, _, version = (part.strip() for part in line.replace("=", " ").lower().partition(" "))
+            name, _unused, version = (part.strip() for part in line.replace("=", " ").lower().partition(" "))
             if name not in Framework.values:
-                problems.append(f"“{name}” is not a framework; there are {', '.join(Framework.values)}.")
+                problems.append(
+                    _(
+                        "“{name}” is not a framework; there are {frameworks}.",
+                        name=name,
+                        frameworks=", ".join(Framework.values),
+                    )
+                )
             elif name in found:
-                problems.append(f"“{name}” is given twice.")
+                problems.append(_("“{name}” is given twice.", name=name))
             elif not _VERSION.fullmatch(version):
-                problems.append(f"“{line}” does not name one version; write for example dask 2026.8.0.")
+                problems.append(_("“{line}” does not name one version; write for example dask 2026.8.0.", line=line))
             found[name] = version
         if problems:
             raise ValidationError(problems)
@@ -124,25 +134,35 @@ class TolerationsField(LinesField):
 
 def _pair_problem(kind: str, name: str, separator: str, text: str, line: str) -> str:
     if not separator:
-        return f"“{line}” has no “=”; write name=value."
+        return _("“{line}” has no “=”; write name=value.", line=line)
     if kind == "variable":
-        return "" if VARIABLE_NAME.fullmatch(name) else f"“{name}” is not a name for a variable."
+        return "" if VARIABLE_NAME.fullmatch(name) else _("“{name}” is not a name for a variable.", name=name)
     if not _KEY.fullmatch(name):
-        return f"“{name}” is not a valid key; write for example team or example.org/team."
+        return _("“{name}” is not a valid key; write for example team or example.org/team.", name=name)
     if kind == "label" and not _LABEL_VALUE.fullmatch(text):
-        return f"“{text}” is not a valid label value: up to 63 letters, digits, dashes, dots and underscores."
+        return _(
+            "“{text}” is not a valid label value: up to 63 letters, digits, dashes, dots and underscores.", text=text
+        )
     return ""
 
 
 def _parse_tolerations(lines: list[str]) -> Iterator[dict[str, str]]:
     for line in lines:
-        head, _, effect = line.partition(":")
+        head, _unused, effect = line.partition(":")
         key, separator, value = (part.strip() for part in head.partition("="))
         effect = effect.strip()
         if not _KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
-            raise ValidationError(f"“{line}” is not a toleration; write for example nvidia.com/gpu=present:NoSchedule.")
+            raise ValidationError(
+                _("“{line}” is not a toleration; write for example nvidia.com/gpu=present:NoSchedule.", line=line)
+            )
         if effect and effect not in _EFFECTS:
-            raise ValidationError(f"“{effect}” is not an effect; choose {', '.join(_EFFECTS)}, or none for all.")
+            raise ValidationError(
+                _(
+                    "“{effect}” is not an effect; choose {effects}, or none for all.",
+                    effect=effect,
+                    effects=", ".join(_EFFECTS),
+                )
+            )
         toleration = (
             {"key": key, "operator": "Equal", "value": value} if separator else {"key": key, "operator": "Exists"}
         )
@@ -165,4 +185,4 @@ class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         try:
             return super().clean(value)
         except OverflowError:
-            raise ValidationError("Choose from those that are listed.", code="invalid_choice") from None
+            raise ValidationError(_("Choose from those that are listed."), code="invalid_choice") from None

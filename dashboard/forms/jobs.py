@@ -18,13 +18,14 @@ from grid.launch.jobs import MAXIMUM_ROWS
 from grid.launch.jobsettings import JobSettings, clean_folder
 from grid.launch.offers import projects_for
 from grid.models import Execution, Job, JobRun, User
+from grid.translation import gettext as _
 from grid.wording import exact_duration, plural
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
 _LONGEST_DURATION = 40  # characters
 MOST_OFFERED = 50  # runs to start after
-TYPED = ("command", "variables", "folder", "files_at", "timeout", "retries", "retry_wait", "at_once")
+TYPED = ("command", "variables", "folder", "files_at", "page_port", "timeout", "retries", "retry_wait", "at_once")
 
 
 def _area(rows: int, placeholder: str) -> forms.Textarea:
@@ -48,7 +49,7 @@ class DurationField(forms.CharField):
         while text:
             part = _PART.match(text)
             if part is None:
-                raise ValidationError("Write a time with its unit, such as 2h, 90m or 1h 30m.")
+                raise ValidationError(_("Write a time with its unit, such as 2h, 90m or 1h 30m."))
             seconds += int(part[1]) * _UNITS[part[2]]
             text = text[part.end() :]
         return seconds or None
@@ -73,7 +74,7 @@ class TableField(forms.CharField):
             return list(_rows(text.split("\n")))
         except csv.Error as error:
             raise ValidationError(
-                f'A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.'
+                _('A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.', error=error)
             ) from error
 
 
@@ -105,62 +106,83 @@ class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
     iterator = LatestRuns
 
     def label_from_instance(self, obj: Any) -> str:
-        which = ", the last of a sweep" if obj.sweep else ""
-        return f"Run {obj.number} of {obj.job}{which} ({obj.job.project.name})"
+        number, job, project = obj.number, obj.job, obj.job.project.name
+        if obj.sweep:
+            return _("Run {number} of {job}, the last of a sweep ({project})", number=number, job=job, project=project)
+        return _("Run {number} of {job} ({project})", number=number, job=job, project=project)
 
 
 class JobPart(forms.Form):
     """What a job runs with; every field may be empty. `after` offers the open runs of the user's projects."""
 
     command = ScriptField(
+        label=_("Command"),
         required=False,
         strip=False,
         widget=_area(4, 'python train.py --rate "$rate"'),
-        help_text="A line or a script for /bin/sh. Leave it empty for the environment's own command.",
+        help_text=_("A line or a script for /bin/sh. Leave it empty for the environment's own command."),
     )
     variables = PairsField(
         kind="variable",
-        label="Environment variables",
+        label=_("Environment variables"),
         required=False,
         widget=_area(3, "NAME=value"),
-        help_text="One NAME=value per line. Its project's members can read them.",
+        help_text=_("One NAME=value per line. Its project's members can read them."),
     )
     folder = forms.CharField(
+        label=_("Folder"),
         required=False,
         widget=_line(),
-        help_text="Below the project's files, where the command starts. Empty: at their root.",
+        help_text=_("Below the project's files, where the command starts. Empty: at their root."),
     )
     files_at = forms.CharField(
-        label="Begin with",
+        label=_("Begin with"),
         required=False,
         widget=_line(placeholder="main"),
-        help_text="Only for files in Git: a branch, or a commit, which gives the same files each time.",
+        help_text=_("Only for files in Git: a branch, or a commit, which gives the same files each time."),
+    )
+    page_port = forms.IntegerField(
+        label=_("Port of its web page"),
+        required=False,
+        widget=_line(placeholder="6006"),
+        help_text=_(
+            "Where the program serves a page while it runs, such as TensorBoard; you open it from the run's page. Empty: none."
+        ),
     )
     timeout = DurationField(
-        required=False, widget=_line(), help_text="Of each attempt, such as 2h or 90m. Empty: none."
+        label=_("Timeout"),
+        required=False,
+        widget=_line(),
+        help_text=_("Of each attempt, such as 2h or 90m. Empty: none."),
     )
     retries = forms.IntegerField(
-        required=False, widget=_line(), help_text="Further attempts of a run that failed: 0 to 10."
+        label=_("Retries"),
+        required=False,
+        widget=_line(),
+        help_text=_("Further attempts of a run that failed: 0 to 10."),
     )
     retry_wait = DurationField(
-        label="Wait before a retry",
+        label=_("Wait before a retry"),
         required=False,
         widget=_line(),
-        help_text="Doubles with each retry, up to 1 h.",
+        help_text=_("Doubles with each retry, up to 1 h."),
     )
     at_once = forms.IntegerField(
-        label="Runs at once",
+        label=_("Runs at once"),
         required=False,
         widget=_line(),
-        help_text="The maximum number of active runs of this job. Empty: no limit.",
+        help_text=_("The maximum number of active runs of this job. Empty: no limit."),
     )
     after = RunChoiceField(
-        label="Start after",
-        help_text=f"It starts when that run has succeeded. The latest {MOST_OFFERED} are offered, of a sweep the last run.",
+        label=_("Start after"),
+        help_text=_(
+            "It starts when that run has succeeded. The latest {most} are offered, of a sweep the last run.",
+            most=MOST_OFFERED,
+        ),
         queryset=JobRun.objects.none(),
         required=False,
-        empty_label="Nothing: start at once",
-        error_messages={"invalid_choice": "This run has ended or is not of your projects; choose another."},
+        empty_label=_("Nothing: start at once"),
+        error_messages={"invalid_choice": _("This run has ended or is not of your projects; choose another.")},
     )
 
     def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
@@ -177,6 +199,7 @@ class JobPart(forms.Form):
             variables=typed["variables"] or {},
             folder=clean_folder(typed["folder"]),
             files_at=typed["files_at"],
+            page_port=typed["page_port"],
             timeout_seconds=typed["timeout"],
             retries=typed["retries"] or 0,
             retry_seconds=typed["retry_wait"] or 30,
@@ -210,12 +233,12 @@ class JobPart(forms.Form):
     @property
     def short_fields(self) -> list[forms.BoundField]:
         files = ("files_at",) if settings.REPOSITORIES else ()
-        return [self[name] for name in ("folder", *files, "timeout", "retries", "retry_wait", "at_once")]
+        return [self[name] for name in ("folder", *files, "page_port", "timeout", "retries", "retry_wait", "at_once")]
 
     @property
     def has_options(self) -> bool:
         """Whether an option is set or wrong, so that the options are shown open."""
-        options = ("variables", "folder", "files_at", "timeout", "retries", "at_once", "after")
+        options = ("variables", "folder", "files_at", "page_port", "timeout", "retries", "at_once", "after")
         chosen = any(self[name].value() for name in options)
         return chosen or any(name != "command" for name in self.errors)
 
@@ -224,10 +247,11 @@ class ParametersForm(forms.Form):
     """The parameters of one run."""
 
     parameters = PairsField(
+        label=_("Parameters"),
         kind="variable",
         required=False,
         widget=_area(3, "rate=0.1"),
-        help_text="One name=value per line. The command reads them as environment variables: $rate.",
+        help_text=_("One name=value per line. The command reads them as environment variables: $rate."),
     )
 
 
@@ -235,27 +259,40 @@ class SweepForm(forms.Form):
     """The table of a sweep: names in the first line, then a line of values for each run, with commas or tabs between them."""
 
     table = TableField(
-        label="Parameters",
+        label=_("Parameters"),
         required=False,
         strip=False,
         widget=_area(12, "rate,depth\n0.1,3\n0.01,5"),
-        help_text="The names first, then a line of values for each run, with commas or tabs between them; a value with a comma "
-        "in double quotes. The command reads them as environment variables: $rate.",
+        help_text=_(
+            "The names first, then a line of values for each run, with commas or tabs between them; a value with a comma "
+            "in double quotes. The command reads them as environment variables: $rate."
+        ),
     )
 
     def clean_table(self) -> list[dict[str, str]]:
         header, *lines = self.cleaned_data["table"] or [[]]
         if not lines:
-            raise ValidationError("Write the names in the first line, and a line of values for each run below.")
+            raise ValidationError(_("Write the names in the first line, and a line of values for each run below."))
         names = [name.strip() for name in header]
         if len(set(names)) < len(names):
-            raise ValidationError("The first line has a name twice.")
+            raise ValidationError(_("The first line has a name twice."))
         if len(lines) > MAXIMUM_ROWS:
-            raise ValidationError(f"Use at most {MAXIMUM_ROWS:,} lines of values; these are {len(lines):,}.")
+            raise ValidationError(
+                _(
+                    "Use at most {most:,} lines of values; these are {lines:,}.",
+                    most=MAXIMUM_ROWS,
+                    lines=len(lines),
+                )
+            )
         for number, values in enumerate(lines, 1):
             if len(values) != len(names):
                 raise ValidationError(
-                    f"Line {number} has {plural(len(values), 'value')}, but the first line has {plural(len(names), 'name')}."
+                    _(
+                        "Line {number} has {values}, but the first line has {names}.",
+                        number=number,
+                        values=plural(len(values), "value", "values"),
+                        names=plural(len(names), "name", "names"),
+                    )
                 )
         return [dict(zip(names, values, strict=True)) for values in lines]
 
@@ -269,7 +306,9 @@ def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
 def typed_in(execution: Execution) -> dict[str, Any]:
     """Return the initial values of a job's fields as an execution of another person's job ran with them; {} for other kinds."""
     spec = execution.spec.get("job") or {}
-    names = {name: name for name in ("command", "variables", "folder", "files_at")} | {"timeout": "timeout_seconds"}
+    names = {name: name for name in ("command", "variables", "folder", "files_at", "page_port")} | {
+        "timeout": "timeout_seconds"
+    }
     return {field: spec[name] for field, name in names.items() if spec.get(name)}
 
 
@@ -280,6 +319,7 @@ def typed_of(job: Job) -> dict[str, Any]:
         "variables": job.variables,
         "folder": job.folder,
         "files_at": job.files_at,
+        "page_port": job.page_port,
         "timeout": job.timeout_seconds,
         "retries": job.retries,
         "retry_wait": job.retry_seconds,

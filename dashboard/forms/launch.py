@@ -20,11 +20,16 @@ from grid.launch.offers import environments_for, projects_for, tiers_for
 from grid.launch.request import LaunchRequest, validate
 from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 
 _Offered = TypeVar("_Offered", bound=Model)
 
 _ID_LENGTH = 12
-_ASKED_WORDS = {"project": "project", "environment": "environment", "tier": "hardware tier"}
+_NOT_OFFERED = {
+    "project": _("The project that was asked for is not available to you; choose another."),
+    "environment": _("The environment that was asked for is not available to you; choose another."),
+    "tier": _("The hardware tier that was asked for is not available to you; choose another."),
+}
 ATTACHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB})
 
 
@@ -35,7 +40,7 @@ def new_token() -> str:
 
 def linked(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the initial values that an address asks for; whatever is unknown is left out, and nothing of it is checked here."""
-    own = {name: query[name] for name in (*_ASKED_WORDS, "title", *TYPED) if query.get(name)}
+    own = {name: query[name] for name in (*_NOT_OFFERED, "title", *TYPED) if query.get(name)}
     own = {name: text for name, text in own.items() if "\0" not in text}  # which PostgreSQL does not take in a question
     cluster = linked_cluster(query)
     return own | cluster | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
@@ -45,19 +50,21 @@ class MachineForm(forms.Form):
     """An environment and a tier, from those offered to the user for `kind`."""
 
     environment = forms.ModelChoiceField(
+        label=_("Environment"),
         queryset=Environment.objects.none(),
         empty_label=None,
         error_messages={
-            "required": "Choose an environment.",
-            "invalid_choice": "This environment is no longer available; choose another.",
+            "required": _("Choose an environment."),
+            "invalid_choice": _("This environment is no longer available; choose another."),
         },
     )
     tier = forms.ModelChoiceField(
+        label=_("Tier"),
         queryset=HardwareTier.objects.none(),
         empty_label=None,
         error_messages={
-            "required": "Choose a hardware tier.",
-            "invalid_choice": "This hardware tier is not available to you; choose another.",
+            "required": _("Choose a hardware tier."),
+            "invalid_choice": _("This hardware tier is not available to you; choose another."),
         },
     )
 
@@ -119,14 +126,15 @@ class LaunchForm(MachineForm):
     """
 
     project = forms.ModelChoiceField(
+        label=_("Project"),
         queryset=Project.objects.none(),
         empty_label=None,
         error_messages={
-            "required": "Choose a project.",
-            "invalid_choice": "Choose one of your projects; this one is archived or not yours.",
+            "required": _("Choose a project."),
+            "invalid_choice": _("Choose one of your projects; this one is archived or not yours."),
         },
     )
-    title = forms.CharField(required=False)
+    title = forms.CharField(label=_("Title"), required=False)
     token = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
     with_cluster = forms.BooleanField(required=False)
 
@@ -177,7 +185,7 @@ class LaunchForm(MachineForm):
         if self.wants_cluster and (self.cluster is None or not self.cluster.is_bound):
             self.add_error(
                 None,
-                "A cluster like this is not available to you. Choose from what is offered below, and launch again.",
+                _("A cluster like this is not available to you. Choose from what is offered below, and launch again."),
             )
         is_cluster_read = not self.wants_cluster or (self.cluster is not None and self.cluster.is_valid())
         is_job_read = self.job is None or self.job.is_valid()
@@ -229,22 +237,15 @@ class LaunchForm(MachineForm):
         """Choose nothing where what was asked for is not offered, and return a sentence for each such field."""
         gone = [
             name
-            for name in _ASKED_WORDS
+            for name in _NOT_OFFERED
             if name in self.fields and asked.get(name) and not self._offered[name].filter(pk=str(asked[name])).exists()
         ]
         self.withheld = frozenset(gone)
-        parts = self.cluster.not_offered(asked) if self.cluster else []
-        return [
-            *(f"The {_ASKED_WORDS[name]} that was asked for is not available to you; choose another." for name in gone),
-            *(
-                f"The {word} that was asked for is not available to you; check what is chosen instead."
-                for word in parts
-            ),
-        ]
+        return [_NOT_OFFERED[name] for name in gone] + (self.cluster.not_offered(asked) if self.cluster else [])
 
     def link(self) -> dict[str, str]:
         """Return the values with which the form can be opened again, by somebody else too; `linked` reads them."""
-        own = {name: self.chosen(name) for name in _ASKED_WORDS if name in self.fields}
+        own = {name: self.chosen(name) for name in _NOT_OFFERED if name in self.fields}
         values = {"kind": self.kind, **own, "title": str(self["title"].value() or "")}
         if self.cluster is not None and self.wants_cluster:
             if not self.is_cluster:

@@ -13,9 +13,10 @@ from dashboard.viewmodels.logins import lock_sentence
 from grid.hashing import TooBusy, hashing_queue
 from grid.lockouts import Lock, client_network
 from grid.models import User
+from grid.translation import gettext as _
 
 BUSY = "busy"
-_BUSY_SENTENCE = (
+_BUSY_SENTENCE = _(
     "Too many people are logging in right now, so your password was not checked. Try again in a few seconds."
 )
 

@@ -9,8 +9,9 @@ from grid.errors import GridError
 from grid.files.repositories import Repositories
 from grid.launch.remotes import is_usable
 from grid.models import Project
+from grid.translation import gettext as _
 
-FILES_HELP = (
+FILES_HELP = _(
     "A shared volume: every execution writes to the same files at once, without a history. Git: each workspace and job gets a copy and "
     "saves its changes as a commit when it ends, in a repository of this installation or on a Git server of your own. A change holds "
     "for later launches and moves no files: what is there stays there."
@@ -44,14 +45,19 @@ class ProjectFilesMixin:
                 Repositories(settings.REPOSITORIES).of(id).create()
             except (OSError, GridError) as error:
                 raise forms.ValidationError(
-                    f"The project's repository could not be created: {error}. Ask an operator to look at the repositories' volume."
+                    _(
+                        "The project's repository could not be created: {error}. Ask an operator to look at the repositories' volume.",
+                        error=error,
+                    )
                 ) from error
         return chosen
 
     def _check_remote(self) -> None:
         if self.instance._state.adding or not is_usable(self.instance):
             raise forms.ValidationError(
-                "Save the project with a shared volume, and set up its remote repository then."
+                _("Save the project with a shared volume, and set up its remote repository then.")
                 if self.instance._state.adding
-                else "Set up the remote repository first, on its own page: its URL and secret and, for SSH, the server's key."
+                else _(
+                    "Set up the remote repository first, on its own page: its URL and secret and, for SSH, the server's key."
+                )
             )

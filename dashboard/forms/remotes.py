@@ -3,6 +3,7 @@
 from django import forms
 
 from dashboard.forms.secrets import UnshownTextarea
+from grid.translation import gettext as _
 
 _ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 
@@ -12,33 +13,37 @@ class RemoteForm(forms.Form):
         label="URL",
         max_length=500,
         widget=forms.TextInput(attrs={**_ONE_LINE, "placeholder": "https://git.example.com/group/name.git"}),
-        help_text="https:// with a token, or ssh:// or git@host:path with a key. Leave names and tokens out of it.",
+        help_text=_("https:// with a token, or ssh:// or git@host:path with a key. Leave names and tokens out of it."),
     )
     branch = forms.CharField(
-        label="Branch",
+        label=_("Branch"),
         max_length=200,
         initial="main",
         widget=forms.TextInput(attrs=_ONE_LINE),
-        help_text="Where executions begin, and what they push to.",
+        help_text=_("Where executions begin, and what they push to."),
     )
     username = forms.CharField(
-        label="User name",
+        label=_("User name"),
         max_length=100,
         required=False,
         widget=forms.TextInput(attrs=_ONE_LINE),
-        help_text="Only for HTTPS. Most servers look at the token alone; leave it empty there.",
+        help_text=_("Only for HTTPS. Most servers look at the token alone; leave it empty there."),
     )
     secret = forms.CharField(
-        label="Token or private key",
+        label=_("Token or private key"),
         required=False,
         strip=False,
         widget=UnshownTextarea(attrs={**_ONE_LINE, "rows": 4, "class": "mono"}),
-        help_text="It is stored encrypted, and no page shows it again. Everybody who launches in the project works with it: give it no "
-        "more rights than to read and write this repository.",
+        help_text=_(
+            "It is stored encrypted, and no page shows it again. Everybody who launches in the project works with it: give it no "
+            "more rights than to read and write this repository."
+        ),
     )
 
     def __init__(self, *args: object, has_secret: bool = False, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         if has_secret:
-            self.fields["secret"].label = "Another token or private key"
-            self.fields["secret"].help_text += " Leave it empty to keep the stored one; another URL needs it again."
+            self.fields["secret"].label = _("Another token or private key")
+            self.fields["secret"].help_text += " " + _(
+                "Leave it empty to keep the stored one; another URL needs it again."
+            )

@@ -4,6 +4,7 @@ from django import forms
 
 from dashboard.viewmodels.clusters import ClusterRecord
 from grid.errors import Rejected
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _LARGEST = 10_000  # larger numbers are typing errors; the quota and the admin's limit decide what is allowed
@@ -16,14 +17,16 @@ class ResizeForm(forms.Form):
     minimum = forms.IntegerField(
         min_value=1,
         max_value=_LARGEST,
-        label="Minimum workers",
-        help_text="Never scales below this.",
+        label=_("Minimum workers"),
+        help_text=_("Never scales below this."),
     )
     maximum = forms.IntegerField(
         min_value=1,
         max_value=_LARGEST,
-        label="Maximum workers",
-        help_text="Each worker up to the maximum takes a slot of your quota, whether it exists or not. Equal to the minimum: fixed size.",
+        label=_("Maximum workers"),
+        help_text=_(
+            "Each worker up to the maximum takes a slot of your quota, whether it exists or not. Equal to the minimum: fixed size."
+        ),
     )
 
     @classmethod
@@ -33,7 +36,7 @@ class ResizeForm(forms.Form):
     def clean(self) -> None:
         minimum, maximum = self.cleaned_data.get("minimum"), self.cleaned_data.get("maximum")
         if minimum is not None and maximum is not None and maximum < minimum:
-            self.add_error("maximum", f"The maximum cannot be less than the minimum of {minimum}.")
+            self.add_error("maximum", _("The maximum cannot be less than the minimum of {minimum}.", minimum=minimum))
 
     def refuse(self, rejected: Rejected) -> None:
         for problem in rejected.problems:
@@ -43,4 +46,8 @@ class ResizeForm(forms.Form):
     def words(self) -> str:
         """The new size, such as "1 to 5 workers"."""
         low, high = self.cleaned_data["minimum"], self.cleaned_data["maximum"]
-        return plural(low, "worker") if low == high else f"{low} to {plural(high, 'worker')}"
+        return (
+            plural(low, "worker", "workers")
+            if low == high
+            else _("{low} to {workers}", low=low, workers=plural(high, "worker", "workers"))
+        )

@@ -7,6 +7,7 @@ from django import forms
 
 from grid.errors import Problem
 from grid.launch.revisions import LONGEST_TEXT
+from grid.translation import gettext as _
 
 _ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 IMAGE, BUILT = "image", "built"
@@ -16,29 +17,34 @@ class RevisionForm(forms.Form):
     """A new revision: an image, or requirements on top of one that is ready."""
 
     what = forms.ChoiceField(
-        label="What it is",
-        choices=[(IMAGE, "An image"), (BUILT, "Requirements on top of a revision")],
+        label=_("What it is"),
+        choices=[(IMAGE, _("An image")), (BUILT, _("Requirements on top of a revision"))],
         widget=forms.RadioSelect,
         initial=IMAGE,
     )
     image = forms.CharField(
+        label=_("Image"),
         required=False,
         max_length=255,
         widget=forms.TextInput(attrs={**_ONE_LINE, "class": "mono"}),
-        help_text="For an image: its name with tag or digest, such as registry.example.com/lab:4.",
+        help_text=_("For an image: its name with tag or digest, such as registry.example.com/lab:4."),
     )
-    base = forms.TypedChoiceField(label="On top of", coerce=int, required=False)
+    base = forms.TypedChoiceField(label=_("On top of"), coerce=int, required=False)
     requirements = forms.CharField(
+        label=_("Requirements"),
         required=False,
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={**_ONE_LINE, "rows": 6, "class": "mono"}),
-        help_text="For requirements: Python packages, one a line, such as polars==1.9.0. No options, files or addresses.",
+        help_text=_(
+            "For requirements: Python packages, one a line, such as polars==1.9.0. No options, files or addresses."
+        ),
     )
     note = forms.CharField(
+        label=_("Note"),
         required=False,
         max_length=300,
         widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}),
-        help_text="What is new in it, for people who choose.",
+        help_text=_("What is new in it, for people who choose."),
     )
 
     def __init__(self, data: Any, *, bases: Iterable[tuple[int, str]], initial: dict[str, Any]) -> None:
@@ -60,9 +66,9 @@ class DeprecationForm(forms.Form):
     """Why a revision is deprecated."""
 
     because = forms.CharField(
-        label="Why",
+        label=_("Why"),
         required=False,
         max_length=300,
         widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}),
-        help_text="Shown to people who still have it, with the number of the current revision.",
+        help_text=_("Shown to people who still have it, with the number of the current revision."),
     )

@@ -10,6 +10,7 @@ from django import forms
 from dashboard.viewmodels.schedules import MISSED_WORDS, OVERLAP_WORDS
 from grid.errors import Problem
 from grid.launch.schedules import ScheduleSettings
+from grid.translation import gettext as _
 
 
 @cache
@@ -22,24 +23,24 @@ class ScheduleForm(forms.Form):
     """What its owner types about a schedule."""
 
     cron = forms.CharField(
-        label="Schedule",
+        label=_("Schedule"),
         required=False,
         widget=forms.TextInput(
             attrs={"class": "mono", "autocomplete": "off", "spellcheck": "false", "placeholder": "0 6 * * 1-5"}
         ),
-        help_text="Minute, hour, day of the month, month, day of the week, as in cron; or @daily and its like.",
+        help_text=_("Minute, hour, day of the month, month, day of the week, as in cron; or @daily and its like."),
     )
     time_zone = forms.CharField(
-        label="Time zone",
+        label=_("Time zone"),
         required=False,
         widget=forms.TextInput(attrs={"list": "time-zones", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="Its name, such as Europe/Berlin. Runs follow its local time, in summer and in winter.",
+        help_text=_("Its name, such as Europe/Berlin. Runs follow its local time, in summer and in winter."),
     )
     overlap = forms.ChoiceField(
-        label="If an earlier run has not ended", choices=list(OVERLAP_WORDS.items()), widget=forms.RadioSelect
+        label=_("If an earlier run has not ended"), choices=list(OVERLAP_WORDS.items()), widget=forms.RadioSelect
     )
     missed = forms.ChoiceField(
-        label="If a run was missed during an outage", choices=list(MISSED_WORDS.items()), widget=forms.RadioSelect
+        label=_("If a run was missed during an outage"), choices=list(MISSED_WORDS.items()), widget=forms.RadioSelect
     )
 
     def __init__(self, data: Mapping[str, Any] | None, *, initial: Mapping[str, Any], takes_browser_zone: bool) -> None:

@@ -7,9 +7,10 @@ from django.core.files.uploadedfile import UploadedFile
 
 from grid.launch.storedsecrets import MAXIMUM_BYTES
 from grid.models import Project
+from grid.translation import gettext as _
 
 _ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
-_FILE_NEEDED = "This file is not text. Encode it first, for example with base64, and let your program decode it."
+_FILE_NEEDED = _("This file is not text. Encode it first, for example with base64, and let your program decode it.")
 
 
 class UnshownTextarea(forms.Textarea):
@@ -22,21 +23,24 @@ class UnshownTextarea(forms.Textarea):
 class SecretForm(forms.Form):
     """A name with a value. `projects` are those of which one may be chosen for a person's own secret; None for a project's secret."""
 
-    name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={**_ONE_LINE, "placeholder": "DB_PASSWORD"}))
-    is_file = forms.BooleanField(label="Mount it as a file instead of setting a variable", required=False)
+    name = forms.CharField(
+        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={**_ONE_LINE, "placeholder": "DB_PASSWORD"})
+    )
+    is_file = forms.BooleanField(label=_("Mount it as a file instead of setting a variable"), required=False)
     value = forms.CharField(
+        label=_("Value"),
         required=False,
         strip=False,
         widget=UnshownTextarea(attrs={**_ONE_LINE, "rows": 3, "class": "mono"}),
-        help_text="At most 16 KiB. It is stored encrypted, and no page shows it again.",
+        help_text=_("At most 16 KiB. It is stored encrypted, and no page shows it again."),
     )
-    file = forms.FileField(label="Or choose a file with the value", required=False, allow_empty_file=True)
+    file = forms.FileField(label=_("Or choose a file with the value"), required=False, allow_empty_file=True)
     project = forms.ModelChoiceField(
-        label="For",
+        label=_("For"),
         queryset=Project.objects.none(),
         required=False,
-        empty_label="Your executions in any project",
-        error_messages={"invalid_choice": "Choose one of your projects; this one is archived or not yours."},
+        empty_label=_("Your executions in any project"),
+        error_messages={"invalid_choice": _("Choose one of your projects; this one is archived or not yours.")},
     )
 
     def __init__(self, *args: Any, projects: Any = None, **kwargs: Any) -> None:
@@ -57,9 +61,9 @@ class SecretForm(forms.Form):
         file = cleaned.get("file")
         if isinstance(file, UploadedFile):
             if cleaned.get("value"):
-                self.add_error("file", "Type the value or choose a file, not both.")
+                self.add_error("file", _("Type the value or choose a file, not both."))
             elif (file.size or 0) > MAXIMUM_BYTES:
-                self.add_error("file", f"A secret has at most 16 KiB; this file has {file.size:,} bytes.")
+                self.add_error("file", _("A secret has at most 16 KiB; this file has {size:,} bytes.", size=file.size))
             else:
                 try:
                     cleaned["value"] = file.read().decode()

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from grid.models import User
+from grid.translation import gettext as _
 
 
 class ShareForm(forms.Form):
@@ -13,8 +14,8 @@ class ShareForm(forms.Form):
         User.objects.none(),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        label="Who may open it",
-        error_messages={"invalid_choice": "Choose members of its project; somebody you chose is not one."},
+        label=_("Who may open it"),
+        error_messages={"invalid_choice": _("Choose members of its project; somebody you chose is not one.")},
     )
 
     def __init__(self, *args: Any, offered: Collection[User], **kwargs: Any) -> None:

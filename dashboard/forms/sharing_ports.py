@@ -8,13 +8,14 @@ from django import forms
 from dashboard.forms.sharing import ShareForm
 from grid.launch.portsharing import HIGHEST, LOWEST, port_problem
 from grid.models import User
+from grid.translation import gettext as _
 
 _PERIODS = [
-    (0, "until the workspace stops"),
-    (1, "for an hour"),
-    (8, "for 8 hours"),
-    (24, "for a day"),
-    (168, "for a week"),
+    (0, _("until the workspace stops")),
+    (1, _("for an hour")),
+    (8, _("for 8 hours")),
+    (24, _("for a day")),
+    (168, _("for a week")),
 ]
 
 
@@ -22,12 +23,17 @@ class PortShareForm(ShareForm):
     """`own_port` is the one that the workspace's own program listens on."""
 
     port = forms.IntegerField(
+        label=_("Port"),
         min_value=LOWEST,
         max_value=HIGHEST,
-        help_text="On which your app listens, such as 8501 for Streamlit. It has to listen on 0.0.0.0, not only on 127.0.0.1.",
+        help_text=_(
+            "On which your app listens, such as 8501 for Streamlit. It has to listen on 0.0.0.0, not only on 127.0.0.1."
+        ),
     )
-    name = forms.CharField(max_length=80, help_text="By which the members find it on their home page.")
-    hours = forms.TypedChoiceField(label="Shared", choices=_PERIODS, coerce=int, initial=0)
+    name = forms.CharField(
+        label=_("Name"), max_length=80, help_text=_("By which the members find it on their home page.")
+    )
+    hours = forms.TypedChoiceField(label=_("Shared"), choices=_PERIODS, coerce=int, initial=0)
     field_order = ("port", "name", "members", "hours")
 
     def __init__(self, *args: Any, offered: Collection[User], own_port: int, **kwargs: Any) -> None:

@@ -3,20 +3,21 @@
 from django import forms
 
 from grid.centralconfig import WARM_PLACES, value_of
+from grid.launch.warmhours import DAY_NAMES
+from grid.translation import gettext as _
 
-DAY_NAMES = {"mon": "Mon", "tue": "Tue", "wed": "Wed", "thu": "Thu", "fri": "Fri", "sat": "Sat", "sun": "Sun"}
 WARM_FIELDS = ("warm_places", "warm_from", "warm_until", "warm_zone", "warm_days")
 WARM_LABELS = {
-    "warm_places": "Warm places",
-    "warm_from": "From",
-    "warm_until": "Until",
-    "warm_zone": "Time zone",
+    "warm_places": _("Warm places"),
+    "warm_from": _("From"),
+    "warm_until": _("Until"),
+    "warm_zone": _("Time zone"),
 }
 WARM_HELP = {
-    "warm_places": "How many placeholder pods keep room ready on the pool’s nodes. Leave empty for none.",
-    "warm_from": "Such as 08:00.",
-    "warm_until": "Such as 18:00. A time that is not later is one of the next day.",
-    "warm_zone": "Such as Europe/Berlin. Leave empty for UTC.",
+    "warm_places": _("How many placeholder pods keep room ready on the pool’s nodes. Leave empty for none."),
+    "warm_from": _("Such as 08:00."),
+    "warm_until": _("Such as 18:00. A time that is not later is one of the next day."),
+    "warm_zone": _("Such as Europe/Berlin. Leave empty for UTC."),
 }
 WARM_WIDGETS = {
     "warm_from": forms.TextInput(attrs={"type": "time"}),
@@ -29,17 +30,19 @@ class WarmFieldsMixin(forms.Form):
     """Adds the days, and the bound that the central configuration sets."""
 
     warm_days = forms.MultipleChoiceField(
-        label="Days",
+        label=_("Days"),
         choices=list(DAY_NAMES.items()),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="The days on which the hours begin.",
+        help_text=_("The days on which the hours begin."),
     )
 
     def clean_warm_places(self) -> int | None:
         places: int | None = self.cleaned_data["warm_places"]
         most = value_of(WARM_PLACES) if places and "warm_places" in self.changed_data else None
         if most is not None and places is not None and places > most:
-            rule = f"at most {most} of all tiers together" if most else "none"
-            raise forms.ValidationError(f"The central configuration allows {rule}: “{WARM_PLACES.title}”.")
+            allowed = _("The central configuration allows none: “{setting}”.")
+            if most:
+                allowed = _("The central configuration allows at most {most} of all tiers together: “{setting}”.")
+            raise forms.ValidationError(allowed.format(most=most, setting=WARM_PLACES.title))
         return places

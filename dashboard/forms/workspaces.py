@@ -9,13 +9,14 @@ from dashboard.forms.launch import MachineForm
 from grid.errors import Problem
 from grid.models import User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 
 
 class ResumeForm(MachineForm):
     """The form that resumes a workspace; its initial values are those of the last launch, where they are still offered."""
 
     with_cluster = forms.BooleanField(required=False)
-    newest = forms.BooleanField(required=False)
+    newest = forms.BooleanField(label=_("Newest"), required=False)
 
     def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
         super().__init__(data, user=user, kind=Kind.WORKSPACE, initial={"with_cluster": True, **initial})
@@ -32,5 +33,7 @@ class RenameForm(forms.Form):
     """The form of a new title; the rules of `grid.launch` decide which titles are valid."""
 
     title = forms.CharField(
-        required=False, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off", "size": 40})
+        label=_("Title"),
+        required=False,
+        widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off", "size": 40}),
     )

@@ -12,6 +12,7 @@ from dashboard.pages.execution_pods import explain, pods_of
 from dashboard.viewmodels.autoscaling import autoscaling
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
 from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import state_status
@@ -24,6 +25,7 @@ from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Autoscaler, Node, Pod, is_ready
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime import Runtime
+from grid.translation import gettext as _
 
 CLUSTER_STATES = frozenset({"deploying", "preparing", "running"})  # in which the pods tell the condition
 
@@ -89,10 +91,10 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime, *, to_
     """Return the companion's card in its present state."""
     row = runtime.executions.get(other.id)
     state = row.state if row else other.state
-    status, _ = state_status(state, message=message_of(row, to_owner=to_owner))
-    sentence, kind = status.note, other.kind.capitalize()
+    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
+    sentence, kind = status.note, KINDS.get(other.kind, other.kind)
     if other.cluster is not None:
-        kind = f"{framework_name(other.cluster.framework)} cluster"
+        kind = _("{framework} cluster", framework=framework_name(other.cluster.framework))
         if state in CLUSTER_STATES:
             look = cluster_snapshot(runtime, other.id, other.cluster, other.node_pool, now)
             sentence = summary(look)
@@ -132,8 +134,9 @@ def _pool(runtime: Runtime, node_pool: str) -> Sequence[Node]:
 def _no_workers(record: ExecutionRecord) -> EmptyState:
     if record.is_final:
         return EmptyState(
-            "There are no workers: the cluster has ended.", "What they did is under “What happened” and in the chart."
+            _("There are no workers: the cluster has ended."),
+            _("What they did is under “What happened” and in the chart."),
         )
     if record.state in ("queued", "deploying"):
-        return EmptyState("There are no workers yet.", "They are created when the cluster is sent to Kubernetes.")
-    return EmptyState("There are no workers now.", "They come back as soon as Kubernetes creates them.")
+        return EmptyState(_("There are no workers yet."), _("They are created when the cluster is sent to Kubernetes."))
+    return EmptyState(_("There are no workers now."), _("They come back as soon as Kubernetes creates them."))

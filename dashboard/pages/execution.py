@@ -24,6 +24,7 @@ from dashboard.pages.execution_pods import explain, pods_of
 from dashboard.pages.expected import EXPECTED
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
+from dashboard.viewmodels.contention import short_of_cpu
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import (
     CONTRIBUTING,
@@ -51,9 +52,12 @@ from grid.diagnosis.startup import StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, is_ready
 from grid.runtime import Runtime
+from grid.runtime.contention import EXECUTION as SHORT_OF_CPU
+from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executions import OWNER, ExecutionRow
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.runtime.starts import STARTING
+from grid.translation import gettext as _
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
@@ -90,7 +94,7 @@ def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
 class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     name = "execution"
     regions = frozenset({"timeline", "events", "workers"})
-    refusal = "This execution does not exist, or you have no access to it."
+    refusal = _("This execution does not exist, or you have no access to it.")
 
     def __init__(self) -> None:
         self._records: OrderedDict[str, tuple[float, object, ExecutionRecord | None]] = OrderedDict()
@@ -130,7 +134,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
     ) -> Collection[Topic]:
         """Return the topics of the execution, its pods, events and pool's nodes, and of its companion."""
-        found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name}
+        found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name, (CONTENTION, SHORT_OF_CPU, view.id)}
         if record is None:
             return found
         together = {record.id: record.node_pool}
@@ -168,7 +172,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 
 def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
     """Return what the page says first: the state and its cause, for who takes the history with them."""
-    _, diagnosis, _, _ = _present(runtime, record, _pods(runtime, record), viewer, now)
+    _group, diagnosis, *_others = _present(runtime, record, _pods(runtime, record), viewer, now)
     return head_of(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
 
 
@@ -193,6 +197,7 @@ def execution_fragments(
         steps(record),
         waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),
         _size(record, viewer),
+        _contention(runtime, record, viewer),
         facts(record, viewer, pods=links, node=node, workers=workers, now=now),
         _files(record, viewer),
         *extra,
@@ -271,6 +276,11 @@ def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
     shown = record.size if viewer.is_owner or viewer.sees_all else None
     can_launch = viewer.is_owner and not viewer.has_left
     return size_note(shown, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch)
+
+
+def _contention(runtime: Runtime, record: ExecutionRecord, viewer: Person) -> Fragment:
+    victim = None if record.is_final else runtime.contention.victims.get(record.id)
+    return short_of_cpu(victim, record.kind, is_owner=viewer.is_owner, sees_all=viewer.sees_all)
 
 
 def _files(record: ExecutionRecord, viewer: Person) -> Fragment:

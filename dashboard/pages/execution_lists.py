@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 from django.conf import settings
 
 from dashboard.access import Viewer, may_observe, may_see_execution
-from dashboard.pages.execution_pods import id_of, pods_of
+from dashboard.pages.execution_pods import pods_of
 from dashboard.pages.execution_rows import ExecutionRows, Rows
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.execution_filter import GroupFilter
@@ -21,6 +21,7 @@ from dashboard.viewmodels.window import Page
 from grid.kube.objects import Event, Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
 from grid.runtime.executions import TOPIC, ExecutionRow
 from grid.runtime.roomchanges import room_topic
 from grid.watch.hub import Topic

@@ -7,21 +7,14 @@ from django.conf import settings
 
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Pod
-from grid.labels import Keys
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
 from grid.runtime.executions import ExecutionRow
 
 
 def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
     found, trusted = runtime.pods.by("execution", execution_id), settings.GRID_NAMESPACE
     return [pod for pod in found if pod.metadata.namespace == trusted]
-
-
-def id_of(pod: Pod) -> str:
-    """Return the execution's id from the pod's label; "" without one, or in another namespace."""
-    if pod.metadata.namespace != settings.GRID_NAMESPACE:
-        return ""
-    return pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
 
 
 def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:

@@ -49,6 +49,11 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     wait: str
     fragment: Fragment
 
+    @property
+    def holds(self) -> bool:
+        """Return whether it depends on its entry and usage alone: neither on time, nor on a pool, nor on what is expected."""
+        return self.awaited is None and self.entry.is_member and not self.changes_with_time
+
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
     """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time. `wait` says when it
@@ -154,6 +159,8 @@ class ExecutionRows:
     def _row(self, entry: Entry, known: dict[tuple[str, Reader], _Known], reader: Reader, now: datetime) -> _Known:
         key, version = (_pod_name(entry), reader), self._usage.version
         last = known.get(key)
+        if last is not None and last.entry is entry and last.holds and last.usage_version == version:
+            return last
         if last is not None and last.usage_version == version:
             usage = last.usage
         else:

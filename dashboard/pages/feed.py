@@ -6,6 +6,7 @@ newest state and skips the states between, so it gets fewer updates, never older
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from grid.watch.hub import Subscription
 logger = logging.getLogger(__name__)
 
 rendered = RenderedFragments()
+_REMEMBERED = 32  # versions; a slower websocket counts as less late than it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Feed:
         self._rendering = asyncio.Lock()
         self._is_broken = False  # the page could not be made
         self._behind = 0.0  # seconds by which the latest update was late
+        self._published = deque[tuple[int, float]](maxlen=_REMEMBERED)  # versions made by changes, and since when
 
     async def after(self, version: int) -> None:
         """Return when there is a newer state than `version`."""
@@ -165,7 +168,8 @@ class Feed:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
             self._is_broken = False
-            self._publish(Shown.of([*fragments, self._freshness_until_told(now)], self._page.regions))
+            since = subscription.published_since()
+            self._publish(Shown.of([*fragments, self._freshness_until_told(now)], self._page.regions), since)
             tick = self._page.tick(self.runtime, self._viewer, self._view, facts)
             # "Behind" is said until the next look, which may be in time again.
             return waited, min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
@@ -211,11 +215,23 @@ class Feed:
         if self.latest.singles.get(fragment.id) != fragment:
             self._publish(self.latest.with_single(fragment))
 
-    def _publish(self, new: Shown) -> None:
+    def changed_since(self, shown: int, version: int) -> float | None:
+        """Return when the first change came that `version` shows and version `shown` does not, by `time.monotonic`, or None."""
+        since = None
+        for made, at in reversed(self._published):
+            if made <= shown:
+                break
+            if made <= version:
+                since = at
+        return since
+
+    def _publish(self, new: Shown, since: float | None = None) -> None:
         if self.version and new == self.latest:
             return
         self.latest = new
         self.version += 1
+        if since is not None:
+            self._published.append((self.version, since))
         self._messages.clear()
         newer, self._newer = self._newer, asyncio.Event()
         newer.set()

@@ -19,6 +19,7 @@ from grid import database
 from grid.centralconfig import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
 from grid.diagnosis.scaledown import ScaleDownRules
 from grid.runtime import Runtime
+from grid.translation import gettext as _
 from grid.watch.hub import Topic
 
 AUTOSCALER = "cluster-autoscaler"
@@ -63,7 +64,7 @@ class ScaleDownAnswers:
 
 class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     name = "infrastructure"
-    refusal = "Only operators, auditors and admins can see the cluster's nodes."
+    refusal = _("Only operators, auditors and admins can see the cluster's nodes.")
     reads_database = False
     regions = frozenset({"pools", "nodes", "activity"})
 

@@ -31,6 +31,7 @@ from grid import database
 from grid.launch.runmetrics.lines import LONGEST_NAME
 from grid.runtime import Runtime
 from grid.runtime.written import roles_in, runs_of_job
+from grid.translation import gettext as _
 from grid.watch.hub import Topic
 
 _KEPT = 2_000
@@ -80,7 +81,7 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
     regions = frozenset({RUNS})
     rest_seconds = 0.5
     tick_seconds = 10.0  # what a run costs so far; and without a change feed, nothing else tells of one
-    refusal = "This job does not exist, or you have no access to it."
+    refusal = _("This job does not exist, or you have no access to it.")
 
     def __init__(self) -> None:
         self._records: OrderedDict[str, JobRecord | None] = OrderedDict()

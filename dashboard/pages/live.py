@@ -6,6 +6,7 @@ is noticed at once. It is closed within two seconds after its session has ended,
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError
 from django.http import QueryDict
 
-from dashboard.access import Viewer
+from dashboard.access import Viewer, may_operate
+from dashboard.pages.alerts import alert_updates
 from dashboard.pages.announced import announcement_updates
 from dashboard.pages.feed import Feed, Feeds, rendered
 from dashboard.pages.notified import bell_updates
@@ -25,7 +27,8 @@ from dashboard.viewmodels.live import Fragment, PageUpdate, Shown
 from grid import database
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
-from grid.telemetry import SOCKETS
+from grid.telemetry import SOCKETS, on_screen
+from grid.translation import gettext as _
 
 __all__ = ["LiveConsumer", "LivePage"]
 
@@ -33,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 LOGGED_OUT, FORBIDDEN, TOO_SLOW, OTHER_ROLE, UNASKED, INTERNAL_ERROR = 4401, 4403, 4408, 4409, 1008, 1011
 _GOODBYES = {
-    LOGGED_OUT: "Your session has ended, so this page no longer updates.",
-    FORBIDDEN: "You no longer have access to this page, so it no longer updates.",
+    LOGGED_OUT: _("Your session has ended, so this page no longer updates."),
+    FORBIDDEN: _("You no longer have access to this page, so it no longer updates."),
 }
 _SOCKET_ID = "live"  # the element that holds the connection, in base.html
 
@@ -105,6 +108,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
                 tasks.create_task(self._tell(runtime, bell_updates(runtime.hub, viewer.id)))
                 tasks.create_task(self._tell(runtime, announcement_updates(viewer.id)))
+                if may_operate(viewer):
+                    tasks.create_task(self._tell(runtime, alert_updates()))
                 with SOCKETS.track_inprogress(), feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:
@@ -132,15 +137,18 @@ class LiveConsumer(AsyncWebsocketConsumer):
         version, shown = 0, Shown.of(())
         while True:
             await feed.after(version)
+            had = version
             message, version, shown = await feed.message(version, shown)
             if not self._page.still_allowed(runtime, viewer, view):
                 raise NotAllowed
             if message:
                 async with asyncio.timeout(self._send_seconds):
                     await self.send(text_data=message)
+                if had and (since := feed.changed_since(had, version)) is not None:
+                    on_screen(self._page.name, time.monotonic() - since)
 
     async def _tell(self, runtime: Runtime, changes: AsyncIterator[Sequence[PageUpdate]]) -> None:
-        """Send what changes beside the page itself: the viewer's bell, and announcements."""
+        """Send what changes beside the page itself: the viewer's bell, announcements, and critical alerts."""
         async for updates in changes:
             message = rendered.message(updates, now=runtime.clock())
             async with asyncio.timeout(self._send_seconds):

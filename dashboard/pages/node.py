@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from dashboard.access import Viewer, may_observe, may_operate
 from dashboard.node_task_records import read_task_lines
-from dashboard.pages.execution_pods import execution_of, explain, id_of
+from dashboard.pages.execution_pods import execution_of, explain
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
 from dashboard.pages.periodic import PeriodicRead
+from dashboard.viewmodels.contention import contended_nodes
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.viewmodels.live import Fragment
@@ -27,7 +28,10 @@ from grid.diagnosis.scaledown import ScaleDownRules, scale_down
 from grid.kube.objects import Node, Pod
 from grid.models import NodeTask
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
+from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.translation import gettext as _
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
@@ -70,7 +74,7 @@ class NodeRead:
 
 class NodePage(LivePage[NodeView, NodeRead]):
     name = "node"
-    refusal = "Only operators, auditors and admins can see the cluster's nodes."
+    refusal = _("Only operators, auditors and admins can see the cluster's nodes.")
     regions = frozenset({"pods", "events"})
 
     def __init__(self, answers: ScaleDownAnswers, tasks: NodeTaskAnswers) -> None:
@@ -97,6 +101,7 @@ class NodePage(LivePage[NodeView, NodeRead]):
         """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
         found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
         found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
+        found.add((CONTENTION, NAME, view.name))
         node = runtime.nodes.get(view.name)
         if node is not None:
             found.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
@@ -115,9 +120,14 @@ class NodePage(LivePage[NodeView, NodeRead]):
         return [
             node_facts(view.name, node, row),
             node_work(view.name, node, facts.task, drain, may_act=may_operate(viewer)),
+            self._contention(runtime, view.name),
             *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]
+
+    def _contention(self, runtime: Runtime, name: str) -> Fragment:
+        found = runtime.contention.on_node(name)
+        return contended_nodes([found] if found is not None else [], runtime.executions.get, names_nodes=False)
 
     def _pod_row(self, runtime: Runtime, pod: Pod, now: datetime) -> PodRow:
         why = explain(runtime, pod, now, sees_all=True) if is_troubled(pod) else None

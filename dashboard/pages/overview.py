@@ -20,6 +20,7 @@ from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
 from dashboard.pages.periodic import PeriodicRead
 from dashboard.tier_records import known_shapes
+from dashboard.viewmodels.contention import contended_nodes
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.infrastructure import InfrastructureView
 from dashboard.viewmodels.live import Fragment
@@ -47,7 +48,9 @@ from dashboard.viewmodels.overview import (
 from dashboard.viewmodels.platform_health import caches_part, controller_part, database_part, health, metrics_part
 from grid import database
 from grid.runtime import Runtime
+from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executions import TOPIC, ExecutionRow
+from grid.translation import gettext as _
 from grid.watch.hub import Topic
 
 # How old what is read from the database may be, in seconds.
@@ -108,7 +111,7 @@ class OverviewFacts:
 
 class OverviewPage(LivePage[None, OverviewFacts]):
     name = "overview"
-    refusal = "Only operators, auditors and admins can see the overview of the cluster."
+    refusal = _("Only operators, auditors and admins can see the overview of the cluster.")
     # What is read of the database is read beside the page.
     reads_database = False
     # Something always changes on it, and nobody reads faster.
@@ -135,7 +138,7 @@ class OverviewPage(LivePage[None, OverviewFacts]):
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts) -> Collection[Topic]:
         nodes, work = facts.nodes.lists.pools_topic, {one.topic for one in facts.work}
-        return {nodes, runtime.config_maps.name, RecentFailures.topic, *work}
+        return {nodes, runtime.config_maps.name, RecentFailures.topic, CONTENTION, *work}
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts, now: datetime
@@ -150,6 +153,7 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         return [
             health(parts),
             *_work(EXECUTIONS.lists_in(runtime), facts.work, sources.failures),
+            contended_nodes(runtime.contention.worst, runtime.executions.get),
             *_pools(facts.nodes.lists, facts.nodes),
             *(admin_fragments(facts.admin) if may_administer(viewer) else ()),
         ]
@@ -216,12 +220,12 @@ def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionL
         reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
         expected = EXPECTED.note(groups[0].head.row)
         found.append(
-            waiting("In the queue", QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
+            waiting(_("In the queue"), QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
         )
     if groups := _longest(lists, deploying):
         expected = EXPECTED.note(groups[0].head.row)
         found.append(
-            waiting("For a node", DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
+            waiting(_("For a node"), DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
         )
     return found
 

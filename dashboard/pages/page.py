@@ -10,6 +10,7 @@ from django.http import QueryDict
 from dashboard.access import Viewer
 from dashboard.viewmodels.live import Fragment
 from grid.runtime import Runtime
+from grid.translation import gettext as _
 from grid.watch.hub import Topic
 
 View = TypeVar("View", bound=Hashable)
@@ -30,7 +31,7 @@ class LivePage(ABC, Generic[View, Facts]):
     tick_seconds: ClassVar[float] = 5.0
     rest_seconds: ClassVar[float] = 0.0  # between two updates, of a page on which something always changes
     reads_database: ClassVar[bool] = True  # in `read`: a slow read is followed by a rest
-    refusal: ClassVar[str] = "You have no access to this page."
+    refusal: ClassVar[str] = _("You have no access to this page.")
 
     @abstractmethod
     def view(self, query: QueryDict) -> View:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_read_execution
-from dashboard.pages.execution_pods import execution_of, explain, id_of
+from dashboard.pages.execution_pods import execution_of, explain
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
@@ -16,7 +16,9 @@ from dashboard.viewmodels.pods import PodFacts, pod_facts
 from grid.kube.objects import Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
 from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.translation import gettext as _
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
@@ -33,7 +35,7 @@ class PodView:
 
 class PodPage(LivePage[PodView, None]):
     name = "pod"
-    refusal = "This pod is gone, or it belongs to no execution of your projects."
+    refusal = _("This pod is gone, or it belongs to no execution of your projects.")
     regions = frozenset({"events"})
 
     def view(self, query: QueryDict) -> PodView:

@@ -54,7 +54,9 @@ class QueuePage(LivePage[None, WaitsRead | None]):
             for row in in_order(seen, found)[:SHOWN]
         ]
         accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""
-        return queue_fragments(rows, count=len(seen), hidden=len(waiting) - len(seen), accuracy=accuracy)
+        takeover = facts.takeover if facts is not None else ""
+        hidden = len(waiting) - len(seen)
+        return queue_fragments(rows, count=len(seen), hidden=hidden, accuracy=accuracy, takeover=takeover)
 
 
 QUEUE = QueuePage()

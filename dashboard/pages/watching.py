@@ -12,6 +12,7 @@ from dashboard.access import Viewer, viewers_of
 from dashboard.pages.lists import Breath
 from grid import database
 from grid.sessions import stored_key, valid_users
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class SessionWatch:
                     return reading, await self._answer({question.session_key for question in self._questions})
             except (DatabaseError, TimeoutError) as error:
                 if self._monotonic() - start > _PATIENCE_SECONDS:
-                    raise OperationalError("The database does not answer.") from error
+                    raise OperationalError(_("The database does not answer.")) from error
                 logger.warning("sessions cannot be read, trying again error=%s", type(error).__name__)
 
     async def _answer(self, session_keys: Collection[str]) -> Mapping[str, Viewer]:

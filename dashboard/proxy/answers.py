@@ -8,7 +8,10 @@ from collections.abc import Iterable
 from http import HTTPStatus
 
 from dashboard.proxy.headers import Headers, encode
+from dashboard.proxy.measured import closed_for
 from dashboard.proxy.upstream import Scope, Send
+from grid.translation import LANGUAGE
+from grid.translation import gettext as _
 
 _POLICY_VIOLATION = 1008
 # The dashboard's colors, inlined: nothing is loaded from the dashboard, which may be down.
@@ -21,11 +24,11 @@ _STYLE = (
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _POLICY = ("content-security-policy", f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'")
 _HEADLINES = {
-    HTTPStatus.FORBIDDEN: "You cannot open this",
-    HTTPStatus.CONFLICT: "It has another address",
-    HTTPStatus.GONE: "It has ended",
-    HTTPStatus.BAD_GATEWAY: "No answer",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Temporarily unavailable",
+    HTTPStatus.FORBIDDEN: _("You cannot open this"),
+    HTTPStatus.CONFLICT: _("It has another address"),
+    HTTPStatus.GONE: _("It has ended"),
+    HTTPStatus.BAD_GATEWAY: _("No answer"),
+    HTTPStatus.SERVICE_UNAVAILABLE: _("Temporarily unavailable"),
 }
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
 # Clears the storage, service workers and caches of the responding origin. It leaves out "cookies", which would clear those of the whole
@@ -50,6 +53,7 @@ async def explain(
 ) -> None:
     """Send a page with one sentence and `link`, a URL and its text. A websocket is closed without them."""
     if scope["type"] == "websocket":
+        closed_for(scope, status)
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         return
     way = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
@@ -60,7 +64,7 @@ async def explain(
 def framed(headline: str, body: str) -> str:
     """Return a whole HTML page; `body` is HTML too."""
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{headline}</title>'
+        f'<!doctype html><html lang="{LANGUAGE}"><meta charset="utf-8"><title>{headline}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style>'
         f"<main><h1>{headline}</h1>{body}</main></html>"
     )

@@ -33,6 +33,7 @@ from grid.launch.front import token as front_token
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.launch.ingress import AUTH_PATH
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class WorkspaceProxy:
             else:
                 await self._answer(scope, receive, send, headers)
         except CannotTell:
-            sentence = "The database does not answer, so your access could not be checked. Reload in a few seconds."
+            sentence = _("The database does not answer, so your access could not be checked. Reload in a few seconds.")
             await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence)
 
     async def _authorize(self, scope: Scope, send: Send, headers: Headers) -> None:
@@ -146,7 +147,7 @@ class WorkspaceProxy:
         if passage.allows_service_workers and not self._origins.by_path:
             await send_worker(send, f"/{WORKER_PATH}?{quote(_raw_target(scope), safe='')}")
             return
-        sentence = "Service workers are off for this environment. An admin can allow them if its program needs them."
+        sentence = _("Service workers are off for this environment. An admin can allow them if its program needs them.")
         await explain(scope, send, HTTPStatus.FORBIDDEN, sentence)
 
     async def _pass(
@@ -215,7 +216,7 @@ class WorkspaceProxy:
         somebody who opens it anew meanwhile.
         """
         if first(headers, "sec-fetch-mode") not in ("", "navigate"):
-            sentence = "Your session here has ended. Reload the page to open it again."
+            sentence = _("Your session here has ended. Reload the page to open it again.")
             await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=self._page_of(door))
             return
         id, opener = door.execution_id, new_opener()
@@ -233,7 +234,7 @@ class WorkspaceProxy:
                 passage = await self._gate.passage(id, secret) if secret is not None else None
             except CannotTell:
                 # The ticket may have been used up all the same, so a reload would not help.
-                sentence = "The database does not answer, so this cannot be opened now. Try again in a few seconds."
+                sentence = _("The database does not answer, so this cannot be opened now. Try again in a few seconds.")
                 await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence, link=self._way_in(door))
                 return
         if secret is None:
@@ -260,7 +261,7 @@ class WorkspaceProxy:
         return self._origins.address(execution_id) + path.removeprefix("/")
 
     def _way_in(self, door: Door) -> tuple[str, str]:
-        return f"{self._origins.address(door.execution_id)}{BEGIN_PATH}", "Open it again"
+        return f"{self._origins.address(door.execution_id)}{BEGIN_PATH}", _("Open it again")
 
     async def _let_in(self, scope: Scope, send: Send, headers: Headers, door: Door, secret: str) -> str | None:
         """Return the path and query to request from a cluster's program; None when a response was sent instead.
@@ -298,17 +299,18 @@ class WorkspaceProxy:
     async def _say_ended(self, scope: Scope, send: Send, door: Door, headers: Headers, passage: Passage) -> None:
         """Say that the execution has ended (410), and clear its origin's stored data. Our own cookie stays, so that a reload says the same;
         a shared origin is not cleared, because other executions use it."""
-        sentence = f"This has ended ({passage.state}). Its page tells why and keeps the end of its log."
+        state = passage.state_word
+        sentence = _("This has ended ({state}). Its page tells why and keeps the end of its log.", state=state)
         more: Headers = []
         if not self._origins.by_path:
-            sentence += " Your browser's stored data for it was cleared."
+            sentence += " " + _("Your browser's stored data for it was cleared.")
             theirs = [name for name in cookies(headers) if name and not is_ours(name)]
             more = clearing(theirs, is_secure=self._origins.is_secure)
         await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), more=more)
 
     async def _say_moved(self, scope: Scope, send: Send, door: Door) -> None:
         """Say that its program runs under another address (409), because it was launched before the addresses were changed."""
-        sentence = (
+        sentence = _(
             "This was launched before the addresses of executions were changed, and cannot be reached at its new one. "
             "Stop it and launch it again; its files are kept."
         )
@@ -324,14 +326,14 @@ class WorkspaceProxy:
         await send_on(send, self._origins.address(moved.execution_id) + target)
 
     async def _refuse(self, scope: Scope, send: Send, door: Door | None) -> None:
-        link = self._page_of(door) if door else (f"{self._dashboard}/", "The dashboard")
-        sentence = "Log in to the dashboard, and use the Open button of an execution that you may open."
+        link = self._page_of(door) if door else (f"{self._dashboard}/", _("The dashboard"))
+        sentence = _("Log in to the dashboard, and use the Open button of an execution that you may open.")
         await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=link)
 
     def _page_of(self, door: Door) -> tuple[str, str]:
         if is_shared_port(door.execution_id):
-            return f"{self._dashboard}/", "The dashboard"
-        return f"{self._dashboard}/executions/{door.execution_id}/", "Its page on the dashboard"
+            return f"{self._dashboard}/", _("The dashboard")
+        return f"{self._dashboard}/executions/{door.execution_id}/", _("Its page on the dashboard")
 
     async def _probe(self, scope: Scope, send: Send) -> None:
         problem = "" if scope["path"] == ALIVE_PATH else await self._problem()
@@ -342,12 +344,8 @@ class WorkspaceProxy:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                skip_auto_headers=(
-                    "Accept",
-                    "Accept-Encoding",
-                    "Content-Type",
-                    "User-Agent",
-                ),  # the browser's own or none
+                # The browser's own or none.
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 auto_decompress=False,
             )
@@ -377,20 +375,24 @@ def _worker_script(query: bytes) -> str:
 
 def _why_silent(passage: Passage) -> str:
     if passage.is_shared_port:
-        return (
-            f"Nothing answers on port {passage.port} of this workspace. Whoever shared it starts the program there, and lets it listen on "
-            f"0.0.0.0 instead of 127.0.0.1: for example streamlit run app.py --server.address 0.0.0.0 --server.port {passage.port}. "
-            "Then reload this page."
+        return _(
+            "Nothing answers on port {port} of this workspace. Whoever shared it starts the program there, and lets it listen on "
+            "0.0.0.0 instead of 127.0.0.1: for example streamlit run app.py --server.address 0.0.0.0 --server.port {port}. "
+            "Then reload this page.",
+            port=passage.port,
         )
-    return (
+    return _(
         "The program did not answer. It may still be starting, or it may have stopped: "
         "reload in a few seconds, or look at the execution's page and its logs."
     )
 
 
 def _why_not_there(passage: Passage) -> str:
-    message = passage.message or "It is not ready yet."
-    if passage.component:
-        state = f"This cluster is {passage.state}, and its {passage.component} is not up. {passage.message}".strip()
-        return f"{state} Reload this page when the cluster's page says that it is."
-    return f"This execution is {passage.state}. {message} Reload this page when it is running."
+    state, component = passage.state_word, passage.component
+    if not component:
+        message = passage.message or _("It is not ready yet.")
+        sentence = _("This execution is {state}. {message} Reload this page when it is running.")
+        return sentence.format(state=state, message=message)
+    sentence = _("This cluster is {state}, and its {component} is not up.", state=state, component=component)
+    step = _("Reload this page when the cluster's page says that it is.")
+    return " ".join(filter(None, (sentence, passage.message, step)))

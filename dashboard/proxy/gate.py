@@ -17,12 +17,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
+from grid.diagnosis.beside import has_front
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT
-from grid.launch.front import FRONT
 from grid.launch.grants import Key, Passage, Use
 from grid.launch.manifests import CONTAINER
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -194,7 +195,7 @@ class GrantGate:
         if not pods or not passage.port:
             return None
         pod = pods[0]
-        front_port = passage.front_port if _has_front(pod) else 0
+        front_port = passage.front_port if has_front(pod) else 0
         return Target(pod.status.pod_ip, passage.port, front_port, _has_crashed(pod))
 
     async def run(self) -> None:
@@ -234,7 +235,7 @@ class GrantGate:
         if not self._failing:
             logger.warning("grants cannot be read, trusting for a while what was known error=%.300s", error)
         self._failing = True
-        return CannotTell("The database does not answer.")
+        return CannotTell(_("The database does not answer."))
 
     def _distrust_old(self) -> None:
         now = self._clock()
@@ -298,11 +299,6 @@ class GrantGate:
         except Exception as error:
             self._active |= active
             logger.warning("use of executions not noted error=%s", error)
-
-
-def _has_front(pod: Pod) -> bool:
-    """Return whether an nginx runs beside the program; a cluster without native sidecars runs the pod without one."""
-    return any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
 
 
 def _has_crashed(pod: Pod) -> bool:

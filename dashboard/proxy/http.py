@@ -7,7 +7,9 @@ import aiohttp
 from yarl import URL
 
 from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstream
+from dashboard.proxy.measured import answered_by_program
 from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send
+from grid import tracing
 
 _BODILESS = frozenset({204, 304})
 _UNTAKEN_SECONDS = 120.0  # after this time without reading the body, a program is given up
@@ -43,25 +45,30 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
 
 async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, route: Route) -> None:
     has_body = bool(first(route.headers, "content-length") or first(route.headers, "transfer-encoding"))
-    async with route.session.request(
-        scope["method"],
-        URL(f"http://{route.netloc}{route.path}", encoded=True),
-        headers=to_upstream(
-            route.headers,
-            token=route.token,
-            scheme=route.scheme,
-            client=route.client,
-            path_prefix=route.path_prefix,
-            for_front=route.for_front,
-        ),
-        data=_request_body(sent) if has_body else None,
-        allow_redirects=False,
-    ) as response:
+    # No path: it may name people's files, and programs put tokens into queries.
+    with tracing.span(scope["method"], tracing.CLIENT, server__address=route.netloc) as span:
+        response = await route.session.request(
+            scope["method"],
+            URL(f"http://{route.netloc}{route.path}", encoded=True),
+            headers=to_upstream(
+                route.headers,
+                token=route.token,
+                scheme=route.scheme,
+                client=route.client,
+                path_prefix=route.path_prefix,
+                for_front=route.for_front,
+            ),
+            data=_request_body(sent) if has_body else None,
+            allow_redirects=False,
+        )
+        span.set("http.response.status_code", response.status)
+    async with response:
         if not 200 <= response.status < 600:
             raise aiohttp.ClientPayloadError(f"{response.status} is no answer to this request.")
         headers = to_browser(decode(response.raw_headers), path_prefix=route.path_prefix, asked=route.path)
         if response.status in _BODILESS:  # some servers send the length of the omitted body, for which ours would wait
             headers = [(name, value) for name, value in headers if name != "content-length"]
+        answered_by_program(scope)
         await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})
         await _copy_body(response, send)
 

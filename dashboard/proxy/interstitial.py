@@ -14,6 +14,7 @@ import html
 
 from dashboard.proxy.answers import framed
 from dashboard.proxy.headers import Headers, first
+from grid.translation import gettext as _
 
 _MARK = "__grid_confirmed__="
 _ENDING = "kill"
@@ -34,10 +35,15 @@ def question(target: str, secret: str, *, home: str) -> str:
     """Return the page that asks for confirmation; `secret` is the visitor's own, which no script can read."""
     go_on = html.escape(f"{target}&{_MARK}{_proof(target, secret)}")
     return framed(
-        "End it?",
-        f"<p>This link ends something that runs on the cluster: <code>{html.escape(target)}</code></p>"
-        "<p>Go on only if you have just asked for this yourself.</p>"
-        f'<p><a href="{go_on}">End it</a> or <a href="{html.escape(home)}">go back to the cluster’s page</a></p>',
+        _("End it?"),
+        _(
+            "<p>This link ends something that runs on the cluster: <code>{target}</code></p>"
+            "<p>Continue only if you have just asked for this yourself.</p>"
+            '<p><a href="{go_on}">End it</a> or <a href="{home}">go back to the cluster’s page</a></p>',
+            target=html.escape(target),
+            go_on=go_on,
+            home=html.escape(home),
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from yarl import URL
 
 from dashboard.proxy.headers import first, to_upstream
 from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
+from grid import tracing
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
@@ -52,6 +53,11 @@ async def _connect(receive: Receive, route: Route) -> aiohttp.ClientWebSocketRes
 
 
 async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
+    with tracing.span("websocket", tracing.CLIENT, server__address=route.netloc):
+        return await _connection(route)
+
+
+async def _connection(route: Route) -> aiohttp.ClientWebSocketResponse:
     return await route.session.ws_connect(
         URL(f"ws://{route.netloc}{route.path}", encoded=True),
         headers=[

@@ -13,52 +13,59 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard import script_texts
 from dashboard.access import PERMISSIONS, Permission, Role, role_of
+from dashboard.viewmodels.people import ROLE_TITLES
 from dashboard.viewmodels.tables import TableView, table_view
 from grid.runtime import has_sandbox
+from grid.translation import gettext as _
 
 register = template.Library()
 
 # Sections, and in each the links' URL names, titles and required permissions. A link's icon has its URL's name.
 _SECTIONS = (
     (
-        "Work",
+        _("Work"),
         (
-            ("home", "Home", None),
-            ("executions", "Executions", None),
-            ("queue", "Queue", None),
-            ("workspaces", "Workspaces", None),
-            ("jobs", "Jobs", None),
-            ("launch", "Launch", None),
-            ("projects", "Projects", None),
+            ("home", _("Home"), None),
+            ("executions", _("Executions"), None),
+            ("queue", _("Queue"), None),
+            ("workspaces", _("Workspaces"), None),
+            ("jobs", _("Jobs"), None),
+            ("launch", _("Launch"), None),
+            ("projects", _("Projects"), None),
         ),
     ),
     (
-        "Operate",
+        _("Operate"),
         (
-            ("overview", "Overview", Permission.OBSERVE),
-            ("infrastructure", "Infrastructure", Permission.OBSERVE),
-            ("startup", "Start-up times", Permission.OBSERVE),
-            ("announcements", "Announcements", Permission.OPERATE),
+            ("overview", _("Overview"), Permission.OBSERVE),
+            ("infrastructure", _("Infrastructure"), Permission.OBSERVE),
+            ("startup", _("Start-up times"), Permission.OBSERVE),
+            ("service-levels", _("Service levels"), Permission.OBSERVE),
+            ("platform-health", _("Platform health"), Permission.OBSERVE),
+            ("alerts", _("Alerts"), Permission.OBSERVE),
+            ("rush", _("Rush planner"), Permission.OPERATE),
+            ("announcements", _("Announcements"), Permission.OPERATE),
         ),
     ),
     (
-        "Administer",
+        _("Administer"),
         (
-            ("tiers", "Tiers", Permission.ADMINISTER),
-            ("environments", "Environments", Permission.ADMINISTER),
-            ("knowledge", "Knowledge base", Permission.OBSERVE),
-            ("people", "People", Permission.ADMINISTER),
-            ("logins", "Logins", Permission.ADMINISTER),
-            ("audit-log", "Audit log", Permission.READ_AUDIT),
-            ("configuration", "Configuration", Permission.ADMINISTER),
+            ("tiers", _("Tiers"), Permission.ADMINISTER),
+            ("environments", _("Environments"), Permission.ADMINISTER),
+            ("knowledge", _("Knowledge base"), Permission.OBSERVE),
+            ("people", _("People"), Permission.ADMINISTER),
+            ("logins", _("Logins"), Permission.ADMINISTER),
+            ("audit-log", _("Audit log"), Permission.READ_AUDIT),
+            ("configuration", _("Configuration"), Permission.ADMINISTER),
         ),
     ),
 )
-_SIMULATION = ("demonstration", "Demonstration", Permission.ADMINISTER)
-_COMPONENTS = ("components", "Components", Permission.ADMINISTER)
+_SIMULATION = ("demonstration", _("Demonstration"), Permission.ADMINISTER)
+_COMPONENTS = ("components", _("Components"), Permission.ADMINISTER)
 # (value, title)
-THEMES = (("auto", "System"), ("light", "Light"), ("dark", "Dark"))
+THEMES = (("auto", _("System")), ("light", _("Light")), ("dark", _("Dark")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def navigation(context: Context) -> list[NavigationSection]:
         return []
     granted = PERMISSIONS[role_in(context)]
     found = []
-    for title, links in (*_SECTIONS, ("Try out", demonstrated())):
+    for title, links in (*_SECTIONS, (_("Try out"), demonstrated())):
         allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
         if allowed:
             found.append(NavigationSection(title, tuple(_links(allowed, request.path))))
@@ -129,7 +136,13 @@ def themes() -> tuple[tuple[str, str], ...]:
 @register.simple_tag(takes_context=True)
 def role_name(context: Context) -> str:
     """Return the user's role in a word."""
-    return role_in(context).value.capitalize()
+    return ROLE_TITLES[role_in(context)]
+
+
+@register.simple_tag
+def script_texts_url() -> str:
+    """Return the address of the texts of our scripts in the page's language."""
+    return script_texts.script_texts_url()
 
 
 @register.simple_tag

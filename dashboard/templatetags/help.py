@@ -9,11 +9,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.viewmodels.glossary import OF_FIELDS, TERMS
+from grid.translation import gettext as _
 
 register = template.Library()
 _HTML = (
     '<span class="term"><button type="button" class="term-button" popovertarget="term-{0}" aria-label="{1}">?</button>'
-    '<span class="term-note" id="term-{0}" popover><strong>{2}</strong> {3} <a href="{4}#{0}">More in the help</a></span></span>'
+    '<span class="term-note" id="term-{0}" popover><strong>{2}</strong> {3} <a href="{4}#{0}">{5}</a></span></span>'
 )
 
 
@@ -28,7 +29,7 @@ def term(context: Context, id: str) -> SafeString:
     if id in explained:
         return SafeString("")
     explained.add(id)
-    return format_html(_HTML, id, found.question, found.name, found.meaning, reverse("help"))
+    return format_html(_HTML, id, found.question, found.name, found.meaning, reverse("help"), _("More in the help"))
 
 
 @register.simple_tag(takes_context=True)

@@ -15,6 +15,7 @@ from dashboard.viewmodels import format as formats
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
+from grid.translation import gettext as _
 
 register = template.Library()
 
@@ -63,6 +64,7 @@ def until(context: Context, moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag(name="status")
+@lru_cache(maxsize=1_000)  # there are few
 def status_word(severity: str, word: str, css: str = "", *, tag: str = "span", role: str = "") -> SafeString:
     """Return a status as a shape, a colour and a word; `css` are more classes, `tag` the element, such as "strong"."""
     classes = f" {css}" if css else ""
@@ -101,8 +103,8 @@ def final_status(state: str, message: str) -> SafeString:
 def meter(percent: int, used: str) -> SafeString:
     """Return a thin bar for a number's cell: how much of it is used."""
     return format_html(
-        '<svg class="meter" role="img" aria-label="{0} used"><title>{0} used</title><rect width="{1}%" height="100%"/></svg>',
-        used,
+        '<svg class="meter" role="img" aria-label="{0}"><title>{0}</title><rect width="{1}%" height="100%"/></svg>',
+        _("{used} used", used=used),
         percent,
     )
 
@@ -110,10 +112,10 @@ def meter(percent: int, used: str) -> SafeString:
 @register.simple_tag
 def select_all() -> SafeString:
     """Return a box for a column's head that selects all rows of the page; it needs a script."""
-    return mark_safe(_SELECT_ALL)
+    return format_html(_SELECT_ALL, _("Select all rows of this page"))
 
 
-_SELECT_ALL = '<input type="checkbox" class="select-all" data-select-all aria-label="Select all rows of this page">'
+_SELECT_ALL = '<input type="checkbox" class="select-all" data-select-all aria-label="{}">'
 
 
 @register.simple_tag
@@ -159,8 +161,9 @@ def _rendered(context: Context, found: list[Any]) -> SafeString:
     return mark_safe("\n".join(render_fragment(one, now=context["now"]) for one in found))
 
 
+@lru_cache(maxsize=20_000)
 def _time(moment: datetime | None, kind: str, text: str) -> SafeString:
     if moment is None:
-        return mark_safe('<span class="muted">unknown</span>')
+        return format_html('<span class="muted">{}</span>', _("unknown"))
     stamp = moment.isoformat(timespec="seconds")
     return format_html('<time datetime="{}" data-{} title="{}">{}</time>', stamp, kind, stamp, text)

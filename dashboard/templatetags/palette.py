@@ -8,19 +8,20 @@ from django.urls import reverse
 
 from dashboard.access import PERMISSIONS, Permission
 from dashboard.templatetags.frame import role_in
+from grid.translation import gettext as _
 
 register = template.Library()
 
 # The key after "g", the page's URL name and title, and the permission that it needs.
 _PLACES = (
-    ("h", "home", "Home", None),
-    ("e", "executions", "Executions", None),
-    ("q", "queue", "Queue", None),
-    ("w", "workspaces", "Workspaces", None),
-    ("j", "jobs", "Jobs", None),
-    ("l", "launch", "Launch", None),
-    ("o", "overview", "Overview", Permission.OBSERVE),
-    ("i", "infrastructure", "Infrastructure", Permission.OBSERVE),
+    ("h", "home", _("Home"), None),
+    ("e", "executions", _("Executions"), None),
+    ("q", "queue", _("Queue"), None),
+    ("w", "workspaces", _("Workspaces"), None),
+    ("j", "jobs", _("Jobs"), None),
+    ("l", "launch", _("Launch"), None),
+    ("o", "overview", _("Overview"), Permission.OBSERVE),
+    ("i", "infrastructure", _("Infrastructure"), Permission.OBSERVE),
 )
 
 
@@ -42,10 +43,10 @@ def shortcuts(context: Context) -> list[Shortcut]:
     granted = PERMISSIONS[role_in(context)]
     places = [(key, route, title) for key, route, title, needed in _PLACES if needed is None or needed in granted]
     return [
-        Shortcut("Search", (("/",), ("Ctrl", "K"))),
+        Shortcut(_("Search"), (("/",), ("Ctrl", "K"))),
         *(Shortcut(title, (("g",), (key,)), "then", reverse(route), key) for key, route, title in places),
-        Shortcut("Next row of a table", (("j",),)),
-        Shortcut("Previous row", (("k",),)),
-        Shortcut("Open the row", (("Enter",),)),
-        Shortcut("This list", (("?",),)),
+        Shortcut(_("Next row of a table"), (("j",),)),
+        Shortcut(_("Previous row"), (("k",),)),
+        Shortcut(_("Open the row"), (("Enter",),)),
+        Shortcut(_("This list"), (("?",),)),
     ]

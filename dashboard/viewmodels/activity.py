@@ -10,6 +10,7 @@ from dashboard.viewmodels.events import headline_of
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.kube.objects import Event
+from grid.translation import gettext as _
 from grid.wording import plural
 
 REGION = "activity"
@@ -39,7 +40,7 @@ def activity(events: Sequence[Event]) -> list[Fragment]:
     for event in reversed(events[-EVENTS_READ:]):
         causes.setdefault((event.reason, event.message.strip(), event.involved_object.kind), []).append(event)
     if not causes:
-        empty = EmptyState("Nothing yet.", "Scale-ups and removals of nodes appear here as they happen.")
+        empty = EmptyState(_("Nothing yet."), _("Scale-ups and removals of nodes appear here as they happen."))
         return [Fragment("activity-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     shown = list(causes.items())[:LINES_SHOWN]
     return [
@@ -51,7 +52,7 @@ def _line(events: Sequence[Event]) -> ActivityLine:
     latest = events[0]
     about = [(one.involved_object.kind, one.involved_object.namespace, one.involved_object.name) for one in events]
     objects = tuple(dict.fromkeys(about))
-    kind = latest.involved_object.kind
+    word = latest.involved_object.kind.lower() or "object"
     return ActivityLine(
         at=latest.last_seen,
         is_warning=latest.type != "Normal",
@@ -59,7 +60,7 @@ def _line(events: Sequence[Event]) -> ActivityLine:
         reason=latest.reason,
         message=latest.message.strip(),
         objects=objects[:NAMED],
-        count=plural(len(objects), kind.lower() or "object") if len(objects) > 1 else "",
+        count=plural(len(objects), word, f"{word}s") if len(objects) > 1 else "",
     )
 
 

@@ -10,11 +10,18 @@ from dashboard.viewmodels.prices import price_number, price_words
 from dashboard.viewmodels.sizes import cores_words, memory_words
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.quantity import format_bytes, millicores, whole
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import listed, plural
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"
-_KINDS = {"workspace": "workspaces", "job": "jobs", "app": "apps", "cluster": "clusters"}  # all others are frameworks
+_KINDS = {
+    "workspace": _("workspaces"),
+    "job": _("jobs"),
+    "app": _("apps"),
+    "cluster": _("clusters"),
+}  # all others are frameworks
 _PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
 
 
@@ -94,9 +101,9 @@ def people_words(members: Iterable[tuple[str, str]]) -> PeopleWords:
     by_role: dict[str, list[str]] = {"owner": [], "contributor": [], "viewer": []}
     for name, role in members:
         by_role[role].append(name)
-    viewers = [f"{name} (viewer)" for name in sorted(by_role["viewer"])]
+    viewers = [_("{name} (viewer)", name=name) for name in sorted(by_role["viewer"])]
     others = [*sorted(by_role["contributor"]), *viewers]
-    return PeopleWords("".join(by_role["owner"]), ", ".join(others) or "nobody else")
+    return PeopleWords("".join(by_role["owner"]), ", ".join(others) or _("nobody else"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,7 @@ class HistoryLine:
     object_id: str
     object_name: str
     changes: tuple[FieldChange, ...]
+    is_new: bool
     can_be_taken_back: bool
 
 
@@ -134,11 +142,13 @@ def tier_words(tier: TierLike, warm: str = "") -> TierWords:
         memory=memory_words(tier.memory),
         shared_memory=memory_words(tier.shared_memory) if tier.shared_memory else "",
         per_core=_per_core(tier.cores, tier.memory),
-        gpus=plural(tier.gpus, "GPU") if tier.gpus else "",
+        gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
         limits=_limits(tier),
         price=price_words(tier.cost_per_hour),
         warm=warm,
-        kinds=", ".join(_KINDS.get(kind, f"{kind.capitalize()} clusters") for kind in tier.kinds),
+        kinds=", ".join(
+            _KINDS.get(kind, _("{framework} clusters", framework=kind.capitalize())) for kind in tier.kinds
+        ),
     )
 
 
@@ -151,9 +161,11 @@ def in_use_sentence(count: int) -> str:
     """Return a sentence about the active executions that use the object; "" without any."""
     if not count:
         return ""
-    start = "1 active execution uses it. It keeps" if count == 1 else f"{count:,} active executions use it. They keep"
-    were = "it was" if count == 1 else "they were"
-    return f"{start} the values that {were} launched with; changes apply to new launches."
+    return ngettext(
+        "{count:,} active execution uses it. It keeps the values that it was launched with; changes apply to new launches.",
+        "{count:,} active executions use it. They keep the values that they were launched with; changes apply to new launches.",
+        count,
+    )
 
 
 def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is_reversible: bool) -> list[HistoryLine]:
@@ -169,6 +181,7 @@ def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is
             changes=()
             if entry.action == "created"
             else tuple(_change(name, labels.get(name, name), old, new) for name, (old, new) in entry.changes.items()),
+            is_new=entry.action == "created",
             can_be_taken_back=is_reversible and entry.action != "created",
         )
         for entry in entries
@@ -201,13 +214,17 @@ def _span(seconds: int) -> str:
 
 
 def _limits(tier: TierLike) -> str:
-    disk = f"{memory_words(tier.ephemeral_storage)} of disk"
+    disk = _("{size} of disk", size=memory_words(tier.ephemeral_storage))
     above = []
     if tier.effective_cores_limit != tier.cores:
         above.append(cores_words(tier.effective_cores_limit))
     if tier.effective_memory_limit != tier.memory:
         above.append(memory_words(tier.effective_memory_limit))
-    return f"up to {' and '.join(above)}, if the node has room; {disk}" if above else f"same as request; {disk}"
+    return (
+        _("up to {above}, if the node has room; {disk}", above=listed(above), disk=disk)
+        if above
+        else _("same as request; {disk}", disk=disk)
+    )
 
 
 def _per_core(cores: str, memory: str) -> str:
@@ -220,17 +237,25 @@ def _per_core(cores: str, memory: str) -> str:
 def _pool_size(pool: PoolShapes) -> str:
     shapes = (pool.next,) if pool.next is not None else pool.shapes
     if not shapes:
-        return f"no node now, at most {pool.maximum}"
+        return _("no node now, at most {maximum}", maximum=pool.maximum)
     gpu_names = sorted({name for shape in shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
     sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in shapes}
     milli, memory, *gpus = max(sizes)
     words = [cores_words(f"{milli}m"), format_bytes(memory)]
     words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
+    size = ", ".join(words)
     if pool.next is not None:
-        return f"no node now, at most {pool.maximum}; when last seen on {pool.seen}: {', '.join(words)}"
-    nodes = sum(shape.nodes + shape.away for shape in shapes)
-    first = "the largest " if len(sizes) > 1 else "each " if nodes > 1 else ""
-    return f"{plural(nodes, 'node')}, {first}{', '.join(words)}"
+        return _(
+            "no node now, at most {maximum}; when last seen on {seen}: {size}",
+            maximum=pool.maximum,
+            seen=pool.seen,
+            size=size,
+        )
+    count = sum(shape.nodes + shape.away for shape in shapes)
+    nodes = plural(count, "node", "nodes")
+    if len(sizes) > 1:
+        return _("{nodes}, the largest {size}", nodes=nodes, size=size)
+    return _("{nodes}, each {size}", nodes=nodes, size=size) if count > 1 else f"{nodes}, {size}"
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
@@ -257,8 +282,8 @@ def _lines(value: Any) -> list[str] | None:
 
 def _word(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "empty" if value is None or value == "" else str(value)
+        return _("yes") if value else _("no")
+    return _("empty") if value is None or value == "" else str(value)
 
 
 def _price_word(value: Any) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from dashboard.viewmodels.live import Fragment, ViewModel
+from grid.translation import gettext as _
 from grid.wording import moment_words
 
 REGION = "announcements"
@@ -57,9 +58,9 @@ def banners_fragment(records: Iterable[AnnouncementRecord], user_id: int, now: d
 
 def _sentences(record: AnnouncementRecord) -> Iterator[str]:
     if record.no_launches_from is not None:
-        yield f"No new launches from {moment_words(record.no_launches_from)}."
+        yield _("No new launches from {no_launches_from}.", no_launches_from=moment_words(record.no_launches_from))
     if record.until_at is not None:
-        yield f"Until {moment_words(record.until_at)}."
+        yield _("Until {until_at}.", until_at=moment_words(record.until_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,26 @@ def _stage(record: AnnouncementRecord, now: datetime) -> int:
 
 def _row(record: AnnouncementRecord, now: datetime) -> AnnouncementRow:
     words: tuple[tuple[str, Literal["ok", "wait", "neutral"]], ...] = (
-        ("Shown", "ok"),
-        ("Not yet", "wait"),
-        ("Ended", "neutral"),
+        (_("Shown"), "ok"),
+        (_("Not yet"), "wait"),
+        (_("Ended"), "neutral"),
     )
     word, severity = words[_stage(record, now)]
-    until = f"until {moment_words(record.until_at)}" if record.until_at else "until somebody ends it"
+    begin = moment_words(record.from_at)
+    times = (
+        _("{begin} until {end}", begin=begin, end=moment_words(record.until_at))
+        if record.until_at
+        else _("{begin} until somebody ends it", begin=begin)
+    )
     return AnnouncementRow(
         id=record.id,
         text=record.text,
         word=word,
         severity=severity,
-        times=f"{moment_words(record.from_at)} {until}",
-        no_launches=f"No new launches from {moment_words(record.no_launches_from)}" if record.no_launches_from else "",
+        times=times,
+        no_launches=_("No new launches from {no_launches_from}", no_launches_from=moment_words(record.no_launches_from))
+        if record.no_launches_from
+        else "",
         author=record.author,
         is_warning=record.severity == "warning",
         may_change=not record.is_ended(now),

@@ -11,33 +11,40 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.administration import EntryLike, FieldChange, HistoryLine, history_lines
 from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.format import spreadsheet_text
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 _LONGEST = 200
 # By object type. A kind that is missing here is shown as it is stored.
 KINDS = {
-    "hardwaretier": "Tier",
-    "environment": "Environment",
-    "project": "Project",
-    "projectbudget": "Budget",
-    "user": "Person",
-    "login": "Login",
-    "setting": "Setting",
-    "knowledgeentry": "Knowledge entry",
-    "execution": "Execution",
-    "workspace": "Workspace",
-    "job": "Job",
-    "announcement": "Announcement",
-    "message": "Message",
-    "nodetask": "Node",
+    "hardwaretier": _("Tier"),
+    "environment": _("Environment"),
+    "project": _("Project"),
+    "projectbudget": _("Budget"),
+    "user": _("Person"),
+    "group": _("Group"),
+    "login": _("Login"),
+    "setting": _("Setting"),
+    "knowledgeentry": _("Knowledge entry"),
+    "execution": _("Execution"),
+    "workspace": _("Workspace"),
+    "job": _("Job"),
+    "announcement": _("Announcement"),
+    "message": _("Message"),
+    "nodetask": _("Node"),
+    "nodepool": _("Node pool"),
+    "apicheckrun": _("API check"),
+    "queuetakeover": _("Queue"),
+    "verboselogging": _("Verbose logs"),
+    "alertsilence": _("Silence"),
 }
 _CHIPS = {
-    "who": "Who: {}",
-    "kind": "Object: {}",
-    "action": "Action: {}",
-    "text": "“{}”",
-    "since": "From {}",
-    "until": "Until {}",
+    "who": _("Who: {value}"),
+    "kind": _("Object: {value}"),
+    "action": _("Action: {value}"),
+    "text": "“{value}”",
+    "since": _("From {value}"),
+    "until": _("Until {value}"),
 }
 _COLUMNS = ("number", "time", "who", "action", "kind", "object_id", "object", "change", "hash")
 _VALUES_HIDDEN = frozenset({"variables"})  # environment variables: the names are shown, the values may be secret
@@ -138,7 +145,7 @@ class AuditView:
         for name, words in _CHIPS.items():
             if value := str(getattr(self, name) or ""):
                 titles = {"kind": KINDS, "action": actions}.get(name, {})
-                chips.append(FilterChip(words.format(titles.get(value, value)), self._query(leaving_out=name)))
+                chips.append(FilterChip(words.format(value=titles.get(value, value)), self._query(leaving_out=name)))
         return chips
 
     def begins_at(self, position: AuditPosition | None) -> "AuditView":
@@ -173,9 +180,16 @@ def audit_lines(
 def sealing_sentence(unsealed: int, most: int) -> str:
     """Say how many entries are not sealed; above `most` they were not counted further."""
     if not unsealed:
-        return "All entries are sealed."
-    count = f"More than {most:,} entries are" if unsealed > most else plural(unsealed, "entry is", "entries are")
-    return f"{count} not sealed yet: the controller seals new ones every ten seconds."
+        return _("All entries are sealed.")
+    if unsealed > most:
+        return _(
+            "More than {most:,} entries are not sealed yet: the controller seals new ones every ten seconds.", most=most
+        )
+    return ngettext(
+        "{count:,} entry is not sealed yet: the controller seals new ones every ten seconds.",
+        "{count:,} entries are not sealed yet: the controller seals new ones every ten seconds.",
+        unsealed,
+    )
 
 
 def audit_head() -> str:
@@ -217,18 +231,17 @@ def _line(entry: AuditEntryLike, labels: Mapping[str, Mapping[str, str]]) -> His
         _names_only(change.label, *entry.changes[name]) if name in _VALUES_HIDDEN else change
         for name, change in zip(entry.changes, line.changes, strict=False)
     )
-    return replace(line, who=line.who or "not logged in", changes=changes)
+    return replace(line, who=line.who or _("not logged in"), changes=changes)
 
 
 def _names_only(label: str, old: Any, new: Any) -> FieldChange:
     """Return which environment variables came, went or got another value, without any value."""
     before, after = (dict(value) if isinstance(value, dict) else {} for value in (old, new))
-    changed = [f"{name} (old value)" for name in sorted(before) if name in after and after[name] != before[name]]
-    removed = [*(name for name in sorted(before) if name not in after), *changed]
-    added = [
-        *(name for name in sorted(after) if name not in before),
-        *(text.replace(" (old value)", " (new value)") for text in changed),
-    ]
+    changed = [name for name in sorted(before) if name in after and after[name] != before[name]]
+    removed = [name for name in sorted(before) if name not in after]
+    removed += [_("{name} (old value)", name=name) for name in changed]
+    added = [name for name in sorted(after) if name not in before]
+    added += [_("{name} (new value)", name=name) for name in changed]
     return FieldChange(label, removed=tuple(removed), added=tuple(added))
 
 

@@ -4,52 +4,60 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, workers_words
+from dashboard.viewmodels.format import either
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.autoscalers import Load, conditions, loads
 from grid.kube.objects import Autoscaler, Condition
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 _Meaning = tuple[Literal["ok", "wait", "problem"], str]
 _ABLE: dict[str, _Meaning] = {
-    "ReadyForNewScale": ("ok", "The number of workers is right for the load."),
-    "SucceededRescale": ("ok", "It has just changed the number of workers."),
-    "SucceededGetScale": ("ok", "It can read and change the number of workers."),
+    "ReadyForNewScale": ("ok", _("The number of workers is right for the load.")),
+    "SucceededRescale": ("ok", _("It has just changed the number of workers.")),
+    "SucceededGetScale": ("ok", _("It can read and change the number of workers.")),
     "ScaleDownStabilized": (
         "wait",
-        "Load is low; scaling down after the waiting period.",
+        _("Load is low; scaling down after the waiting period."),
     ),
-    "ScaleUpStabilized": ("wait", "Load is high; scaling up after the waiting period."),
-    "BackoffDownscale": ("wait", "It removed workers recently, and waits before it removes more."),
-    "BackoffUpscale": ("wait", "It added workers recently, and waits before it adds more."),
-    "BackoffBoth": ("wait", "It changed the number of workers recently, and waits before the next change."),
-    "FailedGetScale": ("problem", "It cannot read how many workers there are."),
-    "FailedUpdateScale": ("problem", "It could not change the number of workers, and tries again."),
-    "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
+    "ScaleUpStabilized": ("wait", _("Load is high; scaling up after the waiting period.")),
+    "BackoffDownscale": ("wait", _("It removed workers recently, and waits before it removes more.")),
+    "BackoffUpscale": ("wait", _("It added workers recently, and waits before it adds more.")),
+    "BackoffBoth": ("wait", _("It changed the number of workers recently, and waits before the next change.")),
+    "FailedGetScale": ("problem", _("It cannot read how many workers there are.")),
+    "FailedUpdateScale": ("problem", _("It could not change the number of workers, and tries again.")),
+    "AmbiguousSelector": ("problem", _("Two autoscalers claim the same workers, so neither acts.")),
 }
 _ACTIVE: dict[str, _Meaning] = {
-    "ValidMetricFound": ("ok", "It can measure the workers' load."),
-    "ScalingDisabled": ("wait", "It is idle: there are no workers."),
-    "FailedGetResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
-    "FailedGetExternalMetric": ("problem", "It cannot read what the framework has waiting."),
-    "FailedGetPodsMetric": ("problem", "It cannot measure the workers."),
-    "FailedGetObjectMetric": ("problem", "It cannot read its metric."),
-    "FailedGetContainerResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
-    "FailedComputeMetricsReplicas": ("problem", "It cannot compute how many workers are needed."),
-    "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
-    "InvalidSelector": ("problem", "It cannot tell which pods are its workers."),
-    "InvalidMetricSourceType": ("problem", "It was given a metric that it does not know."),
+    "ValidMetricFound": ("ok", _("It can measure the workers' load.")),
+    "ScalingDisabled": ("wait", _("It is idle: there are no workers.")),
+    "FailedGetResourceMetric": ("problem", _("It cannot measure the workers' CPU or memory.")),
+    "FailedGetExternalMetric": ("problem", _("It cannot read what the framework has waiting.")),
+    "FailedGetPodsMetric": ("problem", _("It cannot measure the workers.")),
+    "FailedGetObjectMetric": ("problem", _("It cannot read its metric.")),
+    "FailedGetContainerResourceMetric": ("problem", _("It cannot measure the workers' CPU or memory.")),
+    "FailedComputeMetricsReplicas": ("problem", _("It cannot compute how many workers are needed.")),
+    "AmbiguousSelector": ("problem", _("Two autoscalers claim the same workers, so neither acts.")),
+    "InvalidSelector": ("problem", _("It cannot tell which pods are its workers.")),
+    "InvalidMetricSourceType": ("problem", _("It was given a metric that it does not know.")),
 }
 _LIMITED: dict[str, _Meaning] = {
-    "DesiredWithinRange": ("ok", "The computed number lies between minimum and maximum."),
-    "TooManyReplicas": ("wait", "It would add more, but the maximum is reached."),
-    "TooFewReplicas": ("ok", "It would remove more, but the minimum is reached."),
-    "ScaleUpLimit": ("wait", "More workers are needed than may be added at once; the rest follows soon."),
-    "ScaleDownLimit": ("wait", "Fewer workers are needed, but not all may be removed at once; the rest follows soon."),
+    "DesiredWithinRange": ("ok", _("The computed number lies between minimum and maximum.")),
+    "TooManyReplicas": ("wait", _("It would add more, but the maximum is reached.")),
+    "TooFewReplicas": ("ok", _("It would remove more, but the minimum is reached.")),
+    "ScaleUpLimit": ("wait", _("More workers are needed than may be added at once; the rest follows soon.")),
+    "ScaleDownLimit": (
+        "wait",
+        _("Fewer workers are needed, but not all may be removed at once; the rest follows soon."),
+    ),
 }
-_FOR_SLOTS = StatusLine("wait", "It adds more when the ending workers are gone; until then they hold their slots.")
+_FOR_SLOTS = StatusLine("wait", _("It adds more when the ending workers are gone; until then they hold their slots."))
 # What waits may be too little for one more worker, or be newer than the last measurement.
-_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement asked for no change.")
+_WAITS_ALL_THE_SAME = StatusLine(
+    "ok", _("It can change the number of workers; the last measurement asked for no change.")
+)
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
 _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
 
@@ -100,7 +108,10 @@ def _line(condition: Condition, is_short: bool, work_waits: bool) -> ConditionLi
         return ConditionLine(_FOR_SLOTS, condition.reason)
     if work_waits and condition.reason == "ReadyForNewScale":
         return ConditionLine(_WAITS_ALL_THE_SAME, condition.reason)
-    unknown: _Meaning = ("problem" if bad else "ok", condition.message or f"{condition.type} is {condition.status}.")
+    unknown: _Meaning = (
+        "problem" if bad else "ok",
+        condition.message or _("{type} is {status}.", type=condition.type, status=condition.status),
+    )
     severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
     return ConditionLine(StatusLine(severity, sentence), condition.reason)
 
@@ -108,31 +119,35 @@ def _line(condition: Condition, is_short: bool, work_waits: bool) -> ConditionLi
 def _sentence(cluster: ClusterRecord) -> str:
     words = workers_words(cluster.workers_minimum, cluster.workers_maximum, autoscale=cluster.autoscale)
     if not cluster.autoscale:
-        return f"{words}; their number changes only by “Change workers”."
-    targets = [
-        f"{target} % of the requested {name}"
-        for name, target in (("CPU", cluster.target_cpu), ("memory", cluster.target_memory))
-        if target
-    ]
-    parts = [f"their average use passes {' or '.join(targets)}"] if targets else []
+        return _("{workers}; their number changes only by “Change workers”.", workers=words)
+    targets = []
+    if cluster.target_cpu:
+        targets.append(_("{target} % of the requested CPU", target=cluster.target_cpu))
+    if cluster.target_memory:
+        targets.append(_("{target} % of the requested memory", target=cluster.target_memory))
+    parts = [_("their average use passes {targets}", targets=either(targets))] if targets else []
     if cluster.on_demand:
-        parts.append(f"more tasks wait in {cluster.framework_name} than they can take")
-    return f"{words}. It grows when {', or when '.join(parts)}." if parts else f"{words}."
+        parts.append(_("more tasks wait in {framework} than they can take", framework=cluster.framework_name))
+    if len(parts) > 1:
+        return _("{workers}. It grows when {one}, or when {other}.", workers=words, one=parts[0], other=parts[1])
+    return _("{workers}. It grows when {cause}.", workers=words, cause=parts[0]) if parts else f"{words}."
 
 
 def _demand(cluster: ClusterRecord) -> str:
     if cluster.pending_tasks is None:
         return ""
     if not cluster.pending_tasks:
-        return "No task waits for a worker."
-    return f"{plural(cluster.pending_tasks, 'task')} {'waits' if cluster.pending_tasks == 1 else 'wait'} for a worker."
+        return _("No task waits for a worker.")
+    return ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", cluster.pending_tasks)
 
 
 def _now(autoscaler: Autoscaler) -> str:
     status = autoscaler.status
     if not status.desired_replicas:
-        return "It has not computed a number yet."
+        return _("It has not computed a number yet.")
     if status.desired_replicas == status.current_replicas:
-        return f"It keeps {plural(status.current_replicas, 'worker')}."
-    verb = "grows" if status.desired_replicas > status.current_replicas else "shrinks"
-    return f"It {verb} from {status.current_replicas} to {plural(status.desired_replicas, 'worker')}."
+        return _("It keeps {workers}.", workers=plural(status.current_replicas, "worker", "workers"))
+    now, workers = status.current_replicas, plural(status.desired_replicas, "worker", "workers")
+    if status.desired_replicas > now:
+        return _("It grows from {now} to {workers}.", now=now, workers=workers)
+    return _("It shrinks from {now} to {workers}.", now=now, workers=workers)

@@ -16,7 +16,8 @@ from grid.launch.budgets.rules import (
     spent_by_end,
     used_up_at,
 )
-from grid.wording import money, plural
+from grid.translation import gettext as _
+from grid.wording import day_words, money, month_name, month_words, plural
 
 _FULL = 100
 
@@ -64,8 +65,10 @@ class PastMonth:
 
 
 def past_month(month: date, spent: Decimal, *, warned_at: datetime | None, stopped_at: datetime | None) -> PastMonth:
-    lines = (("warning line", warned_at), ("stop line", stopped_at))
-    reached = [f"{line} on {at.astimezone(UTC):%-d %B}" for line, at in lines if at is not None]
+    lines = ((_("warning line"), warned_at), (_("stop line"), stopped_at))
+    reached = [
+        _("{line} on {day}", line=line, day=day_words(at.astimezone(UTC))) for line, at in lines if at is not None
+    ]
     return PastMonth(month, money(spent), ", ".join(reached))
 
 
@@ -79,7 +82,12 @@ def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) ->
     severity, state = _state(budget, spent, month)
     return BudgetView(
         severity=severity,
-        headline=f"{money(spent)} of {money(budget.amount)} spent in {month:%B %Y}",
+        headline=_(
+            "{spent} of {amount} spent in {month}",
+            spent=money(spent),
+            amount=money(budget.amount),
+            month=month_words(month),
+        ),
         state=state,
         projection=_projection(budget, spent, lately, by_end, now),
         share=min(_FULL, int(spent / budget.amount * _FULL)),
@@ -88,8 +96,13 @@ def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) ->
         warning_top=_top(budget.warning_line, highest),
         stop_top=_top(budget.stop_line, highest),
         bars=_bars(costs, spent, by_end, highest, now),
-        picture=f"What was spent in {month:%B} until each day, beside the warning line at {money(budget.warning_line)} and the stop line "
-        f"at {money(budget.stop_line)}.",
+        picture=_(
+            "What was spent in {month} until each day, beside the warning line at {warning_line} and the stop line "
+            "at {stop_line}.",
+            month=month_name(month),
+            warning_line=money(budget.warning_line),
+            stop_line=money(budget.stop_line),
+        ),
         first=month,
         last=next_month(month) - timedelta(days=1),
     )
@@ -101,25 +114,33 @@ def left_words(budget: Budget, spent: Decimal, price: Decimal, now: datetime) ->
     if left <= 0:
         return ""
     rest = (beginning(next_month(month_of(now))) - now) / timedelta(hours=1)
-    lasts = f": {_hours(left / price)} of this launch" if price and left / price < rest else ""
-    return f"{money(left)} of {money(budget.amount)} left for {month_of(now):%B}{lasts}"
+    named = {"left": money(left), "amount": money(budget.amount), "month": month_name(month_of(now))}
+    if price and left / price < rest:
+        return _("{left} of {amount} left for {month}: {hours} of this launch", hours=_hours(left / price), **named)
+    return _("{left} of {amount} left for {month}", **named)
 
 
 def _hours(count: Decimal) -> str:
-    return plural(int(count), "hour") if count >= 1 else "less than an hour"
+    return plural(int(count), "hour", "hours") if count >= 1 else _("less than an hour")
 
 
 def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
     left = money(max(Decimal(0), budget.stop_line - spent))
     if budget.is_closed(spent):
-        running = "Running executions are stopped." if budget.stops_running else "Running executions continue."
-        return "problem", f"New launches are refused until {next_month(month):%-d %B} (UTC). {running}"
+        running = _("Running executions are stopped.") if budget.stops_running else _("Running executions continue.")
+        return "problem", _(
+            "New launches are refused until {day} (UTC). {running}", day=day_words(next_month(month)), running=running
+        )
     if budget.is_near(spent):
         return (
             "wait",
-            f"Above the warning line at {money(budget.warning_line)}; {left} left until launches are refused.",
+            _(
+                "Above the warning line at {warning_line}; {left} left until launches are refused.",
+                warning_line=money(budget.warning_line),
+                left=left,
+            ),
         )
-    return "ok", f"{left} left until launches are refused."
+    return "ok", _("{left} left until launches are refused.", left=left)
 
 
 def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal | None, now: datetime) -> str:
@@ -127,13 +148,17 @@ def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal
     if budget.is_closed(spent):
         return ""
     if by_end is None:
-        return "The month has just begun: where this leads is not known yet."
-    days = plural((now.astimezone(UTC).date() - pace_began(now).date()).days + 1, "day")
-    pace = f"At the pace of the last {days}" if days != f"{PACE_DAYS} days" else "At the pace of the last week"
+        return _("The month has just begun: where this leads is not known yet.")
+    days = (now.astimezone(UTC).date() - pace_began(now).date()).days + 1
+    pace = (
+        _("At the pace of the last week")
+        if days == PACE_DAYS
+        else _("At the pace of the last {days}", days=plural(days, "day", "days"))
+    )
     used_up = used_up_at(budget, spent, lately, now)
     if used_up is not None:
-        return f"{pace} it is used up on {used_up:%-d %B}."
-    return f"{pace} {money(by_end)} are spent by the end of the month."
+        return _("{pace} it is used up on {day}.", pace=pace, day=day_words(used_up))
+    return _("{pace} {by_end} are spent by the end of the month.", pace=pace, by_end=money(by_end))
 
 
 def _bars(
@@ -147,7 +172,11 @@ def _bars(
         day = month + timedelta(days=number)
         is_projected = day > today
         total += a_day if is_projected else costs.get(day, Decimal(0))
-        title = f"{day:%-d %B}: {'about ' if is_projected else ''}{money(total)}"
+        title = (
+            _("{day}: about {amount}", day=day_words(day), amount=money(total))
+            if is_projected
+            else f"{day_words(day)}: {money(total)}"
+        )
         height = min(_FULL, round(total / highest * _FULL)) if by_end is not None or not is_projected else 0
         left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
         bars.append(CourseBar(title, left, wide, _FULL - height, height, is_projected))

@@ -13,9 +13,12 @@ from typing import Literal
 
 from dashboard.viewmodels.launch import Slots
 from dashboard.viewmodels.prices import price_number
+from dashboard.viewmodels.sizes import cores_words
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, Pools, fit, largest_for, nodes_needed, places
 from grid.diagnosis.requests import Amounts, summary
-from grid.quantity import format_bytes, format_cores
+from grid.quantity import format_bytes
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import CURRENCY, listed, plural
 
 Severity = Literal["ok", "wait", "problem"]
@@ -71,14 +74,18 @@ def estimate(plan: ClusterPlan, slots: Slots, pools: Pools | None) -> Estimate:
     """Return the estimate, without a word about nodes while the cluster is unknown (`pools` is None)."""
     counts = tuple(dict.fromkeys((plan.minimum, plan.maximum)))
     low, high = slots_of(plan, plan.minimum), slots_of(plan, plan.maximum)
-    rows = [Row("Slots", tuple(f"{slots_of(plan, workers):,}" for workers in counts))]
+    rows = [Row(_("Slots"), tuple(f"{slots_of(plan, workers):,}" for workers in counts))]
     if pools is not None:
-        rows.append(Row("Nodes", tuple(nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
-    rows.append(Row("Price an hour", tuple(_price(price_of(plan, workers)) for workers in counts)))
-    taken = plural(low, "slot") if low == high else f"{plural(low, 'slot')} at minimum, {high:,} at maximum"
+        rows.append(Row(_("Nodes"), tuple(nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
+    rows.append(Row(_("Price an hour"), tuple(_price(price_of(plan, workers)) for workers in counts)))
+    taken = (
+        plural(low, "slot", "slots")
+        if low == high
+        else _("{slots} at minimum, {high:,} at maximum", slots=plural(low, "slot", "slots"), high=high)
+    )
     return Estimate(
-        sentence=f"{taken}; you use {slots.used:,} of {slots.maximum:,}.",
-        columns=tuple(plural(workers, "worker") for workers in counts),
+        sentence=_("{taken}; you use {used:,} of {maximum:,}.", taken=taken, used=slots.used, maximum=slots.maximum),
+        columns=tuple(plural(workers, "worker", "workers") for workers in counts),
         rows=tuple(rows),
         notes=(
             _slots_note(plan, slots, high),
@@ -111,21 +118,33 @@ def nodes_of(plan: ClusterPlan, workers: int, pools: Pools) -> dict[str, int | N
 def nodes_words(by_pool: Mapping[str, int | None]) -> str:
     known = [count for count in by_pool.values() if count is not None]
     if not known:
-        return "not known"
-    return f"{sum(known):,}" if len(known) == len(by_pool) else f"{sum(known):,} and more"
+        return _("not known")
+    return f"{sum(known):,}" if len(known) == len(by_pool) else _("{known:,} and more", known=sum(known))
 
 
 def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
     if not slots.maximum:
-        return Note("wait", "Launching is switched off by your admin; this waits until that changes.")
+        return Note("wait", _("Launching is switched off by your admin; this waits until that changes."))
     if most > slots.maximum:
-        return Note("problem", f"That is more than your {plural(slots.maximum, 'slot')}; choose fewer workers.")
-    kept = f"{plural(most, 'slot')} {'is' if most == 1 else 'are'} kept for it from the start"
+        return Note(
+            "problem",
+            _("That is more than your {slots}; choose fewer workers.", slots=plural(slots.maximum, "slot", "slots")),
+        )
+    kept = ngettext(
+        "{count:,} slot is kept for it from the start", "{count:,} slots are kept for it from the start", most
+    )
     if most > slots.maximum - slots.used:
         free = max(0, slots.maximum - slots.used)
-        return Note("wait", f"{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.")
-    reason = ", so that it can always grow" if plan.maximum > plan.minimum else ""
-    return Note("ok", f"{kept}{reason}.")
+        return Note(
+            "wait",
+            _(
+                "{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.",
+                kept=kept,
+                free=free,
+            ),
+        )
+    grows = plan.maximum > plan.minimum
+    return Note("ok", _("{kept}, so that it can always grow.", kept=kept) if grows else f"{kept}.")
 
 
 def _place_notes(plan: ClusterPlan) -> list[Note]:
@@ -138,32 +157,48 @@ def _place_notes(plan: ClusterPlan) -> list[Note]:
         machine = (cluster | companion)[tier]
         if machine.places is None or wanted <= machine.places - machine.running:
             continue
-        takes = (
-            f"This takes {plural(wanted, 'place')} on the tier {tier}, which runs at most {machine.places:,} at once"
+        takes = _(
+            "This takes {places} on the tier {tier}, which runs at most {most:,} at once",
+            places=plural(wanted, "place", "places"),
+            tier=tier,
+            most=machine.places,
         )
         if wanted > machine.places:
-            notes.append(Note("problem", f"{takes}. Choose another tier for the cluster or what it is attached to."))
+            notes.append(
+                Note(
+                    "problem", _("{takes}. Choose another tier for the cluster or what it is attached to.", takes=takes)
+                )
+            )
         else:
-            notes.append(Note("wait", f"{takes} and {machine.running:,} now: it waits in the queue until one ends."))
+            notes.append(
+                Note(
+                    "wait",
+                    _(
+                        "{takes} and {running:,} now: it waits in the queue until one ends.",
+                        takes=takes,
+                        running=machine.running,
+                    ),
+                )
+            )
     return notes
 
 
 def _node_notes(plan: ClusterPlan, pools: Pools) -> list[Note]:
     low, high = nodes_of(plan, plan.minimum, pools), nodes_of(plan, plan.maximum, pools)
-    notes = [_misfit(plan.worker, "worker", pools) or _packing(plan.worker.plan, pools)]
+    notes = [_misfit(plan.worker, _("Choose another tier for the worker."), pools) or _packing(plan.worker.plan, pools)]
     if plan.head.plan != plan.worker.plan:
-        notes.append(_misfit(plan.head, "head", pools))
+        notes.append(_misfit(plan.head, _("Choose another tier for the head."), pools))
     notes += [_pool_note(_pool(name, pools), low[name], high[name]) for name in high]
     return [note for note in notes if note is not None]
 
 
-def _misfit(machine: Machine, word: str, pools: Pools) -> Note | None:
+def _misfit(machine: Machine, advice: str, pools: Pools) -> Note | None:
     """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node and
     gets none, or nobody knows how large one would be."""
     found, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
     if found.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
         return None
-    return Note("problem", f"{found.sentence} Choose another tier for the {word}.")
+    return Note("problem", f"{found.sentence} {advice}")
 
 
 def _packing(worker: PodPlan, pools: Pools) -> Note | None:
@@ -174,15 +209,21 @@ def _packing(worker: PodPlan, pools: Pools) -> Note | None:
     count = places(worker.requests, node.empty)
     left = {name: amount - count * worker.requests.get(name, 0) for name, amount in node.empty.items()}
     offered, unused = summary(node.empty), summary(left)
-    whole = (
-        f"A node of the pool {worker.pool} ({_amounts_words(offered)} after overhead) takes {plural(count, 'worker')}"
+    whole = _(
+        "A node of the pool {pool} ({offered} after overhead) takes {workers}",
+        pool=worker.pool,
+        offered=_amounts_words(offered),
+        workers=plural(count, "worker", "workers"),
     )
     stranded = _amounts_words(unused)
     if not stranded:
-        return Note("ok", f"{whole}, with nothing left over.")
+        return Note("ok", _("{whole}, with nothing left over.", whole=whole))
     much = unused.cpu * _HALF > offered.cpu or unused.memory * _HALF > offered.memory or unused.gpus > 0
-    advice = " Another tier may use it better." if much else ""
-    return Note("wait" if much else "ok", f"{whole}; {stranded} of it stay unused.{advice}")
+    advice = _(" Another tier may use it better.") if much else ""
+    return Note(
+        "wait" if much else "ok",
+        _("{whole}; {stranded} of it stay unused.{advice}", whole=whole, stranded=stranded, advice=advice),
+    )
 
 
 def _pool(name: str, pools: Pools) -> LaunchPool:
@@ -191,43 +232,62 @@ def _pool(name: str, pools: Pools) -> LaunchPool:
 
 def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
     now = state.size
-    pool = f"The pool {state.name}"
+    pool = state.name
     most = max(now, state.maximum)
     if not now and not state.maximum:
-        return Note("problem", f"{pool} has no node, and none may be started. Choose a tier of another pool.")
-    if not now and low is not None and low > most:
-        has = f"{pool} has no node now, and may have {most:,}"
         return Note(
-            "problem", f"{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers."
+            "problem",
+            _("The pool {pool} has no node, and none may be started. Choose a tier of another pool.", pool=pool),
+        )
+    if not now and low is not None and low > most:
+        has = _("The pool {pool} has no node now, and may have {most:,}", pool=pool, most=most)
+        return Note(
+            "problem",
+            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
         )
     if not now:
-        return Note("wait", f"{pool} has no node now; up to {most:,} are started as they are needed, in a few minutes.")
-    has = f"{pool} has {plural(now, 'node')}, and up to {state.maximum - now:,} more may be started"
+        return Note(
+            "wait",
+            _(
+                "The pool {pool} has no node now; up to {most:,} are started as they are needed, in a few minutes.",
+                pool=pool,
+                most=most,
+            ),
+        )
+    has = _(
+        "The pool {pool} has {nodes}, and up to {maximum:,} more may be started",
+        pool=pool,
+        nodes=plural(now, "node", "nodes"),
+        maximum=state.maximum - now,
+    )
     if state.maximum <= now:
-        has = f"{pool} has {plural(now, 'node')}, and no more may be started"
+        has = _(
+            "The pool {pool} has {nodes}, and no more may be started", pool=pool, nodes=plural(now, "node", "nodes")
+        )
     if low is None or high is None:
         return Note("ok", f"{has}.")
     if low > most:
         return Note(
-            "problem", f"{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers."
+            "problem",
+            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
         )
     if high > most:
-        return Note("wait", f"{has}: at the maximum, some workers will wait for a place.")
+        return Note("wait", _("{has}: at the maximum, some workers will wait for a place.", has=has))
     if low > now:
-        return Note("wait", f"{has}: it starts when the new ones are ready, in a few minutes.")
+        return Note("wait", _("{has}: it starts when the new ones are ready, in a few minutes.", has=has))
     return Note("ok", f"{has}.")
 
 
 def _amounts_words(some: Amounts) -> str:
     parts = []
     if some.cpu > 0:
-        parts.append(f"{format_cores(some.cpu)} {'core' if some.cpu == 1000 else 'cores'}")
+        parts.append(cores_words(f"{some.cpu}m"))
     if some.memory > 0:
-        parts.append(f"{format_bytes(some.memory)} of memory")
+        parts.append(_("{size} of memory", size=format_bytes(some.memory)))
     if some.gpus > 0:
-        parts.append(plural(some.gpus, "GPU"))
+        parts.append(plural(some.gpus, "GPU", "GPUs"))
     return listed(parts) if parts else ""
 
 
 def _price(cost: Decimal) -> str:
-    return f"{CURRENCY}{price_number(cost)}" if cost else "free"
+    return f"{CURRENCY}{price_number(cost)}" if cost else _("free")

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from dashboard.viewmodels.prices import price_words
+from grid.translation import gettext as _
 from grid.wording import plural
 
 FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
@@ -83,11 +84,15 @@ def price_at_bounds(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> st
 
 def _price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, workers: int) -> str:
     price = price_words(cluster.head_cost_per_hour + worker_cost_per_hour * workers)
-    return f"{price} with {plural(workers, 'worker')}"
+    return _("{price} with {workers}", price=price, workers=plural(workers, "worker", "workers"))
 
 
 def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
     """Return for example "1 to 5 workers, depending on the load" or "3 workers"."""
     if autoscale and maximum > minimum:
-        return f"{minimum} to {plural(maximum, 'worker')}, depending on the load"
-    return plural(minimum, "worker")
+        return _(
+            "{minimum} to {workers}, depending on the load",
+            minimum=minimum,
+            workers=plural(maximum, "worker", "workers"),
+        )
+    return plural(minimum, "worker", "workers")

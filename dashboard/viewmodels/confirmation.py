@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What `dashboard/question.html` asks, as a page and as a dialog. `title`, `subject` and `after` make the headline; `fields` are sent
+    """What `dashboard/question.html` asks, as a page and as a dialog. `title` is the headline with {subject} in it; `fields` are sent
     with the answer."""
 
     title: str
@@ -16,6 +16,13 @@ class Confirmation:
     answer: str
     keep: str
     keep_url: str
-    after: str = ""
     fields: Sequence[tuple[str, str]] = ()
     is_danger: bool = True
+
+    @property
+    def before(self) -> str:
+        return self.title.partition("{subject}")[0]
+
+    @property
+    def after(self) -> str:
+        return self.title.partition("{subject}")[2]

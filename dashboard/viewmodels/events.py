@@ -8,15 +8,16 @@ from dashboard.viewmodels.element_ids import element_id, namespaced
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.kube.objects import Event
+from grid.translation import gettext as _
 
 _WORDS = {
-    "TriggeredScaleUp": "A pod makes the pool grow",
-    "NotTriggerScaleUp": "Scale-up would not help",
-    "ScaledUpGroup": "The pool grows",
-    "FailedToScaleUpGroup": "The pool could not grow",
-    "ScaleDown": "A node is removed",
-    "ScaleDownEmpty": "An empty node is removed",
-    "ScaleDownFailed": "A node could not be removed",
+    "TriggeredScaleUp": _("A pod makes the pool grow"),
+    "NotTriggerScaleUp": _("Scale-up would not help"),
+    "ScaledUpGroup": _("The pool grows"),
+    "FailedToScaleUpGroup": _("The pool could not grow"),
+    "ScaleDown": _("A node is removed"),
+    "ScaleDownEmpty": _("An empty node is removed"),
+    "ScaleDownFailed": _("A node could not be removed"),
 }
 
 
@@ -63,6 +64,6 @@ def history(events: Sequence[Event]) -> list[Fragment]:
     """Return an object's own events for the region "events", newest first; `events` are oldest first."""
     lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
     if not lines:
-        empty = EmptyState("No events.", "No recent events. Kubernetes keeps them for about an hour.")
+        empty = EmptyState(_("No events."), _("No recent events. Kubernetes keeps them for about an hour."))
         return [Fragment("events-none", "dashboard/fragments/empty_item.html", empty, region="events")]
     return [Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events") for line in lines]

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
+from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.expected_wait import WaitLine
 from dashboard.viewmodels.format import span
 from dashboard.viewmodels.live import Fragment
@@ -28,6 +29,7 @@ from dashboard.viewmodels.states import ENDED_STATES, state_status, state_word
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
 from grid.launch.quota import about_owner
+from grid.translation import gettext as _
 from grid.wording import money, plural
 
 _FRAGMENTS = "dashboard/fragments/"
@@ -100,6 +102,7 @@ class ExecutionRecord:
     shared_with: Mapping[int, str] = field(default_factory=dict)
     newer_id: str = ""  # the workspace's execution that has not settled, when that is another one
     run: RunPlace | None = None  # None for what is no job
+    has_page: bool = False  # its program serves a web page
     files: RunFilesRecord | None = None  # None where the project's files are a volume
     size: SizeFacts | None = None  # None while it runs, and of a cluster
     findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
@@ -124,14 +127,23 @@ class ExecutionRecord:
         return self.title or self.object_name
 
     @property
+    def opens(self) -> bool:
+        """Whether there is a page to open while it runs: any but a job's is always there."""
+        return self.kind in OPENED_KINDS or (self.has_page and self.state not in ("finishing", *ENDED_STATES))
+
+    @property
     def is_final(self) -> bool:
         return self.state in ENDED_STATES
 
     @property
     def stopping_words(self) -> str:
         if self.is_restarting:
-            return "Restarting: it is launched again as soon as its pod is gone."
-        return f"Stop requested by {self.stop_requested_by}." if self.stop_requested_by else "It is stopping."
+            return _("Restarting: it is launched again as soon as its pod is gone.")
+        return (
+            _("Stop requested by {username}.", username=self.stop_requested_by)
+            if self.stop_requested_by
+            else _("It is stopping.")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +249,7 @@ def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person
     if record.cluster is not None and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
-        status = StatusLine("wait", "Restarting" if record.is_restarting else "Stopping", record.stopping_words)
+        status = StatusLine("wait", _("Restarting") if record.is_restarting else _("Stopping"), record.stopping_words)
         advice, since = "", record.stop_requested_at
     elif record.state == "running" and not status.note:
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
@@ -262,11 +274,14 @@ def _reasons(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Perso
 
 def _running_note(record: ExecutionRecord, viewer: Person) -> str:
     if record.kind not in _BROWSER_KINDS:
-        return "See its log."
+        return _("See its log, or open its page.") if viewer.may_open and record.opens else _("See its log.")
     if viewer.may_open:
-        return "It is ready: open it."
-    others = " and those with whom it is shared" if record.shared_with else ""
-    return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username}{others} can open it."
+        return _("It is ready: open it.")
+    if viewer.is_owner:
+        return _("It is ready.")
+    if record.shared_with:
+        return _("It is ready. Only {owner} and those with whom it is shared can open it.", owner=record.owner_username)
+    return _("It is ready. Only {owner} can open it.", owner=record.owner_username)
 
 
 def steps(record: ExecutionRecord) -> Fragment:
@@ -278,7 +293,7 @@ def steps(record: ExecutionRecord) -> Fragment:
     ends = [state for state in order if state in _ENDINGS]
     found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
     if not ends or ends[-1] not in ENDED_STATES:
-        word = "Stopped" if record.kind in OPENED_KINDS or "stopping" in ends else "Ended"
+        word = _("Stopped") if record.kind in OPENED_KINDS or "stopping" in ends else _("Ended")
         found.append(Step(word, "todo", None, ""))
     return Fragment("steps", f"{_FRAGMENTS}execution_steps.html", Steps(tuple(found)))
 
@@ -306,7 +321,9 @@ def facts(
         "facts",
         f"{_FRAGMENTS}execution_facts.html",
         Facts(
-            kind=record.kind.capitalize() if cluster is None else f"{cluster.framework_name} cluster",
+            kind=KINDS.get(record.kind, record.kind)
+            if cluster is None
+            else _("{framework} cluster", framework=cluster.framework_name),
             workspace_id=record.workspace_id,
             workspace_name=record.workspace_name,
             run=record.run,
@@ -339,7 +356,7 @@ def facts(
 def _cost(record: ExecutionRecord, now: datetime) -> str:
     if record.spending:
         return money(record.spending.until(now))
-    return "nothing" if record.is_final else "nothing yet"
+    return _("nothing") if record.is_final else _("nothing yet")
 
 
 def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
@@ -358,5 +375,5 @@ def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
 
 def _slots(record: ExecutionRecord) -> str:
     if record.cluster is not None:
-        return f"{record.slots}: one for the head, one for each worker that it may have"
-    return plural(record.slots, "slot") if record.slots > 1 else ""
+        return _("{slots}: one for the head, one for each worker that it may have", slots=record.slots)
+    return plural(record.slots, "slot", "slots") if record.slots > 1 else ""

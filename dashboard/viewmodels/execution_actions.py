@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from dashboard.viewmodels.execution import OPENED_KINDS, ExecutionRecord, Person
+from dashboard.viewmodels.execution import ExecutionRecord, Person
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import STARTED_STATES
+from grid.translation import gettext as _
 from grid.wording import POD_STAYS_SENTENCE
 
 _HEAD_RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
@@ -33,7 +34,7 @@ class Actions:
 def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
     """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
-    shows_open = person.may_open and record.kind in OPENED_KINDS and not record.is_final
+    shows_open = person.may_open and record.opens and not record.is_final
     shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
     may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
     shows_restart = person.is_owner and person.contributes and not stop_asked and record.state in STARTED_STATES
@@ -43,7 +44,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
         Actions(
             execution_id=record.id,
             shows_open=shows_open,
-            open_word="Open" if record.cluster is None else f"Open {record.cluster.framework_name}",
+            open_word=_open_word(record),
             why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
             shows_change=shows_change,
@@ -59,6 +60,16 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     )
 
 
+def _open_word(record: ExecutionRecord) -> str:
+    if record.kind == "job":
+        return _("Open its page")
+    return (
+        _("Open")
+        if record.cluster is None
+        else _("Open {framework_name}", framework_name=record.cluster.framework_name)
+    )
+
+
 def _why_not_resume(record: ExecutionRecord) -> str:
     if record.is_restarting:
         return record.stopping_words
@@ -68,9 +79,9 @@ def _why_not_resume(record: ExecutionRecord) -> str:
 def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:
     """Return why it cannot be opened now; "" when it can. A cluster can as soon as its head is up: its page shows the workers joining."""
     if stop_asked:
-        return "It is stopping."
+        return _("It is stopping.")
     if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
-        return "" if is_ready else "You can open it as soon as its head is up."
+        return "" if is_ready else _("You can open it as soon as its head is up.")
     if record.state != "running":
-        return "You can open it as soon as it runs."
-    return "" if is_ready else "Its program is not answering right now."
+        return _("You can open it as soon as it runs.")
+    return "" if is_ready else _("Its program is not answering right now.")

@@ -7,8 +7,12 @@ import msgspec
 from dashboard.viewmodels.clusters import framework_name
 from grid.diagnosis.requests import Amounts, has_ended, pod_requests
 from grid.kube.objects import Pod, is_ready
-from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
+
+_PARTS = {HEAD: _("Head"), WORKER: _("Worker")}
+PARTS_IN_NAMES = {HEAD: _("head"), WORKER: _("worker")}
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -47,7 +51,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     def short_name(self) -> str:
         """The name; for a cluster's pod its part and random suffix: "worker t6vgn"."""
         part = self._label(APP_COMPONENT)
-        return f"{part} {self.name.rpartition('-')[2]}" if self.is_member and part else self.name
+        return (
+            f"{PARTS_IN_NAMES.get(part, part)} {self.name.rpartition('-')[2]}" if self.is_member and part else self.name
+        )
 
     @property
     def kind(self) -> str:
@@ -57,8 +63,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     def part(self) -> str:
         """The part of a cluster's pod, "Head" or "Worker"; for the cluster itself its framework, "Dask cluster"; otherwise ""."""
         if self.is_member:
-            return self._label(APP_COMPONENT).capitalize()
-        return f"{framework_name(self.row.framework)} cluster" if self.row and self.row.framework else ""
+            part = self._label(APP_COMPONENT)
+            return _PARTS.get(part, part)
+        return (
+            _("{framework} cluster", framework=framework_name(self.row.framework))
+            if self.row and self.row.framework
+            else ""
+        )
 
     @property
     def tier(self) -> str:

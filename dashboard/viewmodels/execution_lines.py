@@ -17,6 +17,8 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, total
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 REGION = "executions"
@@ -102,7 +104,7 @@ def head_fragment(
         requests=total(member.requests for member in group.entries),
         restarts=sum(member.restarts for member in group.entries),
         used=used,
-        node=plural(len(nodes), "node"),
+        node=plural(len(nodes), "node", "nodes"),
         node_is_link=False,
     )
     return _fragment(line, line.execution_id)
@@ -155,17 +157,17 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
     """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run. `trouble` is
     the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
-    status, _ = state_status(state, message=message_of(row, to_owner=to_owner))
+    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
     heads, others = [one for one in group.entries if one.is_head], [one for one in group.entries if not one.is_head]
     head_runs = any(one.state == "running" for one in heads)
     running = sum(one.state == "running" for one in others)
-    what = plural(len(others), "worker" if heads else "pod")
-    count = f"{running} of {what} {'runs' if running == 1 else 'run'}."
+    total = plural(len(others), "worker", "workers") if heads else plural(len(others), "pod", "pods")
+    count = ngettext("{count} of {total} runs.", "{count} of {total} run.", running, total=total)
     if trouble is not None:
         problem, advice = trouble
         return StatusLine(problem.severity, status.word, f"{problem.note} {count}"), advice
     if heads and not head_runs:
-        count = f"Its head is not running. {count}"
+        count = _("Its head is not running. {count}", count=count)
     if state == "running":
         return StatusLine(status.severity, status.word, count), ""
     has_started = state in ("deploying", "preparing") and head_runs and running > 0

@@ -15,6 +15,7 @@ from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_f
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
 from grid.wording import plural
 
 ROWS_PER_PAGE = 200
@@ -41,19 +42,21 @@ def page_fragments(
         line = unfinished(PAGING, "execution", progress, found=len(window), reload=view.query())
         return [*(rows or [none_so_far("executions-none", REGION)]), line]
     if not rows:
-        empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
+        empty = EmptyState(
+            _("No execution matches."), _("Clear the filter to see all that you may see."), is_filtered=True
+        )
         if not view.is_filtered:
-            empty = EmptyState("Nothing is running or waiting.", "Launch something, or see ended executions.")
+            empty = EmptyState(_("Nothing is running or waiting."), _("Launch something, or see ended executions."))
         rows = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", empty, region=REGION)]
     return [*rows, _paging(window, page, view)]
 
 
 def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsView) -> Fragment:
-    sentence = plural(len(window), "execution")
+    sentence = plural(len(window), "execution", "executions")
     if window.rows != len(window):
-        sentence += f", {plural(window.rows, 'row')}"
+        sentence += f", {plural(window.rows, 'row', 'rows')}"
     if page.number > 1 or page.has_next:
-        sentence = f"{page.before + 1:,} to {page.end:,} of {sentence}"
+        sentence = _("{first:,} to {last:,} of {total}", first=page.before + 1, last=page.end, total=sentence)
     paging = Paging(
         sentence,
         previous=_link(view, page.number - 1) if page.number > 1 else "",

@@ -14,12 +14,13 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.quantity import millicores, whole
+from grid.translation import gettext as _
 
-KINDS = {"workspace": "Workspace", "job": "Job", "app": "App", "cluster": "Cluster"}
+KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
 TROUBLE = "trouble"
 SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
 _TEXTS = ("text", "tier", "user", "project", "node")
-_BOUND_TITLES = {"age": "Age", "restarts": "Restarts", "cpu": "CPU", "memory": "Memory", "gpus": "GPUs"}
+_BOUND_TITLES = {"age": _("Age"), "restarts": _("Restarts"), "cpu": _("CPU"), "memory": _("Memory"), "gpus": _("GPUs")}
 _BOUNDS = tuple(_BOUND_TITLES)
 _LENGTH = 100
 _AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)?")
@@ -134,7 +135,9 @@ def bounds(view: ExecutionsView) -> Bounds:
         try:
             found[name] = readers[name](text)
         except (ValueError, ArithmeticError) as error:
-            problems.append((name, str(error) if isinstance(error, ValueError) else f"“{text}” is too large."))
+            problems.append(
+                (name, str(error) if isinstance(error, ValueError) else _("“{text}” is too large.", text=text))
+            )
     return Bounds(**found, problems=tuple(problems))
 
 
@@ -158,11 +161,11 @@ def offered(pairs: Iterable[tuple[str, str]], wanted: str) -> tuple[tuple[str, s
 def filter_chips(view: ExecutionsView, choices: Choices, states: Mapping[str, str]) -> tuple[FilterChip, ...]:
     """Return the view's conditions, each with the way to drop it alone."""
     named = {
-        "kind": ("Type", KINDS),
-        "status": ("Status", states),
-        "tier": ("Tier", dict(choices.tiers)),
-        "user": ("User", dict(choices.users)),
-        "project": ("Project", dict(choices.projects)),
+        "kind": (_("Type"), KINDS),
+        "status": (_("Status"), states),
+        "tier": (_("Tier"), dict(choices.tiers)),
+        "user": (_("User"), dict(choices.users)),
+        "project": (_("Project"), dict(choices.projects)),
     }
     chips = []
     for name in ("text", "kind", "status", "tier", "user", "project", "node", *_BOUNDS):
@@ -173,9 +176,9 @@ def filter_chips(view: ExecutionsView, choices: Choices, states: Mapping[str, st
             title, words = named[name]
             text = f"{title}: {words.get(value, value)}"
         elif name in _BOUNDS:
-            text = f"{_BOUND_TITLES[name]} at least {value}"
+            text = _("{column} at least {value}", column=_BOUND_TITLES[name], value=value)
         else:
-            text = f"“{value}”" if name == "text" else f"Node: {value}"
+            text = f"“{value}”" if name == "text" else _("Node: {value}", value=value)
         chips.append(FilterChip(text, view.query(**{name: "", "page": 1, "before": "", "after": ""})))
     return tuple(chips)
 
@@ -183,12 +186,12 @@ def filter_chips(view: ExecutionsView, choices: Choices, states: Mapping[str, st
 def _age(text: str) -> timedelta:
     match = _AGE.fullmatch(text)
     if match is None:
-        raise ValueError(f"“{text}” is not an age; write for example 90 s, 15 min, 2 h or 1 d")
+        raise ValueError(_("“{text}” is not an age; write for example 90 s, 15 min, 2 h or 1 d", text=text))
     number, unit = match.groups()
     return timedelta(seconds=int(number) * _SECONDS[unit or "min"])
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValueError(f"“{text}” is not a whole number")
+        raise ValueError(_("“{text}” is not a whole number", text=text))
     return int(text)

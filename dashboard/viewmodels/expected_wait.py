@@ -6,6 +6,7 @@ from dashboard.viewmodels.format import brief_duration, span
 from dashboard.viewmodels.live import ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from grid.launch.expectation.basis import WaitEstimate
+from grid.translation import gettext as _
 
 # The least seconds and the step in which a row says them.
 _STEPS = ((10 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 15))
@@ -30,24 +31,32 @@ def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
     return replace(estimate, expected=rest(estimate.expected), low=rest(estimate.low), high=high)
 
 
-def wait_line(estimate: WaitEstimate | None, passed: float, how_right: str = "") -> WaitLine | None:
+def wait_line(
+    estimate: WaitEstimate | None, passed: float, how_right: str = "", *, in_column: bool = False
+) -> WaitLine | None:
     """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
 
-    `how_right` says how right that was lately.
+    `how_right` says how right that was lately; `in_column` leaves out what the column's title says, which would leave no room for the time.
     """
     if estimate is None:
         return None
     if estimate.expected is None:
-        return WaitLine(estimate.why.replace("Not known", "When it starts is not known", 1), "")
+        return WaitLine(estimate.why.replace(_("Not known"), _("When it starts is not known"), 1), "")
     now = left(estimate, passed)
     assert now.expected is not None
     if now.high is None:
-        bounds = f"at least {brief_duration(now.low)}"
+        bounds = _("at least {duration}", duration=brief_duration(now.low))
     elif brief_duration(now.low) == brief_duration(now.high):
         bounds = ""
     else:
-        bounds = f"{brief_duration(now.low)} to {brief_duration(now.high)}"
-    about = f"Expected to start in about {brief_duration(now.expected)}" if now.expected > 0 else "Expected any moment"
+        bounds = _("{low} to {high}", low=brief_duration(now.low), high=brief_duration(now.high))
+    about, time = _("Expected any moment"), brief_duration(now.expected)
+    if now.expected > 0:
+        about = (
+            _("About {duration}", duration=time)
+            if in_column
+            else _("Expected to start in about {duration}", duration=time)
+        )
     return WaitLine(f"{about}{f' ({bounds})' if bounds else ''}.", f"{estimate.why} {how_right}".strip())
 
 
@@ -67,7 +76,11 @@ def wait_note(estimate: WaitEstimate) -> str:
         return ""
     step = next(size for least, size in _STEPS if estimate.expected >= least)
     seconds = step * round(estimate.expected / step)
-    return f"Expected to start in about {span(seconds)}." if seconds > 0 else "Expected to start any moment."
+    return (
+        _("Expected to start in about {duration}.", duration=span(seconds))
+        if seconds > 0
+        else _("Expected to start any moment.")
+    )
 
 
 def with_note(status: StatusLine, note: str) -> StatusLine:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from grid.files.repositories import TreeEntry
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 
 SHOWN_BYTES = 256 * 2**10
 SHOWN_ENTRIES = 1000
@@ -94,11 +95,11 @@ def folder(place: Place, entries: Sequence[TreeEntry]) -> Folder:
 
 def _row(place: Place, entry: TreeEntry) -> FileRow:
     path = f"{place.path}/{entry.name}" if place.path else entry.name
-    note = "link" if entry.is_link else ""
+    note = _("link") if entry.is_link else ""
     if entry.is_module:
-        note = "another repository; its files are not here"
+        note = _("another repository; its files are not here")
     elif not entry.name:
-        note = "its name is not UTF-8, so it cannot be opened here"
+        note = _("its name is not UTF-8, so it cannot be opened here")
     opens = entry.name and not entry.is_module
     size = "" if entry.is_folder or entry.is_module else format_bytes(entry.size)
     return FileRow(entry.shown, place.query(path) if opens else "", entry.is_folder, size, note)
@@ -108,19 +109,24 @@ def file(name: str, entry: TreeEntry, head: bytes) -> ShownFile:
     """Return how to show a file; `head` is its beginning, at most `SHOWN_BYTES` of it."""
     size = format_bytes(entry.size)
     if entry.is_link:
-        return ShownFile("text", size, _text(head), "A link; it is not followed here. It leads to:")
+        return ShownFile("text", size, _text(head), _("A link; it is not followed here. It leads to:"))
     if image_type(name):
         if entry.size <= SHOWN_IMAGE_BYTES:
             return ShownFile("image", size)
         return ShownFile(
-            "nothing", size, note=f"Images over {format_bytes(SHOWN_IMAGE_BYTES)} are not shown. Download it."
+            "nothing",
+            size,
+            note=_(
+                "Images over {shown_image_bytes} are not shown. Download it.",
+                shown_image_bytes=format_bytes(SHOWN_IMAGE_BYTES),
+            ),
         )
     if b"\0" in head[:_BINARY_WITHIN]:
-        return ShownFile("nothing", size, note="This is not text. Download it to open it.")
+        return ShownFile("nothing", size, note=_("This is not text. Download it to open it."))
     if not entry.size:
-        return ShownFile("nothing", size, note="This file is empty.")
+        return ShownFile("nothing", size, note=_("This file is empty."))
     cut = (
-        f"Only the first {format_bytes(SHOWN_BYTES)} are shown. Download it for the rest."
+        _("Only the first {shown_bytes} are shown. Download it for the rest.", shown_bytes=format_bytes(SHOWN_BYTES))
         if entry.size > len(head)
         else ""
     )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from grid.translation import gettext as _
+
 WORK, SETUP = "work", "setup"
 CARDS = (WORK, SETUP)
 
@@ -55,23 +57,23 @@ def work_steps(facts: WorkFacts) -> FirstSteps:
     opened = facts.has_opened or facts.has_ended
     launched = facts.has_launched or opened
     project = (
-        f"You can launch in {facts.project}."
+        _("You can launch in {project}.", project=facts.project)
         if facts.project
-        else "Ask an owner to add you, or an admin to create one."
+        else _("Ask an owner to add you, or an admin to create one.")
     )
     return _card(
         WORK,
-        "First steps",
-        FirstStep("Get a project", project, bool(facts.project)),
+        _("First steps"),
+        FirstStep(_("Get a project"), project, bool(facts.project)),
         FirstStep(
-            "Launch a workspace",
-            "Choose an environment and a hardware tier; the defaults are fine.",
+            _("Launch a workspace"),
+            _("Choose an environment and a hardware tier; the defaults are fine."),
             launched,
             "launch" if facts.project else "",
-            "Launch",
+            _("Launch"),
         ),
-        FirstStep("Open it", "When it is running, it has an “Open” button.", opened),
-        FirstStep("Stop it when you are done", "Its files are kept, and you can resume it.", facts.has_ended),
+        FirstStep(_("Open it"), _("When it is running, it has an “Open” button."), opened),
+        FirstStep(_("Stop it when you are done"), _("Its files are kept, and you can resume it."), facts.has_ended),
     )
 
 
@@ -79,17 +81,21 @@ def setup_steps(facts: SetupFacts) -> FirstSteps:
     """Return what an installation needs before anybody can launch."""
     return _card(
         SETUP,
-        "Set the grid up",
-        FirstStep("Add a hardware tier", "A size that people choose.", facts.has_tier, "tier-new", "Add a tier"),
+        _("Set the grid up"),
         FirstStep(
-            "Add an environment",
-            "An image with the tools they work with.",
+            _("Add a hardware tier"), _("A size that people choose."), facts.has_tier, "tier-new", _("Add a tier")
+        ),
+        FirstStep(
+            _("Add an environment"),
+            _("An image with the tools they work with."),
             facts.has_environment,
             "environment-new",
-            "Add an environment",
+            _("Add an environment"),
         ),
-        FirstStep("Add a project", "Its members share files.", facts.has_project, "project-new", "Add a project"),
-        FirstStep("Invite people", "By a link, with a role.", facts.has_people, "person-invite", "Invite"),
+        FirstStep(
+            _("Add a project"), _("Its members share files."), facts.has_project, "project-new", _("Add a project")
+        ),
+        FirstStep(_("Invite people"), _("By a link, with a role."), facts.has_people, "person-invite", _("Invite")),
     )
 
 

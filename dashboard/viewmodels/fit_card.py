@@ -10,6 +10,7 @@ from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
 from grid.diagnosis.resources import amount_words
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
+from grid.translation import gettext as _
 from grid.wording import listed, money, plural
 
 _HOURS_A_DAY = 24
@@ -32,7 +33,8 @@ class TierChoice:
 class FitQuestion:
     """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected`, `usual_start` and `pull`
     are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, `budget` what
-    is left of the project's, `beside` what nginx and the executor take of the node, and `coming` what is announced about launches."""
+    is left of the project's, `beside` what nginx and the executor take of the node, `price_beside` the part of the price for that, and
+    `coming` what is announced about launches."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -48,6 +50,7 @@ class FitQuestion:
     budget: str = ""
     coming: str = ""
     beside: Mapping[str, int] = field(default_factory=dict)
+    price_beside: Decimal = Decimal(0)
     choices: tuple[TierChoice, ...] = ()
 
 
@@ -76,6 +79,7 @@ class FitCard:
     slots: str
     price: str
     beside: str
+    price_beside: str
     secrets: str
     budget: str
     warnings: tuple[str, ...]
@@ -95,12 +99,20 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         question.pull,
     )
     found = fit(question.pods, facts)
-    a_day = f", {money(question.price * _HOURS_A_DAY)} a day" if question.price else ""
+    price = price_words(question.price)
+    if question.price:
+        price = _("{hourly}, {daily} a day", hourly=price, daily=money(question.price * _HOURS_A_DAY))
     return FitCard(
         fit=found,
-        slots=f"{plural(question.slots, 'slot')}; you use {held.used:,} of {held.maximum:,}",
-        price=f"{price_words(question.price)}{a_day}",
+        slots=_(
+            "{slots}; you use {used:,} of {maximum:,}",
+            slots=plural(question.slots, "slot", "slots"),
+            used=held.used,
+            maximum=held.maximum,
+        ),
+        price=price,
         beside=listed(amount_words(*one) for one in question.beside.items()) if question.beside else "",
+        price_beside=price_words(question.price_beside) if question.price_beside else "",
         secrets=", ".join(question.secrets),
         budget=question.budget,
         warnings=(*((question.coming,) if question.coming else ()), *warnings(question.needs, limits)),

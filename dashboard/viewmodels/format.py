@@ -1,6 +1,9 @@
 """Formats numbers and times for people, in view-models and template filters; pure."""
 
+from collections.abc import Iterable
 from datetime import datetime
+
+from grid.translation import gettext as _
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
@@ -34,7 +37,13 @@ def age(moment: datetime | None, now: datetime) -> str:
 def until(moment: datetime, now: datetime) -> str:
     """Return the time until `moment`, such as "in 4 min", or "now" when it has come."""
     seconds = (moment - now).total_seconds()
-    return f"in {brief_duration(seconds)}" if seconds >= 1 else "now"
+    return _("in {duration}", duration=brief_duration(seconds)) if seconds >= 1 else _("now")
+
+
+def either(parts: Iterable[str]) -> str:
+    """Return "a", "a or b", "a, b or c"."""
+    *first, last = parts
+    return _("{first} or {last}", first=", ".join(first), last=last) if first else last
 
 
 def clock_time(moment: datetime) -> str:

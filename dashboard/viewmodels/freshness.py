@@ -7,7 +7,9 @@ from typing import Literal
 from dashboard.viewmodels.format import brief_duration, clock_time
 from dashboard.viewmodels.live import Fragment
 from grid.runtime.controllerlease import ControllerAway
+from grid.translation import gettext as _
 from grid.watch.store import Freshness
+from grid.wording import day_words
 
 FRAGMENT_ID = "freshness"
 SMALL_DELAY = 2.0  # seconds; a shorter delay is not worth a message
@@ -22,7 +24,7 @@ class FreshnessView:
     detail: str = ""
 
 
-_LIVE = FreshnessView("live", "Live")
+_LIVE = FreshnessView("live", _("Live"))
 
 
 def freshness_view(
@@ -39,24 +41,31 @@ def freshness_view(
     behind = freshness.behind_seconds
     if not freshness.synced:
         return FreshnessView(
-            "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
+            "starting", _("Reading the cluster"), freshness.error or _("This page fills as the answer comes.")
         )
     if not freshness.error and away is not None:
-        return FreshnessView("behind", "No controller is running", _idle(away, now))
+        return FreshnessView("behind", _("No controller is running"), _idle(away, now))
     if not freshness.error and behind < SMALL_DELAY and busy_seconds >= SMALL_DELAY:
         return FreshnessView(
             "behind",
-            "Behind",
-            f"The dashboard is busy: what you see is up to {_counting(busy_seconds)} old. It catches up by itself. If "
-            f"this lasts, tell an operator: more web processes help.",
+            _("Behind"),
+            _(
+                "The dashboard is busy: what you see is up to {delay} old. It catches up by itself. If "
+                "this lasts, tell an operator: more web processes help.",
+                delay=_counting(busy_seconds),
+            ),
         )
     if not freshness.error and behind < SMALL_DELAY:
-        return _LIVE if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
+        return _LIVE if is_followed else FreshnessView("snapshot", _("As of {now} UTC", now=clock_time(now)))
     return FreshnessView(
         "behind",
-        "The cluster does not answer",
-        f"The cluster has not answered for {_counting(behind)}; "
-        f"what you see is from {clock_time(now - timedelta(seconds=behind))} UTC. {freshness.error}".rstrip(),
+        _("The cluster does not answer"),
+        _(
+            "The cluster has not answered for {behind}; what you see is from {now} UTC. {error}",
+            behind=_counting(behind),
+            now=clock_time(now - timedelta(seconds=behind)),
+            error=freshness.error,
+        ).rstrip(),
     )
 
 
@@ -64,10 +73,15 @@ def _idle(away: ControllerAway, now: datetime) -> str:
     since = ""
     if away.since is not None:
         at = away.since.astimezone(UTC)
-        since = f" since {at:%H:%M:%S} UTC" + ("" if at.date() == now.date() else f" on {at:%-d %B}")
-    return (
-        f"Nothing is started, stopped or scaled{since}; running programs continue. If this lasts, "
-        "ask an operator to start the controller."
+        since = (
+            _(" since {at:%H:%M:%S} UTC", at=at)
+            if at.date() == now.date()
+            else _(" since {at:%H:%M:%S} UTC on {day}", at=at, day=day_words(at))
+        )
+    return _(
+        "Nothing is started, stopped or scaled{since}; running programs continue. If this lasts, "
+        "ask an operator to start the controller.",
+        since=since,
     )
 
 
@@ -75,8 +89,10 @@ def broken_view() -> FreshnessView:
     """Return the view for an error of our own, when the page's fragments could not be made."""
     return FreshnessView(
         "broken",
-        "Not up to date",
-        "This page could not be updated. It retries every few seconds. If this lasts, ask an operator to look at the server's log.",
+        _("Not up to date"),
+        _(
+            "This page could not be updated. It retries every few seconds. If this lasts, ask an operator to look at the server's log."
+        ),
     )
 
 

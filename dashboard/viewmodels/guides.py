@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from grid.translation import gettext as _
+
 
 @dataclass(frozen=True, slots=True)
 class GuideStep:
@@ -25,92 +27,106 @@ class Guide:
 GUIDES = (
     Guide(
         "guide-workspace",
-        "Work in a workspace",
+        _("Work in a workspace"),
         "",
         (
-            GuideStep("Choose a project, an environment and a hardware tier.", "launch", "Launch"),
-            GuideStep("Open it as soon as it runs. It has an address of its own, and only you can open it."),
-            GuideStep("Stop it when you are done: it costs as long as it holds a node. Its files are kept."),
-            GuideStep("Resume it when you need it again.", "workspaces", "Your workspaces"),
+            GuideStep(_("Choose a project, an environment and a hardware tier."), "launch", _("Launch")),
+            GuideStep(_("Open it as soon as it runs. It has an address of its own, and only you can open it.")),
+            GuideStep(_("Stop it when you are done: it costs as long as it holds a node. Its files are kept.")),
+            GuideStep(_("Resume it when you need it again."), "workspaces", _("Your workspaces")),
             GuideStep(
-                "When a notification says that it is about to be stopped because it is idle, keep it longer on its page."
+                _(
+                    "When a notification says that it is about to be stopped because it is idle, keep it longer on its page."
+                )
             ),
         ),
     ),
     Guide(
         "guide-job",
-        "Run a job again and again",
+        _("Run a job again and again"),
         "",
         (
-            GuideStep("Write a command, and choose a timeout and retries under Options.", "launch", "Launch"),
-            GuideStep("On its page, run it again, or run it with other settings.", "jobs", "Your jobs"),
+            GuideStep(_("Write a command, and choose a timeout and retries under Options."), "launch", _("Launch")),
+            GuideStep(_("On its page, run it again, or run it with other settings."), "jobs", _("Your jobs")),
             GuideStep(
-                "A sweep runs it once for each line of a table; the command reads the values as variables: $rate."
+                _("A sweep runs it once for each line of a table; the command reads the values as variables: $rate.")
             ),
-            GuideStep("Compare two runs to see what differed between them."),
+            GuideStep(_("Compare two runs to see what differed between them.")),
         ),
     ),
     Guide(
         "guide-cluster",
-        "Compute on a cluster",
+        _("Compute on a cluster"),
         "",
         (
             GuideStep(
-                "Tick “Attach a cluster” when you launch a workspace or a job, or launch a cluster alone.",
+                _("Tick “Attach a cluster” when you launch a workspace or a job, or launch a cluster alone."),
                 "launch",
-                "Launch",
+                _("Launch"),
             ),
             GuideStep(
-                "Choose how many workers it has at least and at most. The card beside it says what that takes and costs."
+                _(
+                    "Choose how many workers it has at least and at most. The card beside it says what that takes and costs."
+                )
             ),
-            GuideStep("In the program, Client() (Dask), ray.init() or a Spark session joins the attached cluster."),
+            GuideStep(_("In the program, Client() (Dask), ray.init() or a Spark session joins the attached cluster.")),
             GuideStep(
-                "An attached cluster ends with its workspace or job; a cluster that you launched alone runs until you stop it."
+                _(
+                    "An attached cluster ends with its workspace or job; a cluster that you launched alone runs until you stop it."
+                )
             ),
         ),
     ),
     Guide(
         "guide-trouble",
-        "When something waits or fails",
+        _("When something waits or fails"),
         "",
         (
             GuideStep(
-                "Open its page: it says why, what happens next, and who can help.",
+                _("Open its page: it says why, what happens next, and who can help."),
                 "executions",
-                "Executions",
+                _("Executions"),
             ),
-            GuideStep("Read the end of its log. It is kept after the end of the execution."),
-            GuideStep("Killed for memory: launch it again on a tier with more memory, or on more workers."),
-            GuideStep("Waiting for a slot: stop executions that you no longer need.", "home", "Home"),
-            GuideStep("See what you have used, and what it cost.", "usage", "Your usage"),
+            GuideStep(_("Read the end of its log. It is kept after the end of the execution.")),
+            GuideStep(_("Killed for memory: launch it again on a tier with more memory, or on more workers.")),
+            GuideStep(_("Waiting for a slot: stop executions that you no longer need."), "home", _("Home")),
+            GuideStep(_("See what you have used, and what it cost."), "usage", _("Your usage")),
         ),
     ),
     Guide(
         "guide-operator",
-        "Watch the cluster",
+        _("Watch the cluster"),
         "observe",
         (
-            GuideStep("See what is waiting or failing, and whether the platform is healthy.", "overview", "Overview"),
             GuideStep(
-                "See each node pool, its nodes and their pods, and what the autoscaler does.",
-                "infrastructure",
-                "Infrastructure",
+                _("See what is waiting or failing, and whether the platform is healthy."), "overview", _("Overview")
             ),
-            GuideStep("See what makes starts slow, and where.", "startup", "Start-up times"),
-            GuideStep("See who uses how much.", "usage-of-everybody", "Everybody’s usage"),
+            GuideStep(
+                _("See each node pool, its nodes and their pods, and what the autoscaler does."),
+                "infrastructure",
+                _("Infrastructure"),
+            ),
+            GuideStep(_("See what makes starts slow, and where."), "startup", _("Start-up times")),
+            GuideStep(_("See who uses how much."), "usage-of-everybody", _("Everybody’s usage")),
         ),
     ),
     Guide(
         "guide-admin",
-        "Set the grid up",
+        _("Set the grid up"),
         "administer",
         (
-            GuideStep("Offer hardware tiers. Each page shows how many pods of the tier fit a node.", "tiers", "Tiers"),
-            GuideStep("Offer images, and say for which kinds of execution each is.", "environments", "Environments"),
-            GuideStep("Create projects, and name their owners, who add members.", "projects", "Projects"),
-            GuideStep("Invite people by a link, and give them roles.", "people", "People"),
             GuideStep(
-                "Change limits and autoscaling. One review says what a change does.", "configuration", "Configuration"
+                _("Offer hardware tiers. Each page shows how many pods of the tier fit a node."), "tiers", _("Tiers")
+            ),
+            GuideStep(
+                _("Offer images, and say for which kinds of execution each is."), "environments", _("Environments")
+            ),
+            GuideStep(_("Create projects, and name their owners, who add members."), "projects", _("Projects")),
+            GuideStep(_("Invite people by a link, and give them roles."), "people", _("People")),
+            GuideStep(
+                _("Change limits and autoscaling. One review says what a change does."),
+                "configuration",
+                _("Configuration"),
             ),
         ),
     ),

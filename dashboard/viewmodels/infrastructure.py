@@ -20,13 +20,19 @@ from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
 from grid.metrics.usage import UsageSample
+from grid.translation import gettext as _
 from grid.wording import plural
 
 ROWS_PER_PAGE = 50
 PAGING = "nodes-paging"
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-STATES = {"": "Any state", "ready": "Ready", "trouble": "Not ready or in trouble", "removable": "Can be removed"}
+STATES = {
+    "": _("Any state"),
+    "ready": _("Ready"),
+    "trouble": _("Not ready or in trouble"),
+    "removable": _("Can be removed"),
+}
 SORTS = ("pool", "name", "type", "state", "created", "pods", "cpu", "memory")
 
 
@@ -81,7 +87,11 @@ class InfrastructureView:
 
 def node_chips(view: InfrastructureView) -> tuple[FilterChip, ...]:
     """Return the view's conditions, each with the way to drop it alone."""
-    words = {"text": f"“{view.text}”", "pool": f"Pool: {view.pool}", "state": f"State: {STATES[view.state]}"}
+    words = {
+        "text": f"“{view.text}”",
+        "pool": _("Pool: {pool}", pool=view.pool),
+        "state": _("State: {state}", state=STATES[view.state]),
+    }
     return tuple(
         FilterChip(text, view.query(**{name: "", "page": 1})) for name, text in words.items() if getattr(view, name)
     )
@@ -122,9 +132,9 @@ def node_rows(
         line = unfinished(PAGING, "node", progress, found=len(window), reload=view.query())
         return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
     rows = rows or [_no_rows(view)]
-    sentence = plural(len(window), "node")
+    sentence = plural(len(window), "node", "nodes")
     if page.number > 1 or page.has_next:
-        sentence = f"{page.before + 1:,} to {page.end:,} of {sentence}"
+        sentence = _("{first:,} to {last:,} of {total}", first=page.before + 1, last=page.end, total=sentence)
     paging = Paging(
         sentence,
         previous=view.query(page=page.number - 1) if page.number > 1 else "",
@@ -155,9 +165,9 @@ def row_fragment(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSam
 
 def _no_rows(view: InfrastructureView) -> Fragment:
     if view == InfrastructureView(sort=view.sort, descending=view.descending, page=view.page):
-        empty = EmptyState("No nodes.", "The cluster has no nodes, or they have not been read yet.")
+        empty = EmptyState(_("No nodes."), _("The cluster has no nodes, or they have not been read yet."))
     else:
-        empty = EmptyState("No node matches.", "Clear the filter to see all nodes.")
+        empty = EmptyState(_("No node matches."), _("Clear the filter to see all nodes."))
     return Fragment("nodes-none", f"{_FRAGMENTS}empty_row.html", empty, region="nodes")
 
 
@@ -167,7 +177,7 @@ def fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeS
     if view.text and view.text.lower() not in f"{one.node.metadata.name} {one.pool} {instance_type(one.node)}".lower():
         return False
     if view.state == "ready":
-        return one.status.word == "Ready"
+        return one.status.severity in ("ok", "neutral")
     if view.state == "trouble":
         return one.status.severity in ("wait", "problem")
     if view.state == "removable":

@@ -12,11 +12,13 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.run_metrics import ORDERS, number_words
 from dashboard.viewmodels.schedules import ScheduleLine
 from grid.diagnosis.exits import code_words
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 JOBS, RUNS = "jobs", "runs"  # regions
 _FRAGMENTS = "dashboard/fragments/"
-_NO_JOBS = EmptyState("You have no jobs.", "Launch one, and run it as often as you like.")
-_NONE_LEFT = EmptyState("No runs are left in the history.", "")
+_NO_JOBS = EmptyState(_("You have no jobs."), _("Launch one, and run it as often as you like."))
+_NONE_LEFT = EmptyState(_("No runs are left in the history."), "")
 
 
 class JobRow(ViewModel, frozen=True, gc=False):
@@ -152,7 +154,9 @@ def metric_choice(sweep: str, metric: str, order: str, metrics: Sequence[str]) -
 
 def _run_fragment(job_id: str, line: RunLine | SweepLine, now: datetime, metric: str, *, may_stop: bool) -> Fragment:
     if isinstance(line, SweepLine):
-        sweep = SweepRow(line.id, f"{line.total} runs", _sweep_status(line), line.requested_at)
+        sweep = SweepRow(
+            line.id, ngettext("{count} run", "{count} runs", line.total), _sweep_status(line), line.requested_at
+        )
         return Fragment(element_id("sweep", line.id), f"{_FRAGMENTS}sweep_row.html", sweep, RUNS)
     row = _run_row(job_id, line, now, metric, may_stop=may_stop)
     return Fragment(f"run-{line.number}", f"{_FRAGMENTS}run_row.html", row, RUNS)
@@ -184,7 +188,7 @@ def run_status(run: RunLine, now: datetime) -> StatusLine:
     """Return the run's status with why it waits, when it is tried again, or how it ended."""
     notes = [run.why]
     if run.waits_until is not None and run.waits_until > now:
-        notes.append(f"Next attempt at {clock_time(run.waits_until)} UTC.")
+        notes.append(_("Next attempt at {waits_until} UTC.", waits_until=clock_time(run.waits_until)))
     return StatusLine(run.status.severity, run.status.word, " ".join(filter(None, notes)))
 
 
@@ -200,7 +204,7 @@ def _job_row(card: JobCard, now: datetime) -> JobRow:
         id=job.id,
         name=job.name,
         command=job.settings.command,
-        run="Sweep" if sweep else f"Run {run.number}" if run else "",
+        run=_("Sweep") if sweep else _("Run {number}", number=run.number) if run else "",
         execution_id=run.execution_id if run and not sweep else "",
         requested_at=latest.requested_at if latest else None,
         status=status,

@@ -10,16 +10,27 @@ from dashboard.viewmodels.run_metrics import number_words
 from dashboard.viewmodels.states import state_status
 from grid.diagnosis.exits import code_words
 from grid.launch.jobsettings import JobSettings, RunRecord
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, exact_duration
 
 _OUTCOMES = {
-    "succeeded": StatusLine("ok", "Succeeded"),
-    "failed": StatusLine("problem", "Failed"),
-    "stopped": StatusLine("neutral", "Stopped"),
-    "not_started": StatusLine("problem", "Not started"),
+    "succeeded": StatusLine("ok", _("Succeeded")),
+    "failed": StatusLine("problem", _("Failed")),
+    "stopped": StatusLine("neutral", _("Stopped")),
+    "not_started": StatusLine("problem", _("Not started")),
 }
 _CAME_OF_IT = frozenset(
-    {"Started after", "Requested by", "Outcome", "Exit code", "Attempts", "Message", "Duration", "Cost"}
+    {
+        _("Started after"),
+        _("Requested by"),
+        _("Outcome"),
+        _("Exit code"),
+        _("Attempts"),
+        _("Message"),
+        _("Duration"),
+        _("Cost"),
+    }
 )
 _SHOWN = 60  # characters of parameters in a line
 
@@ -70,14 +81,14 @@ class RunLine:
         if self.outcome:
             return _OUTCOMES[self.outcome]
         if self.message or self.latest is None:
-            return StatusLine("wait", "Waiting")
+            return StatusLine("wait", _("Waiting"))
         return state_status(self.latest.state)[0]
 
     @property
     def why(self) -> str:
         """Why it waits, or how it ended."""
         if self.outcome or self.message or self.latest is None:
-            return self.message or ("" if self.outcome else "It starts in a moment.")
+            return self.message or ("" if self.outcome else _("It starts in a moment."))
         return "" if self.latest.state == "running" else self.latest.message
 
     @property
@@ -92,7 +103,11 @@ class RunLine:
     @property
     def attempt_words(self) -> str:
         most = self.record.job.retries + 1
-        return f"{self.latest.number} of {most}" if self.latest else f"0 of {most}"
+        return (
+            _("{number} of {most}", number=self.latest.number, most=most)
+            if self.latest
+            else _("0 of {most}", most=most)
+        )
 
     @property
     def exit_code(self) -> int | None:
@@ -120,14 +135,16 @@ class SweepLine:
 
     @property
     def words(self) -> str:
-        words = f"{self.ended} of {self.total} done"
-        return f"{words}, {self.failed} failed" if self.failed else words
+        counts = {"ended": self.ended, "total": self.total}
+        if self.failed:
+            return _("{ended} of {total} done, {failed} failed", failed=self.failed, **counts)
+        return _("{ended} of {total} done", **counts)
 
     @property
     def status(self) -> StatusLine:
         if self.ended < self.total:
-            return StatusLine("wait", "Under way")
-        return StatusLine("problem" if self.failed else "ok", "Ended")
+            return StatusLine("wait", _("Under way"))
+        return StatusLine("problem" if self.failed else "ok", _("Ended"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +174,8 @@ class JobRecord:
     @property
     def facts(self) -> Sequence[tuple[str, str]]:
         """What each run runs with, but for the command."""
-        return [fact for fact in _settings_words(self.settings) if fact[0] != "Command"]
+        _command, *others = _settings_words(self.settings)
+        return others
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,55 +207,67 @@ def compared(
     first, second = run_facts(one) | dict(one_ran), run_facts(other) | dict(other_ran)
     names = dict.fromkeys(chain(first, second))
     facts = [ComparedFact(name, first.get(name, ""), second.get(name, "")) for name in names]
-    return sorted(facts, key=lambda fact: (not fact.differs, _rank(fact.name)))
+    # Parameters come first, since a sweep differs in them, and what came of the runs last.
+    ranks = dict.fromkeys(_CAME_OF_IT, 2)
+    for run in (one, other):
+        ranks |= dict.fromkeys(map(_metric, run.metrics), 2) | dict.fromkeys(map(_parameter, run.parameters), 0)
+    return sorted(facts, key=lambda fact: (not fact.differs, ranks.get(fact.name, 1)))
 
 
-def _rank(name: str) -> int:
-    """Parameters come first, since a sweep differs in them, and what came of the runs last."""
-    return 0 if name.startswith("Parameter ") else 2 if name in _CAME_OF_IT or name.startswith("Metric ") else 1
+def _metric(name: str) -> str:
+    return _("Metric {name}", name=name)
+
+
+def _parameter(name: str) -> str:
+    return _("Parameter {name}", name=name)
 
 
 def run_facts(run: RunLine) -> dict[str, str]:
     """Return all that a run was asked to run with, and how it ended."""
     facts = asked_facts(run)
-    facts |= {"Started after": run.after, "Requested by": run.requested_by, "Outcome": run.status.word}
+    facts |= {_("Started after"): run.after, _("Requested by"): run.requested_by, _("Outcome"): run.status.word}
     facts |= {
-        "Exit code": "" if run.exit_code is None else code_words(run.exit_code),
-        "Attempts": run.attempt_words,
-        "Message": run.message,
-        "Duration": run.took,
-        "Cost": run.cost,
+        _("Exit code"): "" if run.exit_code is None else code_words(run.exit_code),
+        _("Attempts"): run.attempt_words,
+        _("Message"): run.message,
+        _("Duration"): run.took,
+        _("Cost"): run.cost,
     }
-    facts |= {f"Metric {name}": number_words(value) for name, value in run.metrics.items()}
+    facts |= {_metric(name): number_words(value) for name, value in run.metrics.items()}
     return {name: text for name, text in facts.items() if text}
 
 
 def asked_facts(run: RunLine) -> dict[str, str]:
     """Return all that a run was asked to run with."""
     record = run.record
-    facts = {f"Parameter {name}": value for name, value in run.parameters.items()}
+    facts = {_parameter(name): value for name, value in run.parameters.items()}
     facts |= dict(_settings_words(record.job))
-    facts |= {"Environment": record.environment_name, "Hardware tier": record.tier_name}
+    facts |= {_("Environment"): record.environment_name, _("Hardware tier"): record.tier_name}
     if record.cluster:
-        facts["Cluster"] = ", ".join(f"{name} {value}" for name, value in record.cluster.items())
+        facts[_("Cluster")] = ", ".join(f"{name} {value}" for name, value in record.cluster.items())
     return facts
 
 
 def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
-    yield "Command", settings.command or "the environment's own"
+    yield _("Command"), settings.command or _("the environment's own")
     for name, value in sorted(settings.variables.items()):
-        yield f"Variable {name}", value
-    yield "Folder", settings.folder or "the root of the project's files"
+        yield _("Variable {name}", name=name), value
+    yield _("Folder"), settings.folder or _("the root of the project's files")
     if settings.files_at:
-        yield "Begins with", settings.files_at
-    yield "Timeout", exact_duration(settings.timeout_seconds) if settings.timeout_seconds else "none"
-    wait = f", the first after {exact_duration(settings.retry_seconds)}" if settings.retries else ""
-    yield "Retries", f"{settings.retries}{wait}" if settings.retries else "none"
-    yield "Runs at once", str(settings.at_once) if settings.at_once else "no limit"
+        yield _("Begins with"), settings.files_at
+    if settings.page_port:
+        yield _("Port of its web page"), str(settings.page_port)
+    yield _("Timeout"), exact_duration(settings.timeout_seconds) if settings.timeout_seconds else _("none")
+    retries = str(settings.retries) if settings.retries else _("none")
+    if settings.retries:
+        delay = exact_duration(settings.retry_seconds)
+        retries = _("{retries}, the first after {delay}", retries=retries, delay=delay)
+    yield _("Retries"), retries
+    yield _("Runs at once"), str(settings.at_once) if settings.at_once else _("no limit")
 
 
 def preview_words(rows: Iterable[Mapping[str, str]]) -> str:
     """Return how many runs a table makes, and the parameters of the first."""
     found = list(rows)
     first = ", ".join(f"{name}={value}" for name, value in found[0].items())
-    return f"{len(found):,} runs; the first with {first}." if len(found) > 1 else f"1 run, with {first}."
+    return ngettext("{count:,} run, with {first}.", "{count:,} runs; the first with {first}.", len(found), first=first)

@@ -9,6 +9,8 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import price_words
 from dashboard.viewmodels.sizes import cores_words, memory_words
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 
@@ -67,7 +69,7 @@ def tier_cards(
             description=offer.description,
             cores=cores_words(offer.cores),
             memory=memory_words(offer.memory),
-            gpus=plural(offer.gpus, "GPU") if offer.gpus else "",
+            gpus=plural(offer.gpus, "GPU", "GPUs") if offer.gpus else "",
             price=price_words(offer.cost_per_hour),
             now=_now(offer, pools),
             is_chosen=offer.id == chosen,
@@ -95,20 +97,21 @@ def tier_option(tier: TierSizeAndPrice) -> str:
     """Return a tier in one line: "Small: 1 core, 4 GiB, $0.05 an hour"."""
     parts = [cores_words(tier.cores), memory_words(tier.memory)]
     if tier.gpus:
-        parts.append(plural(tier.gpus, "GPU"))
+        parts.append(plural(tier.gpus, "GPU", "GPUs"))
     return f"{tier.name}: {', '.join((*parts, price_words(tier.cost_per_hour)))}"
 
 
 def slots(*, used: int, queued: int, maximum: int) -> Slots:
     """Return the user's slots in words. `used` are the slots held, `queued` those that the user's waiting executions need."""
-    sentence = f"You use {used:,} of {plural(maximum, 'slot')}."
+    sentence = _("You use {used:,} of {slots}.", used=used, slots=plural(maximum, "slot", "slots"))
     if queued:
-        sentence += f" {queued:,} more {'waits' if queued == 1 else 'wait'} in the queue."
+        waiting = ngettext("{count:,} more waits in the queue.", "{count:,} more wait in the queue.", queued)
+        sentence = f"{sentence} {waiting}"
     note = ""
     if maximum == 0:
-        note = "Launching is switched off by your admin; what you launch now waits until that changes."
+        note = _("Launching is switched off by your admin; what you launch now waits until that changes.")
     elif used + queued >= maximum:
-        note = (
+        note = _(
             "All your slots are in use, so this will wait in the queue. It starts by itself when one of your executions ends; "
             "you can stop one that you no longer need."
         )
@@ -119,9 +122,12 @@ def slots_together(needed: int, held: Slots) -> str:
     """Return a sentence about the slots that a workspace and its cluster take, and whether they have to wait for them."""
     free = max(0, held.maximum - held.used)
     if needed <= free:
-        return f"Together they take {plural(needed, 'slot')}."
-    return (
-        f"Together they take {plural(needed, 'slot')}; you have {free:,} free, so they wait until {needed:,} are free."
+        return _("Together they take {slots}.", slots=plural(needed, "slot", "slots"))
+    return _(
+        "Together they take {slots}; you have {free:,} free, so they wait until {needed:,} are free.",
+        slots=plural(needed, "slot", "slots"),
+        free=free,
+        needed=needed,
     )
 
 
@@ -129,16 +135,25 @@ def _now(offer: TierOffer, pools: Mapping[str, LaunchPool] | None) -> StatusLine
     """Return whether the tier can be had now, or why a launch on it would wait: by the rule of the card beside the form."""
     found = fit((offer.plan,), LaunchFacts(pools))
     if found.severity != "problem" and offer.maximum is not None and offer.running >= offer.maximum:
-        taken = (
-            f"All {offer.maximum:,} places of this tier are" if offer.maximum > 1 else "The only place of this tier is"
+        return StatusLine(
+            "wait",
+            _("Waits"),
+            ngettext(
+                "The only place of this tier is taken, so it will wait in the queue.",
+                "All {count:,} places of this tier are taken, so it will wait in the queue.",
+                offer.maximum,
+            ),
         )
-        return StatusLine("wait", "Waits", f"{taken} taken, so it will wait in the queue.")
     if found.code == "not_known":
-        return StatusLine("neutral", "Unknown", "The cluster does not answer now.")
+        return StatusLine("neutral", _("Unknown"), _("The cluster does not answer now."))
     if found.code != "starts_now":
         return StatusLine(found.severity, found.headline, found.sentence)
     if offer.maximum is None:
-        return StatusLine("ok", plural(found.free_places, "free place"), "")
+        return StatusLine("ok", plural(found.free_places, "free place", "free places"), "")
     free = min(found.free_places, offer.maximum - offer.running)
-    running = f"{offer.running:,} of at most {plural(offer.maximum, 'execution')} on this tier now."
-    return StatusLine("ok", plural(free, "free place"), running)
+    running = _(
+        "{running:,} of at most {executions} on this tier now.",
+        running=offer.running,
+        executions=plural(offer.maximum, "execution", "executions"),
+    )
+    return StatusLine("ok", plural(free, "free place", "free places"), running)

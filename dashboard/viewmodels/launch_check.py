@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grid.diagnosis.diagnosis import Severity
+from grid.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,13 @@ class CheckLine:
     is_awaited: bool = False
 
 
-TOO_OFTEN = CheckLine("wait", "Not checked", "You have checked often within the last minute; try again in a moment.")
+TOO_OFTEN = CheckLine(
+    "wait", _("Not checked"), _("You have checked often within the last minute; try again in a moment.")
+)
 _HEADLINES: dict[str, tuple[Severity, str]] = {
-    "confirmed": ("ok", "Confirmed by the cluster"),
-    "refused": ("problem", "The cluster would refuse the launch"),
-    "not_known": ("wait", "Not confirmed"),
+    "confirmed": ("ok", _("Confirmed by the cluster")),
+    "refused": ("problem", _("The cluster would refuse the launch")),
+    "not_known": ("wait", _("Not confirmed")),
 }
 
 
@@ -34,6 +37,6 @@ def check_line(
         severity, headline = _HEADLINES[outcome]
         return CheckLine(severity, headline, message, evidence, answered_at)
     if is_current:
-        return CheckLine("wait", "Asking the cluster", "It tries a dry run of the objects.", is_awaited=True)
-    sentence = "The controller did not answer in time. You can launch it anyway."
-    return CheckLine("wait", "Not confirmed", sentence)
+        return CheckLine("wait", _("Asking the cluster"), _("It tries a dry run of the objects."), is_awaited=True)
+    sentence = _("The controller did not answer in time. You can launch it anyway.")
+    return CheckLine("wait", _("Not confirmed"), sentence)

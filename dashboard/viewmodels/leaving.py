@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.viewmodels.execution import ExecutionRecord, Person
+from dashboard.viewmodels.format import either
 from dashboard.viewmodels.live import Fragment
+from grid.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +22,23 @@ def leaving(record: ExecutionRecord, person: Person) -> Fragment:
     return Fragment("leaving", "dashboard/fragments/execution_leaving.html", _leaving(record, person))
 
 
-_ASK = "To work in the project again, ask its owner or an admin."
+_ASK = _("To work in the project again, ask its owner or an admin.")
 
 
 def _denied(person: Person) -> str:
-    rights = {"open it": False, "change it": person.may_change, "read its log": person.may_read}
-    *others, last = (what for what, may in rights.items() if not may)
-    return f"You no longer {', '.join(others)}{' or ' if others else ''}{last}."
+    denied = [_("open it")]
+    if not person.may_change:
+        denied.append(_("change it"))
+    if not person.may_read:
+        denied.append(_("read its log"))
+    return _("You no longer {denied}.", denied=either(denied))
 
 
 def left_sentence(record: ExecutionRecord) -> str:
     """Return the sentence that tells the owner why some rights are gone."""
     if record.owner_id in record.project_roles:
-        return f"You are only a viewer of the project {record.project_name} now."
-    return f"You have left the project {record.project_name}."
+        return _("You are only a viewer of the project {project_name} now.", project_name=record.project_name)
+    return _("You have left the project {project_name}.", project_name=record.project_name)
 
 
 def _leaving(record: ExecutionRecord, person: Person) -> Leaving:
@@ -48,7 +53,8 @@ def _leaving(record: ExecutionRecord, person: Person) -> Leaving:
     if person.is_owner and is_viewer:
         return Leaving(left_sentence(record), stops_at, f"{_denied(person)} {_ASK}")
     if record.owner_is_active:
-        project = f"the project {record.project_name}"
-        what = f"only views {project} now" if is_viewer else f"has left {project}"
-        return Leaving(f"{record.owner_username} {what}.", stops_at)
-    return Leaving(f"The account of {record.owner_username} is closed.", stops_at)
+        named = {"owner": record.owner_username, "project": record.project_name}
+        if is_viewer:
+            return Leaving(_("{owner} only views the project {project} now.", **named), stops_at)
+        return Leaving(_("{owner} has left the project {project}.", **named), stops_at)
+    return Leaving(_("The account of {owner_username} is closed.", owner_username=record.owner_username), stops_at)

@@ -1,8 +1,10 @@
 """The common parts of lists: the paging line and the empty state."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dashboard.viewmodels.live import Fragment
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _FRAGMENTS = "dashboard/fragments/"
@@ -23,6 +25,7 @@ class EmptyState:
 
     headline: str
     advice: str
+    is_filtered: bool = False  # a filter hides what there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,25 @@ class Unfinished:
     reload: str
 
 
-def unfinished(id: str, noun: str, progress: Progress, *, found: int, reload: str) -> Fragment:
-    """Return the line of a list of `noun`s, of which so many have been found so far."""
-    sentence = f"Still reading the {noun}s; this list is not complete yet."
+def unfinished(id: str, kind: Literal["execution", "node"], progress: Progress, *, found: int, reload: str) -> Fragment:
+    """Return the line of a list of executions or nodes, of which so many have been found so far."""
+    is_nodes, count = kind == "node", progress.total or 0
+    sentence = (
+        _("Still reading the nodes; this list is not complete yet.")
+        if is_nodes
+        else _("Still reading the executions; this list is not complete yet.")
+    )
     if progress.total is not None:
-        sentence = f"Looked at {progress.looked_at:,} of {plural(progress.total, noun)} so far and found {found:,}."
+        sentence = _(
+            "Looked at {looked_at:,} of {total} so far and found {found:,}.",
+            looked_at=progress.looked_at,
+            total=plural(count, "node", "nodes") if is_nodes else plural(count, "execution", "executions"),
+            found=found,
+        )
     return Fragment(id, f"{_FRAGMENTS}unfinished.html", Unfinished(sentence, reload))
 
 
 def none_so_far(id: str, region: str) -> Fragment:
     """Return the row of a list that is not whole yet, in which nothing has been found so far."""
-    empty = EmptyState("None found so far.", "The rest is still being searched.")
+    empty = EmptyState(_("None found so far."), _("The rest is still being searched."))
     return Fragment(id, f"{_FRAGMENTS}empty_row.html", empty, region=region)

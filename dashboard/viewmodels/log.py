@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.log_level import LEVELS
 from dashboard.viewmodels.log_lines import Cursor, LogRow, cursor_text, parse_cursor
 from grid.kube.objects import ContainerStatus, Pod
 from grid.labels import APP_COMPONENT, HEAD
+from grid.translation import gettext as _
 
 MAIN_CONTAINER = "run"
 ALL = "all"  # the choice that shows the logs of all pods merged
@@ -70,6 +71,22 @@ class LogSource:
 
 
 @dataclass(frozen=True, slots=True)
+class LogElsewhere:
+    """Where all lines of an execution are, when its log is sent to a log receiver; `lost` lines are not there."""
+
+    name: str
+    url: str
+    lost: int = 0
+
+
+def elsewhere(template: str, name: str, execution_id: str, lost: int) -> LogElsewhere | None:
+    """Return the place that the setting's template leads to; None without one."""
+    if not template:
+        return None
+    return LogElsewhere(name, template.replace("{execution}", quote(execution_id, safe="")), lost)
+
+
+@dataclass(frozen=True, slots=True)
 class LogView:
     """All that the log's template shows."""
 
@@ -88,6 +105,7 @@ class LogView:
     problem: str = ""
     why_empty: str = ""
     scope: str = ""  # which lines these are, in words
+    elsewhere: LogElsewhere | None = None
 
     @property
     def found_row(self) -> LogRow | None:
@@ -106,8 +124,12 @@ class LogView:
 
     @property
     def filter_words(self) -> str:
-        kind = LEVELS.get(self.asked.level, "lines").lower()
-        return f"Only {kind} with “{self.asked.q}”." if self.asked.q else f"Only {kind}."
+        kind = LEVELS.get(self.asked.level, _("lines")).lower()
+        return (
+            _("Only {kind} with “{text}”.", kind=kind, text=self.asked.q)
+            if self.asked.q
+            else _("Only {kind}.", kind=kind)
+        )
 
     @property
     def choices(self) -> str:
@@ -207,10 +229,10 @@ def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
 
 def why_no_log(record: ExecutionRecord) -> str:
     if record.is_final:
-        return "No log was kept: its program did not start, or wrote nothing."
+        return _("No log was kept: its program did not start, or wrote nothing.")
     if record.state == "stopping":
-        return "Its program has ended; its last lines appear here when the execution has ended."
-    return "Its program has not started yet. The log appears here as soon as it writes something."
+        return _("Its program has ended; its last lines appear here when the execution has ended.")
+    return _("Its program has not started yet. The log appears here as soon as it writes something.")
 
 
 def _has_started(pod: Pod, container: str) -> bool:

@@ -2,8 +2,10 @@
 
 import re
 
+from grid.translation import gettext as _
+
 ERROR, WARNING, INFO, DEBUG = "error", "warning", "info", "debug"
-LEVELS = {ERROR: "Errors", WARNING: "Warnings and errors"}  # what a log can be reduced to
+LEVELS = {ERROR: _("Errors"), WARNING: _("Warnings and errors")}  # what a log can be reduced to
 
 _HEAD = 160  # characters in which a logger names the level
 _NAMES = {

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _LOCKED = {
-    "name at address": "for this name from your address",
-    "address": "from your address",
-    "name": "for this name",
+    "name at address": _("for this name from your address"),
+    "address": _("from your address"),
+    "name": _("for this name"),
 }
 _BROWSERS = (
     ("Edge", re.compile(r"\bEdg[A-Za-z]*/")),
@@ -89,13 +90,24 @@ class SessionRow:
 
 def lock_sentence(scope: str, left: timedelta) -> str:
     """Return the message to a locked-out user, which does not reveal whether the account exists."""
-    wait = plural(max(1, math.ceil(left.total_seconds() / 60)), "minute")
-    return f"Too many wrong passwords {_LOCKED[scope]}. Try again in {wait}, or ask an admin to unlock it."
+    wait = plural(max(1, math.ceil(left.total_seconds() / 60)), "minute", "minutes")
+    return _(
+        "Too many wrong passwords {locked}. Try again in {wait}, or ask an admin to unlock it.",
+        locked=_LOCKED[scope],
+        wait=wait,
+    )
 
 
 def lock_rows(locks: Iterable[LockLike]) -> list[LockRow]:
     return [
-        LockRow(_title(lock), plural(lock.failures, "wrong password"), lock.until, lock.scope, lock.name, lock.address)
+        LockRow(
+            _title(lock),
+            plural(lock.failures, "wrong password", "wrong passwords"),
+            lock.until,
+            lock.scope,
+            lock.name,
+            lock.address,
+        )
         for lock in locks
     ]
 
@@ -107,7 +119,7 @@ def session_rows(sessions: Iterable[SessionLike], this: str) -> list[SessionRow]
             key=one.pk,
             browser=browser_words(one.agent),
             agent=one.agent,
-            address=one.address or "unknown",
+            address=one.address or _("unknown"),
             since=one.created_at,
             seen_at=one.seen_at,
             is_this=one.pk == this,
@@ -122,11 +134,15 @@ def browser_words(agent: str) -> str:
     browser = next((name for name, pattern in _BROWSERS if pattern.search(agent)), "")
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")
     if browser and system:
-        return f"{browser} on {system}"
-    return browser or agent.split(" ")[0][:40] or "Unknown browser"
+        return _("{browser} on {system}", browser=browser, system=system)
+    return browser or agent.split(" ")[0][:40] or _("Unknown browser")
 
 
 def _title(lock: LockLike) -> str:
     if lock.name and lock.address:
-        return f"{lock.name} at {lock.address}"
-    return f"{lock.name} from every new address" if lock.name else f"everybody at {lock.address}"
+        return _("{name} at {address}", name=lock.name, address=lock.address)
+    return (
+        _("{name} from every new address", name=lock.name)
+        if lock.name
+        else _("everybody at {address}", address=lock.address)
+    )

@@ -5,9 +5,7 @@ from typing import Any
 import yaml
 
 from grid.kube.objects import RawObject
-
-HIDDEN = "(hidden)"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+from grid.redaction import HIDDEN, LAST_APPLIED
 
 
 def as_yaml(obj: RawObject) -> str:
@@ -27,6 +25,6 @@ def presentable(obj: RawObject) -> RawObject:
         if field in shown:
             shown[field] = dict.fromkeys(shown[field] or {}, HIDDEN)
     annotations = metadata.get("annotations") or {}
-    if _LAST_APPLIED in annotations:
-        metadata["annotations"] = {**annotations, _LAST_APPLIED: HIDDEN}
+    if LAST_APPLIED in annotations:
+        metadata["annotations"] = {**annotations, LAST_APPLIED: HIDDEN}
     return shown

@@ -4,15 +4,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from grid.wording import duration, listed, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import duration, listed
 
 OWNER, CONTRIBUTOR, VIEWER = "owner", "contributor", "viewer"
 # What each permission of `dashboard.access` lets a person do.
 PERMISSION_WORDS = {
-    "observe": "see the infrastructure and everybody's executions, logs and usage",
-    "operate": "stop and change everybody's executions, and reorder the queue",
-    "read audit": "read who did what in the audit log",
-    "administer": "edit tiers, environments, projects, people and settings",
+    "observe": _("see the infrastructure and everybody's executions, logs and usage"),
+    "operate": _("stop and change everybody's executions, and reorder the queue"),
+    "read audit": _("read who did what in the audit log"),
+    "administer": _("edit tiers, environments, projects, people and settings"),
 }
 
 
@@ -36,18 +38,20 @@ def member_sentences(
     that the role on the platform lets the person see every project."""
     if after == CONTRIBUTOR:
         return [
-            f"{name} can launch in the project, open what is shared in it, and read and change its files.",
-            "What they launch gets the project's secrets, and they can set and delete these.",
+            _("{name} can launch in the project, open what is shared in it, and read and change its files.", name=name),
+            _("What they launch gets the project's secrets, and they can set and delete these."),
         ]
     sentences = []
     if after == VIEWER:
-        sentences.append(f"{name} sees the project's executions and logs.")
+        sentences.append(_("{name} sees the project's executions and logs.", name=name))
     elif not sees_all:
-        sentences.append(f"{name} no longer sees the project, its executions or their logs.")
+        sentences.append(_("{name} no longer sees the project, its executions or their logs.", name=name))
     if before in (OWNER, CONTRIBUTOR):
-        sentences.append(f"{name} can no longer launch in the project, open its programs or use its files.")
+        sentences.append(
+            _("{name} can no longer launch in the project, open its programs or use its files.", name=name)
+        )
         sentences += work_sentences(work, grace)
-        sentences.append("Their workspaces, jobs and files in the project are kept.")
+        sentences.append(_("Their workspaces, jobs and files in the project are kept."))
     return sentences
 
 
@@ -55,21 +59,39 @@ def work_sentences(work: ProjectWork, grace: timedelta) -> list[str]:
     """Return what ends when a person no longer contributes to a project."""
     sentences = []
     if work.running:
-        verb = "is" if work.running == 1 else "are"
         sentences.append(
-            f"{plural(work.running, 'active execution')} of theirs {verb} stopped after {duration(grace)}, "
-            "unless you undo this before then."
+            ngettext(
+                "{count:,} active execution of theirs is stopped after {grace}, unless you undo this before then.",
+                "{count:,} active executions of theirs are stopped after {grace}, unless you undo this before then.",
+                work.running,
+                grace=duration(grace),
+            )
         )
     if work.queued:
-        verb = "is" if work.queued == 1 else "are"
-        sentences.append(f"{plural(work.queued, 'execution')} in the queue {verb} cancelled now.")
+        sentences.append(
+            ngettext(
+                "{count:,} execution in the queue is cancelled now.",
+                "{count:,} executions in the queue are cancelled now.",
+                work.queued,
+            )
+        )
     if work.waiting:
-        verb = "is" if work.waiting == 1 else "are"
-        sentences.append(f"{plural(work.waiting, 'waiting run')} of their jobs {verb} not launched.")
+        sentences.append(
+            ngettext(
+                "{count:,} waiting run of their jobs is not launched.",
+                "{count:,} waiting runs of their jobs are not launched.",
+                work.waiting,
+            )
+        )
     if work.schedules:
-        verb = "is" if work.schedules == 1 else "are"
-        sentences.append(f"{plural(work.schedules, 'schedule')} of their jobs {verb} paused now.")
-    return sentences or ["They have no active executions or schedules in the project."]
+        sentences.append(
+            ngettext(
+                "{count:,} schedule of their jobs is paused now.",
+                "{count:,} schedules of their jobs are paused now.",
+                work.schedules,
+            )
+        )
+    return sentences or [_("They have no active executions or schedules in the project.")]
 
 
 def role_sentences(before: Collection[str], after: Collection[str]) -> list[str]:
@@ -80,10 +102,10 @@ def role_sentences(before: Collection[str], after: Collection[str]) -> list[str]
     lost = [words for permission, words in PERMISSION_WORDS.items() if permission in before and permission not in after]
     sentences = []
     if gained:
-        sentences.append(f"They can {listed(gained)}.")
+        sentences.append(_("They can {gained}.", gained=listed(gained)))
     if lost:
-        sentences.append(f"They can no longer {listed(lost)}. Open pages with any of this close at once.")
+        sentences.append(_("They can no longer {lost}. Open pages with any of this close at once.", lost=listed(lost)))
     if not sentences:
-        sentences.append("They have this role already.")
-    sentences.append("Their own executions and their roles in projects do not change.")
+        sentences.append(_("They have this role already."))
+    sentences.append(_("Their own executions and their roles in projects do not change."))
     return sentences

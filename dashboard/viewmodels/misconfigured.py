@@ -11,13 +11,21 @@ from dashboard.viewmodels.live import Fragment, ViewModel
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import Phantom
 from grid.diagnosis.tierdoctor import TierRequest, examine
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 _FRAGMENTS = "dashboard/fragments/"
 # The URL names of the pages of what is changed; those of the first kind take an id.
 _EDITED = {"hardwaretier": "tier", "environment": "environment", "project": "project"}
 _PAGES = {"setting": "configuration", "login": "logins"}
-_KINDS = {"hardwaretier": "tier"}
+_KINDS = {
+    "hardwaretier": _("tier"),
+    "environment": _("environment"),
+    "project": _("project"),
+    "setting": ngettext("setting", "settings", 1),
+    "login": _("login"),
+}
 
 
 class Misconfigured(ViewModel, frozen=True, gc=False):
@@ -64,16 +72,16 @@ def misfits(tiers: Iterable[tuple[str, str, TierRequest]], pools: Mapping[str, P
     for id, name, request in tiers:
         problem = examine(request, pools.get(request.pool, PoolShapes(request.pool))).problem
         if problem is not None and problem.severity == "problem":
-            found.append(Misconfigured("tier", id, f"Tier {name}", problem.sentence, problem.next_step))
+            found.append(Misconfigured("tier", id, _("Tier {name}", name=name), problem.sentence, problem.next_step))
     return found
 
 
 def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) -> list[Misconfigured]:
     """Return the promises that a quota or limit range of the namespace breaks; `names` are those of tiers by id."""
     return [
-        Misconfigured("tier", one.tier, f"Tier {names[one.tier]}", one.sentence, one.advice)
+        Misconfigured("tier", one.tier, _("Tier {name}", name=names[one.tier]), one.sentence, one.advice)
         if one.tier
-        else Misconfigured("configuration", "", "Slots per user", one.sentence, one.advice)
+        else Misconfigured("configuration", "", _("Slots per user"), one.sentence, one.advice)
         for one in broken
     ]
 
@@ -83,9 +91,13 @@ def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:
         Misconfigured(
             "environment",
             one.id,
-            f"Environment {one.name}",
-            f"It has never started: {plural(one.failures, 'launch', 'launches')} failed. The latest: {one.message}",
-            "Check its image and its command.",
+            _("Environment {name}", name=one.name),
+            _(
+                "It has never started: {launches} failed. The latest: {message}",
+                launches=plural(one.failures, "launch", "launches"),
+                message=one.message,
+            ),
+            _("Check its image and its command."),
         )
         for one in environments
     ]
@@ -96,7 +108,7 @@ def change_line(entry: EntryLike, object_type: str) -> ChangeLine:
         entry_id=str(entry.pk),
         at=entry.at,
         who=entry.actor_name,
-        what=f"{entry.get_action_display().lower()} {_KINDS.get(object_type, object_type)}",
+        what=_("{action} {kind}", action=entry.get_action_display().lower(), kind=_KINDS.get(object_type, object_type)),
         name=entry.object_name or entry.object_id,
         url_name=_EDITED.get(object_type) or _PAGES.get(object_type, ""),
         object_id=entry.object_id if object_type in _EDITED else "",
@@ -106,7 +118,7 @@ def change_line(entry: EntryLike, object_type: str) -> ChangeLine:
 def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
     """Return the regions "misconfigured" and "changes"; None while they are being read."""
     if facts is None:
-        reading = EmptyState("Still reading.", "This part fills by itself.")
+        reading = EmptyState(_("Still reading."), _("This part fills by itself."))
         return [_none("misconfigured", reading), _none("changes", reading)]
     found = [
         Fragment(
@@ -117,12 +129,15 @@ def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
         )
         for one in facts.misconfigured
     ] or [
-        _none("misconfigured", EmptyState("Nothing misconfigured.", "Every tier fits a node, and environments start."))
+        _none(
+            "misconfigured",
+            EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start.")),
+        )
     ]
     changes = [
         Fragment(element_id("change", one.entry_id), f"{_FRAGMENTS}overview_change.html", one, region="changes")
         for one in facts.changes
-    ] or [_none("changes", EmptyState("No changes yet.", "What admins change appears here."))]
+    ] or [_none("changes", EmptyState(_("No changes yet."), _("What admins change appears here.")))]
     return [*found, *changes]
 
 

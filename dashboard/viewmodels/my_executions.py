@@ -11,6 +11,7 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import ACTIVE_STATES
 from dashboard.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
 
 SHOWN = 8
 
@@ -98,7 +99,9 @@ def _row_card(row: ExecutionRow, status_of: Callable[[ExecutionRow], tuple[Statu
         execution_id=row.id,
         workspace_id=row.workspace_id,
         name=row.title or row.object_name,
-        environment=row.environment_name if not row.framework else f"{framework_name(row.framework)} cluster",
+        environment=row.environment_name
+        if not row.framework
+        else _("{framework} cluster", framework=framework_name(row.framework)),
         tier=row.tier_name,
         project=row.project_name,
         status=status,

@@ -19,11 +19,12 @@ from dashboard.viewmodels.nodes import NodeSums, created_at
 from grid.diagnosis.requests import Amounts
 from grid.labels import TO_BE_DELETED_TAINT
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
 from grid.wording import plural
 
 REGION = "pool-map"
 CELLS_PER_CHUNK = 25  # after which it is split into two: a change of one cell sends so many at most
-STEPS = ("up to 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "over 80 %")
+STEPS = (_("up to 20 %"), _("20 to 40 %"), _("40 to 60 %"), _("60 to 80 %"), _("over 80 %"))
 _STEP_PERCENT = 20
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -52,8 +53,16 @@ def cell_of(one: NodeSums) -> NodeCell:
         percent(requested.gpus, allocatable.gpus),
     )
     step, state = max(0, min(len(STEPS) - 1, (share - 1) // _STEP_PERCENT)), state_of(one)
-    words = "being removed" if state == "leaving" else "cordoned" if state == "closed" else one.status.word.lower()
-    title = f"{one.node.metadata.name}: {words}; {_size(allocatable)}; {STEPS[step]} requested"
+    words = (
+        _("being removed") if state == "leaving" else _("cordoned") if state == "closed" else one.status.word.lower()
+    )
+    title = _(
+        "{node}: {state}; {size}; {share} requested",
+        node=one.node.metadata.name,
+        state=words,
+        size=_size(allocatable),
+        share=STEPS[step],
+    )
     return NodeCell(one.node.metadata.name, step, state, title)
 
 
@@ -71,8 +80,8 @@ def state_of(one: NodeSums) -> CellState:
 
 @lru_cache(maxsize=1000)
 def _size(allocatable: Amounts) -> str:
-    gpus = f", {plural(allocatable.gpus, 'GPU')}" if allocatable.gpus else ""
-    return f"{format_cores(allocatable.cpu)} cores, {format_bytes(allocatable.memory)}{gpus}"
+    size = _("{cpu} cores, {memory}", cpu=format_cores(allocatable.cpu), memory=format_bytes(allocatable.memory))
+    return f"{size}, {plural(allocatable.gpus, 'GPU', 'GPUs')}" if allocatable.gpus else size
 
 
 class CellMap:
@@ -180,5 +189,10 @@ def density(nodes: int) -> str:
 
 def states_words(states: Counter[CellState]) -> Iterable[str]:
     """Yield what is to be said of nodes that do not just take pods."""
-    words = {"problem": "in trouble", "unready": "not ready", "closed": "cordoned", "leaving": "being removed"}
+    words = {
+        "problem": _("in trouble"),
+        "unready": _("not ready"),
+        "closed": _("cordoned"),
+        "leaving": _("being removed"),
+    }
     return (f"{states[state]:,} {word}" for state, word in words.items() if states[state])  # type: ignore[index]

@@ -7,12 +7,16 @@ from datetime import datetime
 from grid.diagnosis.drain import DrainedPod
 from grid.launch.draining import Progress
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 _KINDS: Mapping[str, str] = {
-    "workspace": "The workspace ends with an error. Its owner can resume it on another node; what is only in memory is lost.",
-    "app": "The app ends with an error, and its owner has to launch it again.",
-    "job": "The run ends with an error, and is tried again if it has retries left.",
+    "workspace": _(
+        "The workspace ends with an error. Its owner can resume it on another node; what is only in memory is lost."
+    ),
+    "app": _("The app ends with an error, and its owner has to launch it again."),
+    "job": _("The run ends with an error, and is tried again if it has retries left."),
 }
 
 
@@ -79,15 +83,25 @@ def drain_page(plan: Sequence[DrainedPod], rows: Mapping[str, ExecutionRow]) -> 
     evicted = [_planned(one, rows.get(one.pod.metadata.uid)) for one in plan if one.fate == "evicted"]
     stay = [_planned(one, rows.get(one.pod.metadata.uid)) for one in plan if one.fate == "stays"]
     people = len({row.whose.owner for row in evicted if row.whose.owner})
-    whose = f" of {plural(people, 'person', 'people')}" if people else ""
     kept = sum(bool(row.forbids) for row in evicted)
-    summary = f"It evicts {plural(len(evicted), 'pod')}{whose}."
+    pods = plural(len(evicted), "pod", "pods")
+    summary = (
+        _("It evicts {pods} of {people}.", pods=pods, people=plural(people, "person", "people"))
+        if people
+        else _("It evicts {pods}.", pods=pods)
+    )
     if not evicted:
-        summary = "Nothing runs there that would have to be evicted."
+        summary = _("Nothing runs there that would have to be evicted.")
     if stay:
-        summary += f" {plural(len(stay), 'pod')} of the node's own {'stays' if len(stay) == 1 else 'stay'}."
+        summary += " " + ngettext(
+            "{count:,} pod of the node's own stays.", "{count:,} pods of the node's own stay.", len(stay)
+        )
     if kept:
-        summary += f" {plural(kept, 'eviction')} must wait for a disruption budget."
+        summary += " " + ngettext(
+            "{count:,} eviction must wait for a disruption budget.",
+            "{count:,} evictions must wait for a disruption budget.",
+            kept,
+        )
     return DrainPlan(evicted, stay, summary)
 
 
@@ -96,7 +110,7 @@ def _planned(one: DrainedPod, row: ExecutionRow | None) -> PlannedRow:
     if not one.comes_back and row is not None:
         follows = _KINDS.get(row.kind, one.why)
     elif not one.comes_back:
-        follows = f"{one.why} It does not come back."
+        follows = f"{one.why} " + _("It does not come back.")
     meta = one.pod.metadata
     return PlannedRow(meta.namespace, meta.name, whose_of(row), follows, ", ".join(one.lost), one.forbids)
 
@@ -108,7 +122,7 @@ def draining(progress: Progress, row_of: Callable[[str], ExecutionRow | None], n
             one.namespace,
             one.name,
             whose_of(row_of(one.execution)) if one.execution and one.namespace == namespace else Whose(),
-            "Ending" if one.state == "ending" else "Waits",
+            _("Ending") if one.state == "ending" else _("Waits"),
             one.since,
             one.why,
         )

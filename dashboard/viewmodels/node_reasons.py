@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
+from grid.translation import gettext as _
 
 _LASTING = {
-    "always": ("problem", "Always"),
-    "for_now": ("wait", "For now"),
-    "decision": ("neutral", "By decision"),
+    "always": ("problem", _("Always")),
+    "for_now": ("wait", _("For now")),
+    "decision": ("neutral", _("By decision")),
 }
 _WHO = {
-    "": "Nobody has to do anything.",
-    "you": "You can change this.",
-    "admin": "Your admin can change this.",
-    "operator": "An operator can change this.",
+    "": _("Nobody has to do anything."),
+    "you": _("You can change this."),
+    "admin": _("Your admin can change this."),
+    "operator": _("An operator can change this."),
 }
 
 
@@ -58,16 +59,16 @@ def _reason(row: EvidenceRow) -> NodeReason:
 
 def _link(target: str, sees_all: bool, project: str) -> tuple[str, str]:
     """Return the address and its words; ("", "") for a page that the reader may not see."""
-    kind, _, name = target.partition(":")
+    kind, _unused, name = target.partition(":")
     if kind in ("tiers", "launch"):
-        return "/launch/", "Choose another tier"
+        return "/launch/", _("Choose another tier")
     if kind == "executions":
-        return "/executions/", "Running executions"
+        return "/executions/", _("Running executions")
     if kind == "project" and project:
-        return f"/projects/{quote(project, safe='')}/", "The project"
+        return f"/projects/{quote(project, safe='')}/", _("The project")
     if kind == "infrastructure" and sees_all:
         query = "?" + urlencode({"pool": name}) if name else ""
-        return f"/infrastructure/{query}", f"Nodes of {name}" if name else "All nodes"
+        return f"/infrastructure/{query}", _("Nodes of {name}", name=name) if name else _("All nodes")
     if kind == "node" and sees_all:
-        return f"/nodes/{quote(name, safe='')}/", f"Node {name}"
+        return f"/nodes/{quote(name, safe='')}/", _("Node {name}", name=name)
     return "", ""

@@ -9,18 +9,29 @@ from dashboard.viewmodels.node_drain import Draining
 from grid.kube.objects import Node
 from grid.launch.draining import Progress
 from grid.launch.nodetasks import Cordon, cordon_of
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
-_DOING = {"cordon": "Cordon requested", "uncordon": "Uncordon requested", "drain": "Draining"}
+_DOING = {
+    "cordon": _("Cordon requested"),
+    "uncordon": _("Uncordon requested"),
+    "drain": _("Draining"),
+    "taint": _("New taint requested"),
+    "untaint": _("Removal of a taint requested"),
+    "label": _("Label requested"),
+    "unlabel": _("Removal of a label requested"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A node's task as a plain value; `trouble` says why it does not go on."""
+    """A node's task as a plain value; `trouble` says why it does not go on, or why it was refused. `mark` is the taint or label."""
 
     action: str
     by: str
     asked_at: datetime
     reason: str = ""
+    mark: str = ""
     trouble: str = ""
     ended_at: datetime | None = None
     outcome: str = ""
@@ -73,13 +84,15 @@ def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = Fa
     """Return what cordoning, or uncordoning, the node means."""
     if is_draining:
         return (
-            "The drain is cancelled, and new pods may be placed on the node again.",
-            "Pods that are ending still end.",
+            _("The drain is cancelled, and new pods may be placed on the node again."),
+            _("Pods that are ending still end."),
         )
     if cordon is not None:
-        return ("New pods may be placed on the node again.", "Nothing that runs is affected.")
-    stay = "The pod that runs there keeps running." if pods == 1 else f"The {pods} pods that run there keep running."
+        return (_("New pods may be placed on the node again."), _("Nothing that runs is affected."))
+    stay = _("No pod runs there.")
+    if pods:
+        stay = ngettext("The pod that runs there keeps running.", "The {count} pods that run there keep running.", pods)
     return (
-        f"No new pod is placed on the node until somebody uncordons it. {stay if pods else 'No pod runs there.'}",
-        "Executions that wait for a node may wait longer; their pages name the cordoned node.",
+        _("No new pod is placed on the node until somebody uncordons it.") + f" {stay}",
+        _("Executions that wait for a node may wait longer; their pages name the cordoned node."),
     )

@@ -15,15 +15,16 @@ from grid.kube.objects import Node
 from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
 from grid.metrics.usage import Usage, UsageSample
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
 
 Severity = Literal["ok", "wait", "problem", "neutral"]
 
 _MEBIBYTE = 2**20
 _PRESSURES = {
-    "MemoryPressure": "low on memory",
-    "DiskPressure": "low on disk",
-    "PIDPressure": "too many processes",
-    "NetworkUnavailable": "network not set up",
+    "MemoryPressure": _("low on memory"),
+    "DiskPressure": _("low on disk"),
+    "PIDPressure": _("too many processes"),
+    "NetworkUnavailable": _("network not set up"),
 }
 
 
@@ -46,6 +47,7 @@ class Share(ViewModel, frozen=True, gc=False):
     used: str = ""
     used_percent: int = 0
     line: Sparkline | None = None
+    key: Literal["cpu", "memory", "gpus"] = "memory"
 
 
 class NodeSums(msgspec.Struct, frozen=True, gc=False):
@@ -83,16 +85,16 @@ def node_status(node: Node) -> StatusLine:
     troubles = [words for name, words in _PRESSURES.items() if name in conditions and conditions[name].status == "True"]
     note = ", ".join(troubles)
     if ready is None:
-        return StatusLine("wait", "Joining", "it has not reported yet")
+        return StatusLine("wait", _("Joining"), _("it has not reported yet"))
     if ready.status == "Unknown":
-        return StatusLine("problem", "Lost", ready.message.rstrip(".") or "its kubelet no longer reports")
+        return StatusLine("problem", _("Lost"), ready.message.rstrip(".") or _("its kubelet no longer reports"))
     if ready.status != "True":
-        return StatusLine("wait", "Not ready", "; ".join(filter(None, [ready.message.rstrip("."), note])))
+        return StatusLine("wait", _("Not ready"), "; ".join(filter(None, [ready.message.rstrip("."), note])))
     if troubles:
-        return StatusLine("problem", "In trouble", note)
+        return StatusLine("problem", _("In trouble"), note)
     if node.spec.unschedulable:
-        return StatusLine("neutral", "Ready", "closed for new pods (cordoned)")
-    return StatusLine("ok", "Ready")
+        return StatusLine("neutral", _("Ready"), _("closed for new pods (cordoned)"))
+    return StatusLine("ok", _("Ready"))
 
 
 def instance_type(node: Node) -> str:
@@ -109,21 +111,22 @@ def shares(
     """Return the shares of CPU and memory, and of GPUs where there are some. `recent` is drawn while the usage is known."""
     cpu = memory = None
     if used is not None:
-        cpu = usage_line("CPU", [(one.minute, one.cpu_millicores) for one in recent], allocatable.cpu, used.cpu)
+        cpu = usage_line(_("CPU"), [(one.minute, one.cpu_millicores) for one in recent], allocatable.cpu, used.cpu)
         mebibytes = [(one.minute, one.memory_mebibytes) for one in recent]
-        memory = usage_line("Memory", mebibytes, allocatable.memory // _MEBIBYTE, used.memory // _MEBIBYTE)
+        memory = usage_line(_("Memory"), mebibytes, allocatable.memory // _MEBIBYTE, used.memory // _MEBIBYTE)
     found = [
         Share(
-            "CPU",
+            _("CPU"),
             format_cores(requested.cpu),
             format_cores(allocatable.cpu),
             percent(requested.cpu, allocatable.cpu),
             "" if used is None else format_cores(used.cpu),
             0 if used is None else percent(used.cpu, allocatable.cpu),
             cpu,
+            key="cpu",
         ),
         Share(
-            "Memory",
+            _("Memory"),
             format_bytes(requested.memory),
             format_bytes(allocatable.memory),
             percent(requested.memory, allocatable.memory),
@@ -134,5 +137,5 @@ def shares(
     ]
     if allocatable.gpus or requested.gpus:
         gpus = percent(requested.gpus, allocatable.gpus)
-        found.append(Share("GPUs", str(requested.gpus), str(allocatable.gpus), gpus))
+        found.append(Share(_("GPUs"), str(requested.gpus), str(allocatable.gpus), gpus, key="gpus"))
     return tuple(found)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 from grid.wording import listed
 
 NOTEBOOK_BYTES = 8 * 2**20
@@ -32,9 +33,9 @@ _NOT_SHOWN = {
     "application/javascript": "JavaScript",
     "text/javascript": "JavaScript",
 }
-_CUT = "… cut here; download the notebook for the rest."
+_CUT = _("… cut here; download the notebook for the rest.")
 _MARK = b"\xef\xbb\xbf"  # with which some editors begin a file
-_LATER = "Left out, because the page is long already; download the notebook to see it."
+_LATER = _("Left out, because the page is long already; download the notebook to see it.")
 
 
 class NotANotebook(Exception):
@@ -144,15 +145,22 @@ def notebook(content: bytes) -> Notebook:
     except msgspec.ValidationError:
         found = _File()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise NotANotebook("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.") from None
+        raise NotANotebook(
+            _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
+        ) from None
     listed_cells = _decoded(_CELLS, found.cells)
     if listed_cells is None:
-        raise NotANotebook("This is not a notebook of format 4, which has a list of cells. Its text is shown.")
+        raise NotANotebook(_("This is not a notebook of format 4, which has a list of cells. Its text is shown."))
     budget = _Budget()
     cells, has_more = _elements(listed_cells, SHOWN_CELLS)
     shown = tuple(_cell(one, budget) for one in cells)
     note = (
-        f"The cells after the first {SHOWN_CELLS} are left out; download the notebook to see all." if has_more else ""
+        _(
+            "The cells after the first {shown_cells} are left out; download the notebook to see all.",
+            shown_cells=SHOWN_CELLS,
+        )
+        if has_more
+        else ""
     )
     return Notebook(_language(found.metadata), shown, note)
 
@@ -184,7 +192,12 @@ def _cell(cell: Raw, budget: _Budget) -> Cell:
     outputs, has_more = _elements(_decoded(_OUTPUTS, fields.outputs) if kind == "code" else None, SHOWN_OUTPUTS)
     shown = tuple(_output(one, budget) for one in outputs)
     if has_more:
-        shown += (Output("nothing", note=f"The outputs after the first {SHOWN_OUTPUTS} are left out."),)
+        shown += (
+            Output(
+                "nothing",
+                note=_("The outputs after the first {shown_outputs} are left out.", shown_outputs=SHOWN_OUTPUTS),
+            ),
+        )
     count = _decoded(_NUMBER, fields.execution_count)
     number = str(count) if count is not None and 0 <= count < 10**6 else ""
     return Cell(kind, number, text, shown, note)
@@ -201,28 +214,38 @@ def _output(output: Raw, budget: _Budget) -> Output:
             return _text_output("error", (trace or named, has_more), budget)
         case "display_data" | "execute_result" if (data := _decoded(_DATA, fields.data)) is not None:
             return _data_output(dict(zip(_FORMS, msgspec.structs.astuple(data), strict=True)), budget)
-    return Output("nothing", note="An output of an unknown kind is left out.")
+    return Output("nothing", note=_("An output of an unknown kind is left out."))
 
 
 def _data_output(forms: dict[str, Raw], budget: _Budget) -> Output:
     """Return the form of it that can be shown: an image, or else plain text. Of other forms only their kind is said."""
     data = {kind: value for kind, value in forms.items() if memoryview(value).nbytes}
     left_out = sorted({name for kind, name in _NOT_SHOWN.items() if kind in data})
-    note = f"Its {listed(left_out)} is left out, because nothing of a notebook runs here." if left_out else ""
+    note = (
+        _("Its {formats} is left out, because nothing of a notebook runs here.", formats=listed(left_out))
+        if left_out
+        else ""
+    )
     for kind in _BEGINNINGS:
         if kind in data:
             return _image(kind, _text(data[kind])[0], budget)
     if "text/plain" in data:
         return _text_output("text", _text(data["text/plain"]), budget, note)
-    return Output("nothing", note=note or "An output that is neither text nor a PNG or JPEG image is left out.")
+    return Output("nothing", note=note or _("An output that is neither text nor a PNG or JPEG image is left out."))
 
 
 def _image(kind: str, text: str, budget: _Budget) -> Output:
     encoded = "".join(text[: IMAGE_CHARACTERS + 2**16].split())
     if len(encoded) > IMAGE_CHARACTERS:
-        return Output("nothing", note=f"An image of more than {format_bytes(IMAGE_CHARACTERS * 3 // 4)} is left out.")
+        return Output(
+            "nothing",
+            note=_(
+                "An image of more than {size} is left out.",
+                size=format_bytes(IMAGE_CHARACTERS * 3 // 4),
+            ),
+        )
     if not encoded.startswith(_BEGINNINGS[kind]) or not _BASE64.fullmatch(encoded):
-        return Output("nothing", note="An image that is damaged is left out.")
+        return Output("nothing", note=_("An image that is damaged is left out."))
     if not budget.takes_image():
         return Output("nothing", note=_LATER)
     return Output("image", source=f"data:{kind};base64,{encoded}")

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from grid.translation import gettext as _
 from grid.wording import duration
 
-NO_SERVER = "This installation sends no e-mail: an admin has to name a mail server."
-NO_ADDRESS = "Your account has no e-mail address. Add one to your profile above."
-NO_WEBHOOK = "Nothing is posted anywhere."
-_TITLES = {"email": "E-mail", "webhook": "Webhook"}
+NO_SERVER = _("This installation sends no e-mail: an admin has to name a mail server.")
+NO_ADDRESS = _("Your account has no e-mail address. Add one to your profile above.")
+NO_WEBHOOK = _("Nothing is posted anywhere.")
+_TITLES = {"email": _("E-mail"), "webhook": _("Webhook")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class ChannelView:
 def channel_views(
     *, sends_mail: bool, address: str, url: str, latest: Mapping[str, DeliveryRecord], now: datetime
 ) -> list[ChannelView]:
-    email = NO_SERVER if not sends_mail else f"To {address}." if address else NO_ADDRESS
+    email = NO_SERVER if not sends_mail else _("To {address}.", address=address) if address else NO_ADDRESS
     return [
         _view("email", email, sends_mail and bool(address), latest, now),
-        _view("webhook", f"Posted to {url}." if url else NO_WEBHOOK, bool(url), latest, now),
+        _view("webhook", _("Posted to {url}.", url=url) if url else NO_WEBHOOK, bool(url), latest, now),
     ]
 
 
@@ -51,26 +52,36 @@ def _view(name: str, where: str, is_set_up: bool, latest: Mapping[str, DeliveryR
 
 def latest_words(record: DeliveryRecord, now: datetime) -> str:
     if record.sent_at is not None:
-        return f"The latest was sent {duration(now - record.sent_at)} ago."
+        return _("The latest was sent {duration} ago.", duration=duration(now - record.sent_at))
     if record.next_try_at is None:
-        return f"The latest was given up. {record.error}"
+        return _("The latest was given up. {error}", error=record.error)
     if record.error:
-        return f"The latest was not sent yet. {record.error} It is tried again in {duration(record.next_try_at - now)}."
-    return "The latest waits to be sent."
+        return _(
+            "The latest was not sent yet. {error} It is tried again in {next_try_at}.",
+            error=record.error,
+            next_try_at=duration(record.next_try_at - now),
+        )
+    return _("The latest waits to be sent.")
 
 
 def test_words(record: DeliveryRecord | None, *, channel: str, seconds: float) -> tuple[bool, str]:
     """Return whether a test has arrived, and what to say of it."""
     if record is not None and record.sent_at is not None:
-        taken = "The mail server took it" if channel == "email" else "The webhook's server took it"
-        return True, f"The test was sent. {taken}."
+        if channel == "email":
+            return True, _("The test was sent. The mail server took it.")
+        return True, _("The test was sent. The webhook's server took it.")
     if record is None or record.next_try_at is None:
-        return False, f"The test was not sent. {record.error if record else 'It was deleted.'}"
-    why = (
-        "no controller runs, or it is busy, or the mail server is slow"
-        if channel == "email"
-        else "no controller runs, or it is busy"
-    )
+        return False, _("The test was not sent. {error}", error=record.error if record else _("It was deleted."))
     return False, (
-        f"The test was not sent within {seconds:.0f} seconds. Either {why}; below stands what becomes of it."
+        _(
+            "The test was not sent within {seconds:.0f} seconds. Either no controller runs, or it is busy, or the mail server is slow; "
+            "below stands what becomes of it.",
+            seconds=seconds,
+        )
+        if channel == "email"
+        else _(
+            "The test was not sent within {seconds:.0f} seconds. Either no controller runs, or it is busy; "
+            "below stands what becomes of it.",
+            seconds=seconds,
+        )
     )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment, ViewModel
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _MOST_SHOWN = 99
@@ -15,21 +16,24 @@ _TOAST = "toast"
 REGION = "notifications"
 _FRAGMENTS = "dashboard/fragments/"
 _NONE = EmptyState(
-    "No notifications.", "When one of your executions fails, or is about to be stopped, a notification appears here."
+    _("No notifications."),
+    _("When one of your executions fails, or is about to be stopped, a notification appears here."),
 )
 # By event: the word of the list, and how serious it is.
 _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = {
-    "started": ("Running", "ok"),
-    "succeeded": ("Succeeded", "neutral"),
-    "failed": ("Failed", "problem"),
-    "stopping_soon": ("Stops soon", "wait"),
-    "stopped": ("Stopped", "neutral"),
-    "schedule_paused": ("Schedule paused", "wait"),
-    "files_not_saved": ("Files not saved", "problem"),
-    "budget": ("Budget", "wait"),
-    "maintenance": ("Maintenance", "wait"),
-    "message": ("Message", "wait"),
-    "queue_position": ("In the queue", "neutral"),
+    "started": (_("Running"), "ok"),
+    "succeeded": (_("Succeeded"), "neutral"),
+    "failed": (_("Failed"), "problem"),
+    "stopping_soon": (_("Stops soon"), "wait"),
+    "stopped": (_("Stopped"), "neutral"),
+    "schedule_paused": (_("Schedule paused"), "wait"),
+    "files_not_saved": (_("Files not saved"), "problem"),
+    "budget": (_("Budget"), "wait"),
+    "maintenance": (_("Maintenance"), "wait"),
+    "message": (_("Message"), "wait"),
+    "alert": (_("Alert"), "problem"),
+    "queue_position": (_("In the queue"), "neutral"),
+    "cpu_contention": (_("Short of CPU"), "wait"),
 }
 
 
@@ -37,7 +41,7 @@ class BellView(ViewModel, frozen=True, gc=False):
     """The bell: how many notifications are unread. `is_small` is that of narrow screens, which has no words."""
 
     count: str = ""
-    words: str = "Notifications"
+    words: str = _("Notifications")
     is_small: bool = False
 
 
@@ -103,7 +107,7 @@ def bell_view(unread: int, *, is_small: bool = False) -> BellView:
     if not unread:
         return BellView(is_small=is_small)
     count = str(unread) if unread <= _MOST_SHOWN else f"{_MOST_SHOWN}+"
-    return BellView(count, f"Notifications, {unread} unread", is_small)
+    return BellView(count, _("Notifications, {unread} unread", unread=unread), is_small)
 
 
 def bell_fragments(unread: int) -> list[Fragment]:
@@ -137,7 +141,7 @@ def notification_fragments(
         rows = [Fragment("notifications-none", f"{_FRAGMENTS}empty_item.html", _NONE, REGION)]
     previous = f"?page={page - 1}" if page > 1 else ""
     following = f"?page={page + 1}" if len(records) > page_length else ""
-    paging = Paging(f"Page {page}" if previous or following else "", previous, following)
+    paging = Paging(_("Page {page}", page=page) if previous or following else "", previous, following)
     return [
         Fragment("notifications-lead", f"{_FRAGMENTS}notifications_lead.html", told),
         Fragment("notifications-all", f"{_FRAGMENTS}notifications_all.html", told),
@@ -154,4 +158,4 @@ def _row(record: NotificationRecord) -> NotificationRow:
 
 
 def unread_words(unread: int) -> str:
-    return f"{plural(unread, 'unread notification')}." if unread else "Everything is read."
+    return f"{plural(unread, 'unread notification', 'unread notifications')}." if unread else _("Everything is read.")

@@ -17,6 +17,8 @@ from dashboard.viewmodels.pools import PoolSums
 from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.told import message_of
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.watch.pools import NodeGroup
 from grid.wording import listed, plural
 
@@ -26,11 +28,12 @@ REASONS_SHOWN = 3
 _FRAGMENTS = "dashboard/fragments/"
 
 _QUEUE_REASONS = {
-    "over_user_slots": "All slots of the owner are in use.",
-    "over_tier_maximum": "The tier is at its limit of executions.",
-    "maintenance": "Maintenance: nothing is launched.",
-    "over_budget": "The budget of its project is used up.",
-    "larger_than_limit": "It needs more slots than one user may hold.",
+    "over_user_slots": _("All slots of the owner are in use."),
+    "over_tier_maximum": _("The tier is at its limit of executions."),
+    "maintenance": _("Maintenance: nothing is launched."),
+    "taken_over": _("An operator decides by hand what starts."),
+    "over_budget": _("The budget of its project is used up."),
+    "larger_than_limit": _("It needs more slots than one user may hold."),
 }
 
 TROUBLE = ExecutionsView(status="trouble", descending=True)  # oldest first, as the others
@@ -58,16 +61,16 @@ def work_counts(
     *, active: int, trouble: int, queued: int, deploying: int, preparing: int, failed: int, is_whole: bool
 ) -> Fragment:
     counts = (
-        WorkCount("In trouble", f"{trouble:,}", "problem" if trouble else "neutral", TROUBLE.query()),
-        WorkCount("Failed in the last hour", f"{failed:,}", "problem" if failed else "neutral", "?show=ended"),
-        WorkCount("Queued", f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
-        WorkCount("Waiting for a node", f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
-        WorkCount("Starting", f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
-        WorkCount("Active", f"{active:,}", "neutral", ExecutionsView().query()),
+        WorkCount(_("In trouble"), f"{trouble:,}", "problem" if trouble else "neutral", TROUBLE.query()),
+        WorkCount(_("Failed in the last hour"), f"{failed:,}", "problem" if failed else "neutral", "?show=ended"),
+        WorkCount(_("Queued"), f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
+        WorkCount(_("Waiting for a node"), f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
+        WorkCount(_("Starting"), f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
+        WorkCount(_("Active"), f"{active:,}", "neutral", ExecutionsView().query()),
     )
-    note = "Nothing is waiting or failing." if not any((trouble, failed, queued, deploying, preparing)) else ""
+    note = _("Nothing is waiting or failing.") if not any((trouble, failed, queued, deploying, preparing)) else ""
     if not is_whole:
-        note = "The executions are still being counted."
+        note = _("The executions are still being counted.")
     return Fragment("work-counts", f"{_FRAGMENTS}overview_counts.html", WorkCounts(counts, note))
 
 
@@ -99,7 +102,7 @@ def work_line(group: Group, status: StatusLine) -> WorkLine:
     """Return the line of a group of which `status` is that of its first entry."""
     head, first = group.head, group.entries[0]
     pod = first.pod.metadata if head.row is None and first.pod is not None else None
-    more = f", {plural(len(group.entries), 'pod')}" if len(group.entries) > 1 else ""
+    more = f", {plural(len(group.entries), 'pod', 'pods')}" if len(group.entries) > 1 else ""
     return WorkLine(
         execution_id=head.execution_id if head.row is not None else "",
         pod_namespace=pod.namespace if pod else "",
@@ -116,7 +119,7 @@ def _kind(head: Entry) -> str:
 
 
 def failed_line(row: ExecutionRow) -> WorkLine:
-    status, _ = state_status(row.state, message=message_of(row, to_owner=False))
+    status, _advice = state_status(row.state, message=message_of(row, to_owner=False))
     return WorkLine(
         execution_id=row.id,
         pod_namespace="",
@@ -154,7 +157,7 @@ def waiting(
     """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
     found = Counter(reasons).most_common(REASONS_SHOWN)
     words = tuple(f"{times:,} × {reason}" if len(found) > 1 else reason for reason, times in found if reason)
-    return WaitingPlace(title, plural(count, "execution"), view.query(), oldest, words, expected)
+    return WaitingPlace(title, plural(count, "execution", "executions"), view.query(), oldest, words, expected)
 
 
 def waiting_lines(lines: Iterable[WaitingPlace]) -> list[Fragment]:
@@ -183,9 +186,9 @@ class PoolHead(ViewModel, frozen=True, gc=False):
 
 def nodes_summary(pools: Collection[PoolSums], *, is_whole: bool) -> Fragment:
     nodes = sum(map(len, pools))
-    sentence = f"{plural(nodes, 'node')} in {plural(len(pools), 'pool')}"
+    sentence = _("{nodes} in {pools}", nodes=plural(nodes, "node", "nodes"), pools=plural(len(pools), "pool", "pools"))
     if not is_whole:
-        sentence = f"{plural(nodes, 'node')} counted so far"
+        sentence = _("{nodes} counted so far", nodes=plural(nodes, "node", "nodes"))
     return Fragment("nodes-summary", f"{_FRAGMENTS}overview_nodes.html", NodesSummary(sentence, density(nodes)))
 
 
@@ -198,10 +201,12 @@ def pool_fragments(
     head = PoolHead(
         name=name,
         is_platform=pool is not None and pool.platform == count,
-        sentence=_pool_sentence(pool, cells) if pool is not None else "No node now.",
+        sentence=_pool_sentence(pool, cells) if pool is not None else _("No node now."),
         autoscaler=_autoscaler_sentence(group, coming),
         is_growing=coming > 0,
-        pending=f"{plural(pending, 'pod')} {'waits' if pending == 1 else 'wait'} for a node" if pending else "",
+        pending=ngettext("{count:,} pod waits for a node", "{count:,} pods wait for a node", pending)
+        if pending
+        else "",
     )
     return [
         Fragment(element_id("head", name), f"{_FRAGMENTS}overview_pool.html", head, region=REGION),
@@ -216,19 +221,19 @@ def pool_order(name: str, pool: PoolSums | None) -> tuple[bool, bool, str]:
 
 def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:
     shares = [
-        f"{percent(pool.requested.cpu, pool.allocatable.cpu)} % of CPU",
-        f"{percent(pool.requested.memory, pool.allocatable.memory)} % of memory",
+        _("{cpu} % of CPU", cpu=percent(pool.requested.cpu, pool.allocatable.cpu)),
+        _("{memory} % of memory", memory=percent(pool.requested.memory, pool.allocatable.memory)),
     ]
     if pool.allocatable.gpus:
-        shares.append(f"{percent(pool.requested.gpus, pool.allocatable.gpus)} % of GPUs")
-    nodes = ", ".join([plural(len(pool), "node"), *states_words(cells.states)])
-    return f"{nodes}. {listed(shares)} requested."
+        shares.append(_("{gpus} % of GPUs", gpus=percent(pool.requested.gpus, pool.allocatable.gpus)))
+    nodes = ", ".join([plural(len(pool), "node", "nodes"), *states_words(cells.states)])
+    return _("{nodes}. {shares} requested.", nodes=nodes, shares=listed(shares))
 
 
 def _autoscaler_sentence(group: NodeGroup | None, coming: int) -> str:
     if group is None:
-        return "Fixed size"
-    words = f"Autoscaler: {group.minimum:,} to {group.maximum:,} nodes"
+        return _("Fixed size")
+    words = _("Autoscaler: {minimum:,} to {maximum:,} nodes", minimum=group.minimum, maximum=group.maximum)
     if coming:
-        return f"{words}, {coming:,} on the way"
-    return f"{words}, at its maximum" if group.target >= group.maximum else words
+        return _("{limits}, {coming:,} on the way", limits=words, coming=coming)
+    return _("{limits}, at its maximum", limits=words) if group.target >= group.maximum else words

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from grid.launch.packageindex import Advisory, PackageMark, PackageReport
+from grid.launch.packageindex import Advisory, Package, PackageMark, PackageReport
+from grid.translation import gettext as _
 from grid.wording import listed, listed_up_to, plural
 
 _SHOWN_UNKNOWN = 5
@@ -35,16 +36,24 @@ class PackageWords:
 
 def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> PackageWords:
     """Return the words for what is stored; `report` is None before the index has ever answered."""
-    not_checked = f"Not checked: {unchecked}" if unchecked else ""
+    not_checked = _("Not checked: {reason}", reason=unchecked) if unchecked else ""
     if report is None:
-        return PackageWords(summary="Packages not checked" if unchecked else "", unchecked=not_checked)
+        return PackageWords(summary=_("Packages not checked") if unchecked else "", unchecked=not_checked)
     known = msgspec.convert(report, PackageReport)
     if not_checked and asked_at is not None:
-        not_checked = f"Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {unchecked}"
+        not_checked = _(
+            "Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}",
+            asked_at=asked_at,
+            reason=unchecked,
+        )
     vulnerable = sum(bool(mark.advisories) for mark in known.marks)
     yanked = sum(mark.why_yanked is not None for mark in known.marks)
-    parts = [f"{plural(vulnerable, 'package')} with known vulnerabilities"] if vulnerable else []
-    parts += [f"{plural(yanked, 'package')} yanked"] if yanked else []
+    parts = (
+        [_("{packages} with known vulnerabilities", packages=plural(vulnerable, "package", "packages"))]
+        if vulnerable
+        else []
+    )
+    parts += [_("{packages} yanked", packages=plural(yanked, "package", "packages"))] if yanked else []
     return PackageWords(
         summary=listed(parts) if parts else "",
         is_marked=bool(parts),
@@ -55,21 +64,36 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
 
 
 def _sentence(report: PackageReport) -> str:
-    what = "Nothing is known against" if not report.marks else f"{len(report.marks):,} marked of"
-    said = f"{what} {plural(report.checked, 'package')}, says {report.index} ({report.at:%Y-%m-%d %H:%M} UTC)."
+    packages = plural(report.checked, "package", "packages")
+    source = {"packages": packages, "index": report.index, "at": report.at}
+    said = [
+        _(
+            "{marked:,} marked of {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).",
+            marked=len(report.marks),
+            **source,
+        )
+        if report.marks
+        else _("Nothing is known against {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).", **source)
+    ]
     if report.only_yanked:
-        said = f"{said} Only whether they are yanked was checked: it does not say which are vulnerable."
-    unknown = [one for one in report.unknown if one not in report.unanswered]
-    for what, packages in (("does not know", unknown), ("answered with an error for", report.unanswered)):
-        if packages:
-            names = [f"{one.name} {one.version}" for one in packages]
-            said = f"{said} It {what} {listed_up_to(_SHOWN_UNKNOWN, names)}."
-    return said
+        said.append(_("Only whether they are yanked was checked: it does not say which are vulnerable."))
+    if unknown := [one for one in report.unknown if one not in report.unanswered]:
+        said.append(_("It does not know {packages}.", packages=_names(unknown)))
+    if report.unanswered:
+        said.append(_("It answered with an error for {packages}.", packages=_names(report.unanswered)))
+    return " ".join(said)
+
+
+def _names(packages: Sequence[Package]) -> str:
+    return listed_up_to(_SHOWN_UNKNOWN, [f"{one.name} {one.version}" for one in packages])
 
 
 def _marked(mark: PackageMark) -> MarkedPackage:
     advisories = [
-        (one, f"fixed in {listed(one.fixed_in)}" if one.fixed_in else "not fixed yet") for one in mark.advisories
+        (one, _("fixed in {versions}", versions=listed(one.fixed_in)) if one.fixed_in else _("not fixed yet"))
+        for one in mark.advisories
     ]
-    yanked = "" if mark.why_yanked is None else f"Yanked: {mark.why_yanked or 'no reason was given.'}"
+    yanked = (
+        "" if mark.why_yanked is None else _("Yanked: {reason}", reason=mark.why_yanked or _("no reason was given."))
+    )
     return MarkedPackage(f"{mark.package.name} {mark.package.version}", advisories, yanked)

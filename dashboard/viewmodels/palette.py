@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dashboard.viewmodels.format import either
+from grid.translation import gettext as _
+from grid.translation import ngettext
+
 MOST = 8  # items of a kind
 _MOST_WORDS = 6
 _AT_START, _ANYWHERE = 0, 1
@@ -97,12 +101,12 @@ def in_order(groups: Iterable[PaletteGroup]) -> list[PaletteGroup]:
 
 def hint(kinds: Sequence[str]) -> str:
     """Return a sentence about what can be found: executions, and the `kinds`."""
-    return f"Find an execution by title, id or object name, or a {', '.join(kinds[:-1])} or {kinds[-1]} by name."
+    return _("Find an execution by title, id or object name, or a {kinds} by name.", kinds=either(kinds))
 
 
 def results_sentence(text: str, groups: Sequence[PaletteGroup]) -> str:
     """Return a sentence about how many were found."""
     count = sum(len(group.items) for group in groups)
     if not count:
-        return f"Nothing found for “{text}”."
-    return "1 result" if count == 1 else f"{count} results"
+        return _("Nothing found for “{text}”.", text=text)
+    return ngettext("{count} result", "{count} results", count)

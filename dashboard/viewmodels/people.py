@@ -8,6 +8,8 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from dashboard.viewmodels.chips import FilterChip
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, listed, listed_up_to, plural
 
 _NAMED = 2  # projects in a row of the list
@@ -20,12 +22,23 @@ class PersonState(StrEnum):
 
 
 STATE_TONES = {PersonState.ACTIVE: "ok", PersonState.INVITED: "wait", PersonState.DEACTIVATED: "neutral"}
+ROLE_TITLES = {
+    "practitioner": _("Practitioner"),
+    "auditor": _("Auditor"),
+    "operator": _("Operator"),
+    "admin": _("Admin"),
+}
+STATE_TITLES: Mapping[str, str] = {
+    PersonState.ACTIVE: _("Active"),
+    PersonState.INVITED: _("Invited"),
+    PersonState.DEACTIVATED: _("Deactivated"),
+}
 # What each role may do beyond the person's own projects.
 ROLE_WORDS = {
-    "practitioner": "launches in projects",
-    "auditor": "also sees everything",
-    "operator": "also stops and changes everybody's executions",
-    "admin": "also edits tiers, environments, projects, people and settings",
+    "practitioner": _("launches in projects"),
+    "auditor": _("also sees everything"),
+    "operator": _("also stops and changes everybody's executions"),
+    "admin": _("also edits tiers, environments, projects, people and settings"),
 }
 
 
@@ -67,10 +80,10 @@ def person_row(user: AccountLike, role: str, projects: Sequence[str]) -> PersonR
     return PersonRow(
         id=user.pk,
         username=user.username,
-        role=role.capitalize(),
+        role=ROLE_TITLES[role],
         projects=projects_words(projects),
         last_login=user.last_login,
-        state=state.value.capitalize(),
+        state=STATE_TITLES[state],
         tone=STATE_TONES[state],
     )
 
@@ -83,12 +96,13 @@ def person_rows(
 
 def people_chips(conditions: Mapping[str, str]) -> list[FilterChip]:
     """Return the conditions of the list, each with the way to drop it alone."""
-    titles = {"text": "“{}”", "role": "Role: {}", "state": "State: {}"}
+    titles = {"text": "“{value}”", "role": _("Role: {value}"), "state": _("State: {value}")}
+    named: Mapping[str, Mapping[str, str]] = {"role": ROLE_TITLES, "state": STATE_TITLES}
     chips = []
     for name, value in conditions.items():
         rest = urlencode({other: text for other, text in conditions.items() if other != name})
-        words = value if name == "text" else value.capitalize()
-        chips.append(FilterChip(titles[name].format(words), f"?{rest}" if rest else ""))
+        words = named.get(name, {}).get(value, value)
+        chips.append(FilterChip(titles[name].format(value=words), f"?{rest}" if rest else ""))
     return chips
 
 
@@ -100,26 +114,42 @@ def projects_words(names: Sequence[str]) -> str:
 def valid_for(seconds: int) -> str:
     """Return how long a link works: in days where it is days."""
     days, rest = divmod(seconds, 24 * 60 * 60)
-    return plural(days, "day") if days and not rest else duration(timedelta(seconds=seconds))
+    return plural(days, "day", "days") if days and not rest else duration(timedelta(seconds=seconds))
 
 
 def deactivation_sentences(
     *, sessions: int, waiting: int, running: int, grace: timedelta, owned: Sequence[str]
 ) -> list[str]:
     """Return what deactivating an account does to its sessions and executions, and what is kept."""
-    sentences = ["They are logged out and cannot log in."]
+    sentences = [_("They are logged out and cannot log in.")]
     if sessions:
-        sentences = [f"{plural(sessions, 'session')} {'ends' if sessions == 1 else 'end'} now, and they cannot log in."]
+        sentences = [
+            ngettext(
+                "{count:,} session ends now, and they cannot log in.",
+                "{count:,} sessions end now, and they cannot log in.",
+                sessions,
+            )
+        ]
     if waiting:
         sentences.append(
-            f"{plural(waiting, 'execution')} in the queue {'is' if waiting == 1 else 'are'} cancelled now."
+            ngettext(
+                "{count:,} execution in the queue is cancelled now.",
+                "{count:,} executions in the queue are cancelled now.",
+                waiting,
+            )
         )
     if running:
-        verb = "is" if running == 1 else "are"
         sentences.append(
-            f"{plural(running, 'active execution')} {verb} stopped after {duration(grace)}, unless you activate the account before then."
+            ngettext(
+                "{count:,} active execution is stopped after {grace}, unless you activate the account before then.",
+                "{count:,} active executions are stopped after {grace}, unless you activate the account before then.",
+                running,
+                grace=duration(grace),
+            )
         )
-    sentences.append("Files, workspaces, projects and history are kept, and so is the role.")
+    sentences.append(_("Files, workspaces, projects and history are kept, and so is the role."))
     if owned:
-        sentences.append(f"They stay the owner of {listed(owned)}; choose another owner on the project's page.")
+        sentences.append(
+            _("They stay the owner of {owned}; choose another owner on the project's page.", owned=listed(owned))
+        )
     return sentences

@@ -8,6 +8,7 @@ from dashboard.viewmodels.freshness import SMALL_DELAY
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from grid.runtime.controllerlease import ControllerAway
+from grid.translation import gettext as _
 from grid.watch.store import Freshness
 from grid.wording import listed
 
@@ -30,28 +31,28 @@ class Health(ViewModel, frozen=True, gc=False):
 def health(parts: Sequence[HealthPart]) -> Fragment:
     bad = [part.name.lower() for part in parts if part.severity == "problem"]
     unknown = [part.name.lower() for part in parts if part.severity == "wait"]
-    headline = StatusLine("ok", "Platform healthy")
+    headline = StatusLine("ok", _("Platform healthy"))
     if bad:
-        headline = StatusLine("problem", f"Trouble with the {listed(bad)}")
+        headline = StatusLine("problem", _("Trouble with the {parts}", parts=listed(bad)))
     elif unknown:
-        headline = StatusLine("wait", f"Not known: the {listed(unknown)}")
+        headline = StatusLine("wait", _("Not known: the {parts}", parts=listed(unknown)))
     return Fragment("health", "dashboard/fragments/overview_health.html", Health(headline, tuple(parts)))
 
 
 def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> HealthPart:
-    name = "Controller"
+    name = _("Controller")
     if not is_known:
-        return HealthPart(name, "wait", "Its state is unknown: its Lease cannot be read.")
+        return HealthPart(name, "wait", _("Its state is unknown: its Lease cannot be read."))
     if away is None:
         return HealthPart(name, "ok")
     if away.since is None:
-        return HealthPart(name, "problem", "No controller has ever run: nothing is admitted. Start one.")
-    sentence = "It has stopped: nothing is admitted, recorded or cleaned up. Running programs continue. See its log."
+        return HealthPart(name, "problem", _("No controller has ever run: nothing is admitted. Start one."))
+    sentence = _("It has stopped: nothing is admitted, recorded or cleaned up. Running programs continue. See its log.")
     return HealthPart(name, "problem", sentence, away.since)
 
 
 def caches_part(caches: Mapping[str, Freshness]) -> HealthPart:
-    name = "Watch caches"
+    name = _("Watch caches")
     behind = {
         cache: one for cache, one in caches.items() if not one.synced or one.error or one.behind_seconds >= SMALL_DELAY
     }
@@ -60,15 +61,15 @@ def caches_part(caches: Mapping[str, Freshness]) -> HealthPart:
     names = listed(cache.replace("_", " ") for cache in behind)
     error = next((one.error for one in behind.values() if one.error), "")
     if not any(one.synced for one in behind.values()):
-        return HealthPart(name, "wait", f"Not read yet: {names}. {error}".strip())
-    return HealthPart(name, "problem", f"Behind the cluster: {names}. {error}".strip())
+        return HealthPart(name, "wait", _("Not read yet: {caches}. {error}", caches=names, error=error).strip())
+    return HealthPart(name, "problem", _("Behind the cluster: {caches}. {error}", caches=names, error=error).strip())
 
 
 def metrics_part(unavailable: str) -> HealthPart:
-    return HealthPart("Metrics", "neutral" if unavailable else "ok", unavailable)
+    return HealthPart(_("Metrics"), "neutral" if unavailable else "ok", unavailable)
 
 
 def database_part(problems: Sequence[str], silent_since: datetime | None) -> HealthPart:
     if silent_since is not None:
-        return HealthPart("Database", "problem", "It does not answer.", silent_since)
-    return HealthPart("Database", "problem" if problems else "ok", " ".join(problems))
+        return HealthPart(_("Database"), "problem", _("It does not answer."), silent_since)
+    return HealthPart(_("Database"), "problem" if problems else "ok", " ".join(problems))

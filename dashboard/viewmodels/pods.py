@@ -6,6 +6,8 @@ from datetime import datetime
 
 from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.element_ids import element_id, namespaced
+from dashboard.viewmodels.execution_entry import PARTS_IN_NAMES
+from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
@@ -17,6 +19,7 @@ from grid.labels import APP_COMPONENT, Keys
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
 
 _FRAGMENTS = "dashboard/fragments/"
 
@@ -66,27 +69,27 @@ class PodFacts:
 def pod_status(pod: Pod) -> StatusLine:
     """Return the status in a word, chosen as `kubectl get pods` does, and the cluster's own message."""
     if pod.metadata.deletion_timestamp is not None:
-        return StatusLine("wait", "Ending")
+        return StatusLine("wait", _("Ending"))
     if pod.status.phase == "Succeeded":
-        return StatusLine("neutral", "Done")
+        return StatusLine("neutral", _("Done"))
     troubled = _first_trouble(pod)
     if pod.status.phase == "Failed":
         cause = f"{troubled.word}: {troubled.note}" if troubled else pod.status.reason
-        return StatusLine("problem", "Failed", pod.status.message or cause)
+        return StatusLine("problem", _("Failed"), pod.status.message or cause)
     if troubled is not None:
         return troubled
     conditions = {condition.type: condition for condition in pod.status.conditions}
     scheduled, ready = conditions.get("PodScheduled"), conditions.get("Ready")
     if not pod.spec.node_name:
-        return StatusLine("wait", "Waiting for a node", scheduled.message if scheduled else "")
+        return StatusLine("wait", _("Waiting for a node"), scheduled.message if scheduled else "")
     if pod.status.phase == "Running":
         is_ready = ready is not None and ready.status == "True"
         return (
-            StatusLine("ok", "Running")
+            StatusLine("ok", _("Running"))
             if is_ready
-            else StatusLine("wait", "Running, not ready", ready.message if ready else "")
+            else StatusLine("wait", _("Running, not ready"), ready.message if ready else "")
         )
-    return StatusLine("wait", "Starting")
+    return StatusLine("wait", _("Starting"))
 
 
 def is_troubled(pod: Pod) -> bool:
@@ -126,15 +129,20 @@ def _part(pod: Pod, row: ExecutionRow | None) -> str:
         return ""
     component = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
     if component:
-        return f"{framework_name(row.framework)} {component} of {row.title or row.object_name}"
-    return f"{row.kind.capitalize()} {row.title}".strip()
+        return _(
+            "{framework} {component} of {title}",
+            framework=framework_name(row.framework),
+            component=PARTS_IN_NAMES.get(component, component),
+            title=row.title or row.object_name,
+        )
+    return f"{KINDS.get(row.kind, row.kind)} {row.title}".strip()
 
 
 def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     """Return the rows of the region "pods", by namespace and name."""
     ordered = sorted(rows, key=lambda row: (row.namespace, row.name))
     if not ordered:
-        empty = EmptyState("No pods.", "Nothing is running on this node.")
+        empty = EmptyState(_("No pods."), _("Nothing is running on this node."))
         return [Fragment("pods-none", f"{_FRAGMENTS}empty_row.html", empty, region="pods")]
     return [
         Fragment(
@@ -187,16 +195,20 @@ def _first_trouble(pod: Pod) -> StatusLine | None:
 
 def _container_status(container: ContainerStatus | None) -> StatusLine:
     if container is None:
-        return StatusLine("wait", "Not started")
+        return StatusLine("wait", _("Not started"))
     state = container.state
     if state.running is not None:
-        return StatusLine("ok", "Running") if container.ready else StatusLine("wait", "Running, not ready")
+        return StatusLine("ok", _("Running")) if container.ready else StatusLine("wait", _("Running, not ready"))
     if state.terminated is not None:
         ended = state.terminated
         if ended.exit_code == 0:
-            return StatusLine("neutral", "Done")
-        return StatusLine("problem", ended.reason or "Error", ended.message or f"exit code {ended.exit_code}")
+            return StatusLine("neutral", _("Done"))
+        return StatusLine(
+            "problem",
+            ended.reason or _("Error"),
+            ended.message or _("exit code {exit_code}", exit_code=ended.exit_code),
+        )
     waiting = state.waiting
     if waiting is None or waiting.reason in ("", "ContainerCreating", "PodInitializing"):
-        return StatusLine("wait", "Starting")
+        return StatusLine("wait", _("Starting"))
     return StatusLine("problem", waiting.reason, waiting.message)

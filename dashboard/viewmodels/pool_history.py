@@ -13,10 +13,12 @@ from dashboard.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartSca
 from dashboard.viewmodels.sparklines import Sparkline, sparkline
 from grid.models.pool import ALL_POOLS
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
 
 RANGES: Mapping[str, int] = {"1h": 60, "6h": 6 * 60, "24h": 24 * 60}  # in minutes
-RANGE_WORDS = {"1h": "hour", "6h": "6 hours", "24h": "day"}
-RANGE_TITLES = {"1h": "1 hour", "6h": "6 hours", "24h": "1 day"}
+RANGE_WORDS = {"1h": _("the last hour"), "6h": _("the last 6 hours"), "24h": _("the last day")}
+RANGE_TITLES = {"1h": _("1 hour"), "6h": _("6 hours"), "24h": _("1 day")}
+_LAST_WORDS = {"1h": _("The last hour"), "6h": _("The last 6 hours"), "24h": _("The last day")}
 DEFAULT_RANGE = "24h"
 POINTS, SPARK_POINTS, TABLE_ROWS = 500, 48, 24
 _GAP = 3  # stretches without a sample that are shown as a gap
@@ -127,15 +129,15 @@ class ChartBox:
 
     @property
     def words(self) -> str:
-        return f"{self.title} in {self.unit}" if self.unit else self.title
+        return _("{title} in {unit}", title=self.title, unit=self.unit) if self.unit else self.title
 
 
 _BOXES = (
-    ChartBox("cpu", "CPU", "cores"),
-    ChartBox("memory", "Memory", "GiB"),
-    ChartBox("gpus", "GPUs", ""),
-    ChartBox("nodes", "Nodes", ""),
-    ChartBox("work", "Executions", ""),
+    ChartBox("cpu", _("CPU"), _("cores")),
+    ChartBox("memory", _("Memory"), "GiB"),
+    ChartBox("gpus", _("GPUs"), ""),
+    ChartBox("nodes", _("Nodes"), ""),
+    ChartBox("work", _("Executions"), ""),
 )
 
 
@@ -177,7 +179,9 @@ def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]
     work = [
         line("running", "running", lambda one: one.executions_running, "--chart-ready", SOLID, is_stepped=True),
         line("waiting", "waiting", lambda one: one.executions_waiting, "--chart-cpu", DASHES, is_stepped=True),
-        line("pods", "pods waiting for a node", lambda one: one.pods_waiting, "--chart-memory", DOTS, is_stepped=True),
+        line(
+            "pods", _("pods waiting for a node"), lambda one: one.pods_waiting, "--chart-memory", DOTS, is_stepped=True
+        ),
     ]
     part, whole = ChartScale("amount", top=1), ChartScale("amount", top=2, is_whole=True)
     charts = {
@@ -235,14 +239,14 @@ def section(
     range, and `url` answers the values."""
     problem = ""
     if not is_read:
-        problem = "The samples cannot be read now. The charts come as soon as the database answers."
-    source = "Sampled once a minute"
+        problem = _("The samples cannot be read now. The charts come as soon as the database answers.")
+    source, minutes = _("Sampled once a minute."), width_of(RANGES[range])
     if from_prometheus:
-        source = "Nodes and resources from Prometheus, executions sampled once a minute"
-    elif width_of(RANGES[range]) > 1:
-        source += f"; each point is the highest of {width_of(RANGES[range])} minutes"
+        source = _("Nodes and resources from Prometheus, executions sampled once a minute.")
+    elif minutes > 1:
+        source = _("Sampled once a minute; each point is the highest of {minutes} minutes.", minutes=minutes)
     return PoolHistorySection(
-        title=f"The last {RANGE_WORDS[range]}",
+        title=_LAST_WORDS[range],
         during=RANGE_WORDS[range],
         pool=pool,
         url=f"{url}?{urlencode({'range': range} | ({'pool': pool} if pool else {}))}",
@@ -250,7 +254,7 @@ def section(
         tabs=tuple(RangeTab(RANGE_TITLES[name], query_of(name), name == range) for name in RANGES),
         boxes=boxes_of(found) if found is not None else [one for one in _BOXES if one.name != "gpus"],
         rows=history_rows(found) if found is not None else (),
-        source=f"{source}.",
+        source=source,
         problem=problem,
     )
 
@@ -297,8 +301,10 @@ def history_rows(found: PoolMoments) -> list[PoolHistoryRow]:
 
 
 def _three(requested: int, used: int | None, allocatable: int, words: Callable[[int], str]) -> str:
-    use = "" if used is None else f", {words(used)} used"
-    return f"{words(requested)}{use} of {words(allocatable)}"
+    amounts = {"requested": words(requested), "allocatable": words(allocatable)}
+    if used is None:
+        return _("{requested} of {allocatable}", **amounts)
+    return _("{requested}, {used} used of {allocatable}", used=words(used), **amounts)
 
 
 def _count(number: int | None) -> str:
@@ -351,27 +357,43 @@ def _trend(name: str, found: Trends, range: str, until: int, is_chosen: bool, qu
 
     def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> Sparkline:
         lowest, highest = words(min(values)), words(max(values))
-        told = f"{what} in the last {RANGE_WORDS[range]}: "
-        told += highest if lowest == highest else f"{lowest} to {highest}"
+        named = {"what": what, "range": RANGE_WORDS[range]}
+        told = (
+            _("{what} in {range}: {amount}", amount=lowest, **named)
+            if lowest == highest
+            else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
+        )
         points = list(zip(minutes, values, strict=True))
         return sparkline(points, span=span, top=top, words=told, gap=gap)
 
     now = found.newest.get(name)
     return PoolTrend(
-        title={ALL_POOLS: "All pools", "": "No pool"}.get(name, name),
+        title={ALL_POOLS: _("All pools"), "": _("No pool")}.get(name, name),
         query=query,
         is_chosen=is_chosen,
         nodes="" if now is None else _nodes(now),
         cpu=""
         if now is None
-        else f"{format_cores(now.requested_millicores)} of {format_cores(now.allocatable_millicores)}",
-        cpu_line=drawn(cpu, max(cpu_most), "Cores requested", format_cores),
-        memory="" if now is None else f"{_memory(now.requested_mebibytes)} of {_memory(now.allocatable_mebibytes)}",
-        memory_line=drawn(memory, max(memory_most), "Memory requested", _memory),
+        else _(
+            "{requested} of {allocatable}",
+            requested=format_cores(now.requested_millicores),
+            allocatable=format_cores(now.allocatable_millicores),
+        ),
+        cpu_line=drawn(cpu, max(cpu_most), _("Cores requested"), format_cores),
+        memory=""
+        if now is None
+        else _(
+            "{requested} of {allocatable}",
+            requested=_memory(now.requested_mebibytes),
+            allocatable=_memory(now.allocatable_mebibytes),
+        ),
+        memory_line=drawn(memory, max(memory_most), _("Memory requested"), _memory),
         waiting="" if now is None else _count(now.executions_waiting),
-        waiting_line=drawn(waiting, max(waiting), "Executions waiting", str),
+        waiting_line=drawn(waiting, max(waiting), _("Executions waiting"), str),
     )
 
 
 def _nodes(now: PoolPoint) -> str:
-    return str(now.nodes) if now.nodes_ready == now.nodes else f"{now.nodes_ready} of {now.nodes}"
+    if now.nodes_ready == now.nodes:
+        return str(now.nodes)
+    return _("{ready} of {nodes}", ready=now.nodes_ready, nodes=now.nodes)

@@ -13,6 +13,8 @@ from dashboard.viewmodels.window import OrderedWindow
 from grid.diagnosis.requests import Amounts
 from grid.kube.objects import Pod
 from grid.labels import WARM_UNTIL
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.watch.pools import NodeGroup
 from grid.wording import listed, plural
 
@@ -36,6 +38,7 @@ class PoolCard(ViewModel, frozen=True, gc=False):
     name: str
     is_platform: bool
     sizes: str
+    has_limits: bool
     coming: str
     failed: str
     pending: str
@@ -76,7 +79,7 @@ class PoolSums:
     def _count(self, one: NodeSums, sign: int) -> None:
         self.version += 1
         self.platform += sign * one.is_platform
-        self.ready += sign * (one.status.word == "Ready")
+        self.ready += sign * (one.status.severity in ("ok", "neutral"))
         self.requested += one.requested.times(sign)
         self.allocatable += one.allocatable.times(sign)
         if one.used is not None:
@@ -86,10 +89,14 @@ class PoolSums:
 
 def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
     if not is_final:
-        return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals("The nodes are still being counted."))
+        return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals(_("The nodes are still being counted.")))
     platform = sum(pool.platform for pool in pools.values())
     compute = sum(map(len, pools.values())) - platform
-    sentence = f"{plural(compute, 'compute node')} and {plural(platform, 'platform node')}"
+    sentence = _(
+        "{compute_nodes} and {platform_nodes}",
+        compute_nodes=plural(compute, "compute node", "compute nodes"),
+        platform_nodes=plural(platform, "platform node", "platform nodes"),
+    )
     return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals(sentence))
 
 
@@ -112,16 +119,17 @@ def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, 
     tiles = [_tile(one) for one in nodes]
     free = min((group.maximum if group else 0) - len(pool), TILES_PER_POOL - len(tiles))
     tiles += [
-        Tile("", "wait" if place < coming else "neutral", 0, "on its way" if place < coming else "may still come")
+        Tile("", "wait" if place < coming else "neutral", 0, _("on its way") if place < coming else _("may still come"))
         for place in range(free)
     ]
     card = PoolCard(
         name=name,
         is_platform=bool(pool) and pool.platform == len(pool),
+        has_limits=group is not None and name != "",
         sizes=_sizes(len(pool), pool.ready, group),
-        coming=f"{plural(coming, 'node')} on the way" if coming else "",
+        coming=_("{nodes} on the way", nodes=plural(coming, "node", "nodes")) if coming else "",
         failed=_failed(group),
-        pending=f"{plural(pending, 'pod')} waiting for a node" if pending else "",
+        pending=_("{pods} waiting for a node", pods=plural(pending, "pod", "pods")) if pending else "",
         warm=warm,
         shares=shares(pool.requested, pool.allocatable, pool.used if pool.measured else None) if pool else (),
         has_metrics=bool(pool.measured),
@@ -138,29 +146,47 @@ def warm_words(placeholders: Iterable[Pod]) -> str:
     for pod in placeholders:
         by_end[pod.metadata.annotations.get(WARM_UNTIL, "")] += 1
         waiting += not pod.spec.node_name
-    ends = [f"{plural(count, 'warm place')}{f' until {end}' if end else ''}" for end, count in sorted(by_end.items())]
+    ends = [
+        ngettext("{count:,} warm place until {end}", "{count:,} warm places until {end}", count, end=end)
+        if end
+        else plural(count, "warm place", "warm places")
+        for end, count in sorted(by_end.items())
+    ]
     if not ends:
         return ""
-    return listed(ends) + (f", {waiting:,} {'waits' if waiting == 1 else 'wait'} for a node" if waiting else "")
+    if not waiting:
+        return listed(ends)
+    return ngettext(
+        "{places}, {count:,} waits for a node", "{places}, {count:,} wait for a node", waiting, places=listed(ends)
+    )
 
 
 def _failed(group: NodeGroup | None) -> str:
     if group is None or not group.is_backed_off:
         return ""
     error = " ".join(group.error.split())[:_LONGEST_ERROR]
-    return f"The cloud could not deliver a node; it is asked again after a while{f': {error}' if error else '.'}"
+    return (
+        _("The cloud could not deliver a node; it is asked again after a while: {error}", error=error)
+        if error
+        else _("The cloud could not deliver a node; it is asked again after a while.")
+    )
 
 
 def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
-    text = plural(count, "node")
+    text = plural(count, "node", "nodes")
     if ready < count:
-        text += f", {ready} ready"
-    return f"{text}; {group.minimum} to {group.maximum} allowed" if group else f"{text}; fixed size"
+        text = _("{nodes}, {ready} ready", nodes=text, ready=ready)
+    return (
+        _("{nodes}; {minimum} to {maximum} allowed", nodes=text, minimum=group.minimum, maximum=group.maximum)
+        if group
+        else _("{nodes}; fixed size", nodes=text)
+    )
 
 
 def _tile(one: NodeSums) -> Tile:
     cpu = percent(one.requested.cpu, one.allocatable.cpu)
     memory = percent(one.requested.memory, one.allocatable.memory)
     gpus = percent(one.requested.gpus, one.allocatable.gpus)
-    title = f"{one.node.metadata.name}: {one.status.word}, {max(cpu, memory, gpus)} % requested"
-    return Tile(one.node.metadata.name, one.status.severity, -(-max(cpu, memory, gpus) // 10), title)
+    share = max(cpu, memory, gpus)
+    title = _("{node}: {state}, {share} % requested", node=one.node.metadata.name, state=one.status.word, share=share)
+    return Tile(one.node.metadata.name, one.status.severity, -(-share // 10), title)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from grid.translation import gettext as _
 from grid.wording import CURRENCY
 
 _HOUR = 3600
@@ -30,7 +31,11 @@ class Spending:
 
 def price_words(cost_per_hour: Decimal) -> str:
     """Return "$0.40 an hour" for 0.4000, "$0.0125 an hour" where two places are not enough, "free" for 0."""
-    return f"{CURRENCY}{price_number(cost_per_hour)} an hour" if cost_per_hour else "free"
+    return (
+        _("{currency}{cost_per_hour} an hour", currency=CURRENCY, cost_per_hour=price_number(cost_per_hour))
+        if cost_per_hour
+        else _("free")
+    )
 
 
 def price_number(cost: Decimal) -> str:

@@ -12,8 +12,11 @@ from typing import Any
 
 from dashboard.viewmodels.prices import price_words
 from grid.launch.spec import ExecutionSpec, JobSpec, TierSpec
+from grid.translation import gettext as _
 
-NOT_LAUNCHED: Mapping[str, str] = dict.fromkeys(("Image", "CPU", "Memory", "Node pool"), "not launched yet")
+NOT_LAUNCHED: Mapping[str, str] = dict.fromkeys(
+    (_("Image"), _("CPU"), _("Memory"), _("Node pool")), _("not launched yet")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +37,44 @@ def launch_facts(ran: RanWith) -> dict[str, str]:
     """Return what was asked of the cluster, and where it ran, without what the run itself was asked for."""
     environment = ran.spec.environment
     facts = {
-        "Environment's revision": str(environment.revision or ""),
-        "Image": environment.image,
-        "Image that ran": ran.image_id,
+        _("Environment's revision"): str(environment.revision or ""),
+        _("Image"): environment.image,
+        _("Image that ran"): ran.image_id,
     }
     if not (ran.spec.job and ran.spec.job.command):
-        facts["Environment's command"] = shlex.join(environment.command)
+        facts[_("Environment's command")] = shlex.join(environment.command)
     facts |= _size(ran.spec.tier)
-    facts |= {f"Environment's variable {name}": "set" for name in sorted(environment.variables)}
-    facts |= {f"Secret {one.name}": "a file" if one.is_file else "a variable" for one in ran.spec.secrets}
-    facts["Node"] = ran.node
+    if beside := ran.spec.price_beside:
+        facts[_("Price beside the tier's")] = _("{price}, for nginx and the executor", price=price_words(beside))
+    facts |= {_("Environment's variable {name}", name=name): _("set") for name in sorted(environment.variables)}
+    facts |= {
+        _("Secret {name}", name=one.name): _("a file") if one.is_file else _("a variable") for one in ran.spec.secrets
+    }
+    facts[_("Node")] = ran.node
     return {name: text for name, text in facts.items() if text}
 
 
 def _size(tier: TierSpec) -> dict[str, str]:
     return {
-        "CPU": _with_limit(tier.cores, tier.cores_limit),
-        "Memory": _with_limit(tier.memory, tier.memory_limit),
-        "GPUs": f"{tier.gpus} {tier.gpu_resource}" if tier.gpus else "",
-        "Shared memory": tier.shared_memory,
-        "Scratch storage": tier.ephemeral_storage,
-        "Node pool": tier.node_pool,
-        "Price": price_words(Decimal(tier.cost_per_hour)),
+        _("CPU"): _with_limit(tier.cores, tier.cores_limit),
+        _("Memory"): _with_limit(tier.memory, tier.memory_limit),
+        _("GPUs"): f"{tier.gpus} {tier.gpu_resource}" if tier.gpus else "",
+        _("Shared memory"): tier.shared_memory,
+        _("Scratch storage"): tier.ephemeral_storage,
+        _("Node pool"): tier.node_pool,
+        _("Price"): price_words(Decimal(tier.cost_per_hour)),
     }
 
 
 def _with_limit(request: str, limit: str) -> str:
-    return request if limit == request else f"{request}, at most {limit}"
+    return request if limit == request else _("{request}, at most {limit}", request=request, limit=limit)
 
 
 def changed_size(ran: RanWith, now: TierSpec) -> list[str]:
     """Return sentences about what the tier gives now in place of what it gave then."""
     then, today = _size(ran.spec.tier), _size(now)
     return [
-        f"{name}: {today[name] or 'none'} now, {then[name] or 'none'} then."
+        _("{name}: {today} now, {then} then.", name=name, today=today[name] or _("none"), then=then[name] or _("none"))
         for name in then
         if then[name] != today[name]
     ]
@@ -97,6 +104,7 @@ def record_json(ran: RanWith) -> dict[str, Any]:
         "parameters": job.parameters,
         "environment_variables": sorted(spec.environment.variables),
         "secrets": [one.name for one in spec.secrets],
+        "page_port": job.page_port,
         "timeout_seconds": job.timeout_seconds,
         "tier": {
             "id": tier.id,

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.files import SHOWN_IMAGE_BYTES, image_type
 from grid.files.repositories import TreeEntry
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 
 SHOWN_FILES = 500
 COMPARED_FILES = 20  # whose differences are shown line by line
@@ -38,7 +39,7 @@ def results(commit: str, entries: Sequence[TreeEntry]) -> Results:
 
 def _row(commit: str, entry: TreeEntry) -> ResultFile:
     query = urlencode({"at": commit, "path": entry.name}) if entry.name else ""
-    return ResultFile(entry.shown, "link" if entry.is_link else format_bytes(entry.size), query)
+    return ResultFile(entry.shown, _("link") if entry.is_link else format_bytes(entry.size), query)
 
 
 def _is_drawn(entry: TreeEntry) -> bool:
@@ -109,8 +110,8 @@ def compared_results(one: RunResults, other: RunResults, differences: Mapping[st
 
 def _changed(one: ResultFile, other: ResultFile, difference: bytes | None) -> ChangedFile:
     if difference is None:
-        return ChangedFile(one, other, note="Too large, or too many, to be compared line by line.")
+        return ChangedFile(one, other, note=_("Too large, or too many, to be compared line by line."))
     if not difference.startswith(b"@@"):
-        return ChangedFile(one, other, note="Not text.")
-    note = "Cut here; open both files for the rest." if len(difference) >= DIFFERENCE_BYTES - 1000 else ""
+        return ChangedFile(one, other, note=_("Not text."))
+    note = _("Cut here; open both files for the rest.") if len(difference) >= DIFFERENCE_BYTES - 1000 else ""
     return ChangedFile(one, other, difference.decode(errors="replace"), note)

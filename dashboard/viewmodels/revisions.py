@@ -9,13 +9,15 @@ from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.packages import PackageWords, package_words
 from grid.diagnosis.nodeimages import ImageOnNodes
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, listed, plural
 
 _STATES = {
-    "building": StatusLine("wait", "Building"),
-    "ready": StatusLine("ok", "Ready"),
-    "failed": StatusLine("problem", "Failed"),
-    "deprecated": StatusLine("neutral", "Deprecated"),
+    "building": StatusLine("wait", _("Building")),
+    "ready": StatusLine("ok", _("Ready")),
+    "failed": StatusLine("problem", _("Failed")),
+    "deprecated": StatusLine("neutral", _("Deprecated")),
 }
 
 
@@ -92,9 +94,8 @@ class RevisionLine:
     def what(self) -> str:
         if not self.base:
             return self.image
-        shown = ", ".join(self.requirements[:3])
-        more = f" and {len(self.requirements) - 3} more" if len(self.requirements) > 3 else ""
-        return f"{shown}{more}"
+        shown, more = ", ".join(self.requirements[:3]), len(self.requirements) - 3
+        return _("{names} and {more} more", names=shown, more=more) if more > 0 else shown
 
 
 def revision_line(
@@ -134,7 +135,9 @@ def known_sizes(stored: StoredRevision, image: ImageFacts) -> tuple[int | None, 
 
 def nodes_words(image: ImageOnNodes) -> str:
     """Return for example "on 2 of 5 nodes"; "" when no node reports it, which it may have all the same."""
-    return f"on {image.have:,} of {plural(image.nodes, 'node')}" if image.have else ""
+    return (
+        _("on {have:,} of {nodes}", have=image.have, nodes=plural(image.nodes, "node", "nodes")) if image.have else ""
+    )
 
 
 def pull_hint(size: int | None, layer: int | None, byte_seconds: float | None, *, base: int = 0) -> str:
@@ -143,13 +146,24 @@ def pull_hint(size: int | None, layer: int | None, byte_seconds: float | None, *
     if size is None or size < LARGE:
         return ""
     if byte_seconds is None:
-        said = "Large: a node that has not run it yet has to pull it all before anything starts."
+        said = _("Large: a node that has not run it yet has to pull it all before anything starts.")
     else:
-        said = f"Large: a node that has not run it yet pulls it in about {_pull_time(size, byte_seconds)} here."
+        said = _(
+            "Large: a node that has not run it yet pulls it in about {time} here.", time=_pull_time(size, byte_seconds)
+        )
     if not (base and layer and layer < size / 2):
         return said
-    within = "" if byte_seconds is None else f", in about {_pull_time(layer, byte_seconds)}"
-    return f"{said} One that has revision {base} pulls only the {format_bytes(layer)} on top of it{within}."
+    facts = {"base": base, "size": format_bytes(layer)}
+    more = (
+        _("One that has revision {base} pulls only the {size} on top of it.", **facts)
+        if byte_seconds is None
+        else _(
+            "One that has revision {base} pulls only the {size} on top of it, in about {time}.",
+            time=_pull_time(layer, byte_seconds),
+            **facts,
+        )
+    )
+    return f"{said} {more}"
 
 
 def _pull_time(size: int, byte_seconds: float) -> str:
@@ -160,36 +174,52 @@ def size_words(size: int | None, layer: int | None) -> str:
     """Return for example "400 MiB, 12 MiB of it on top of the base"; "" when it is not known."""
     if size is None:
         return ""
-    return f"{format_bytes(size)}, {format_bytes(layer)} of it on top of the base" if layer else format_bytes(size)
+    return (
+        _("{size}, {layer} of it on top of the base", size=format_bytes(size), layer=format_bytes(layer))
+        if layer
+        else format_bytes(size)
+    )
 
 
 def uses_words(uses: Uses | None) -> str:
     """Return for example "2 running, 1 workspace and 3 jobs"; "nobody" when nothing uses it."""
     if uses is None:
-        return "nobody"
+        return _("nobody")
     counted: Mapping[str, int] = {
-        f"{uses.running:,} running": uses.running,
-        plural(uses.workspaces, "workspace"): uses.workspaces,
-        plural(uses.jobs, "job"): uses.jobs,
+        _("{running:,} running", running=uses.running): uses.running,
+        plural(uses.workspaces, "workspace", "workspaces"): uses.workspaces,
+        plural(uses.jobs, "job", "jobs"): uses.jobs,
     }
     parts = [words for words, count in counted.items() if count]
-    return listed(parts) if parts else "nobody"
+    return listed(parts) if parts else _("nobody")
 
 
 def deprecation_sentences(uses: Uses | None, next_number: int) -> list[str]:
     """Return what deprecating a revision means for those who use it; 0 is the next number where no other is ready."""
     if next_number == 0:
-        return ["It is the only one that is ready, so new launches would have none: add another revision first."]
-    sentences = [f"New launches take revision {next_number}."]
+        return [_("It is the only one that is ready, so new launches would have none: add another revision first.")]
+    sentences = [_("New launches take revision {next_number}.", next_number=next_number)]
     if uses is not None and uses.running:
-        execution = plural(uses.running, "running execution")
         sentences.append(
-            f"{execution} {'has' if uses.running == 1 else 'have'} it and continue{'s' if uses.running == 1 else ''}."
+            ngettext(
+                "{count:,} running execution has it and continues.",
+                "{count:,} running executions have it and continue.",
+                uses.running,
+            )
         )
     if uses is not None and uses.workspaces:
-        workspaces = plural(uses.workspaces, "workspace")
-        sentences.append(f"{workspaces} can still be resumed with it, and the form points to revision {next_number}.")
+        workspaces = plural(uses.workspaces, "workspace", "workspaces")
+        sentences.append(
+            _(
+                "{workspaces} can still be resumed with it, and the form points to revision {next_number}.",
+                workspaces=workspaces,
+                next_number=next_number,
+            )
+        )
     if uses is not None and uses.jobs:
-        jobs = f"{plural(uses.jobs, 'job')} ran with it last. A run that is repeated has it again, and says that it is deprecated."
+        jobs = _(
+            "{jobs} ran with it last. A run that is repeated has it again, and says that it is deprecated.",
+            jobs=plural(uses.jobs, "job", "jobs"),
+        )
         sentences.append(jobs)
     return sentences

@@ -4,18 +4,19 @@ from dataclasses import dataclass
 
 from dashboard.viewmodels.live import Fragment
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _TEMPLATE = "dashboard/fragments/run_files.html"
 _SAVING = frozenset({"finishing", "stopping"})
 _WHERE_KEPT = {
-    "repository": "Its changes are kept beside the branches.",
-    "home": "Its changes are kept in HOME, in the folder unpushed-files.",
-    "unsure": "The history of its files, and in HOME the folder unpushed-files, say what of its changes was saved.",
-    "copy": "A copy of its files is kept beside the branches: ask an operator for it.",
+    "repository": _("Its changes are kept beside the branches."),
+    "home": _("Its changes are kept in HOME, in the folder unpushed-files."),
+    "unsure": _("The history of its files, and in HOME the folder unpushed-files, say what of its changes was saved."),
+    "copy": _("A copy of its files is kept beside the branches: ask an operator for it."),
 }
 # Where files that are in no commit are.
-_WHERE_COPIED = {"home": "A copy of all is in HOME, in the folder unpushed-files.", "copy": _WHERE_KEPT["copy"]}
+_WHERE_COPIED = {"home": _("A copy of all is in HOME, in the folder unpushed-files."), "copy": _WHERE_KEPT["copy"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class RunFilesRecord:
         """How many results are kept; "" for none."""
         if not self.has_results:
             return ""
-        return f"{plural(self.results_files, 'file')}, {format_bytes(self.results_bytes)}"
+        return f"{plural(self.results_files, 'file', 'files')}, {format_bytes(self.results_bytes)}"
 
     @property
     def results_notice(self) -> str:
@@ -100,7 +101,7 @@ def run_files(
         return Fragment("files", _TEMPLATE, VolumeLine(job_of) if job_of else None)
     problem = ""
     if record.problem:
-        kept = _WHERE_KEPT.get(record.kept, "Nothing could be written, so its changes are lost." if is_final else "")
+        kept = _WHERE_KEPT.get(record.kept, _("Nothing could be written, so its changes are lost.") if is_final else "")
         problem = f"{record.problem}. {kept}".strip()
     shown = RunFilesLine(
         record,
@@ -117,18 +118,17 @@ def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
         return ""
     if not record.is_reported:
         if state in _SAVING:
-            return "Saving the changes to its files."
+            return _("Saving the changes to its files.")
         if is_final:
-            return "It did not report which commit it saved; see the history of the files."
-        return f"It begins with {record.asked}, and saves its changes as a commit when it ends."
-    left_out = f" {record.left_out} files could not be saved and are not in it." if record.left_out else ""
+            return _("It did not report which commit it saved; see the history of the files.")
+        return _("It begins with {asked}, and saves its changes as a commit when it ends.", asked=record.asked)
+    said = []
+    if record.left_out:
+        said.append(_("{count} files could not be saved and are not in it.", count=record.left_out))
     if record.left_out and record.kept:
-        left_out += " " + _WHERE_COPIED.get(record.kept, "")
+        said.append(_WHERE_COPIED.get(record.kept, ""))
     if record.began == record.ended:
-        return f"Nothing in its files has changed.{left_out}"
-    own = (
-        " Somebody else changed the same lines in the meantime."
-        if record.branch == record.name and record.asked == "main"
-        else ""
-    )
-    return f"Its changes are on branch {record.branch}.{own}{left_out}"
+        return " ".join([_("Nothing in its files has changed."), *said])
+    if record.branch == record.name and record.asked == "main":
+        said.insert(0, _("Somebody else changed the same lines in the meantime."))
+    return " ".join([_("Its changes are on branch {branch}.", branch=record.branch), *said])

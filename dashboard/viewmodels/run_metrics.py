@@ -6,12 +6,14 @@ from itertools import cycle
 from typing import Any
 
 from dashboard.viewmodels.charts import DASH_DOT, DASHES, DOTS, LONG_DASHES, SOLID, ChartLine, ChartScale, chart_values
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 MOST_CHARTS = 12
 MOST_RUNS = 8
 LOWEST, HIGHEST = "lowest", "highest"
-ORDERS = {"": "Newest first", LOWEST: "Lowest first", HIGHEST: "Highest first"}  # of a sweep's runs
+ORDERS = {"": _("Newest first"), LOWEST: _("Lowest first"), HIGHEST: _("Highest first")}  # of a sweep's runs
 _EXACT = 1e15  # up to here a double holds each whole number
 _LOOKS = (
     ("--accent", SOLID),
@@ -85,12 +87,23 @@ def notes(found: RunMetrics) -> list[str]:
     """Return sentences about what is not shown; [] when everything is."""
     said = []
     if found.refused:
-        verb = "was" if found.refused == 1 else "were"
-        said.append(f"{plural(found.refused, 'value')} {verb} no finite number, such as NaN, or had no usable name.")
+        said.append(
+            ngettext(
+                "{count:,} value was no finite number, such as NaN, or had no usable name.",
+                "{count:,} values were no finite number, such as NaN, or had no usable name.",
+                found.refused,
+            )
+        )
     if found.unkept:
-        said.append(f"Only {len(found.metrics)} metrics are kept; {plural(found.unkept, 'value')} of others are not.")
+        said.append(
+            _(
+                "Only {metrics} metrics are kept; {values} of others are not.",
+                metrics=len(found.metrics),
+                values=plural(found.unkept, "value", "values"),
+            )
+        )
     if len(found.metrics) > MOST_CHARTS:
-        said.append(f"The first {MOST_CHARTS} metrics are drawn.")
+        said.append(_("The first {count} metrics are drawn.", count=MOST_CHARTS))
     return said
 
 
@@ -118,7 +131,7 @@ def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]], *, is_alone: b
     drawn = [
         ChartLine(
             f"run-{number}",
-            "value" if is_alone else title,
+            _("value") if is_alone else title,
             [line.get(step) for step in steps],
             "value",
             looks[title][0],

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from grid.translation import gettext as _
+
 
 @dataclass(frozen=True, slots=True)
 class SiblingAttempt:
@@ -37,4 +39,8 @@ class RunPlace:
 
     @property
     def attempt_words(self) -> str:
-        return f"Attempt {self.attempt} of {self.most_attempts}" if self.most_attempts > 1 else ""
+        return (
+            _("Attempt {attempt} of {most_attempts}", attempt=self.attempt, most_attempts=self.most_attempts)
+            if self.most_attempts > 1
+            else ""
+        )

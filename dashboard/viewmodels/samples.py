@@ -23,6 +23,7 @@ from dashboard.viewmodels.charts import (
 )
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.execution import LifecycleLine
+from grid.translation import gettext as _
 from grid.wording import plural
 
 POINTS = 500
@@ -57,10 +58,14 @@ class ScaleEvent:
     @property
     def words(self) -> str:
         if self.before is None:
-            change = f"To {plural(self.after, 'worker')}"
+            change = _("To {workers}", workers=plural(self.after, "worker", "workers"))
         else:
-            verb = "Grows" if self.after > self.before else "Shrinks"
-            change = f"{verb} from {self.before} to {plural(self.after, 'worker')}"
+            before, workers = self.before, plural(self.after, "worker", "workers")
+            change = (
+                _("Grows from {before} to {workers}", before=before, workers=workers)
+                if self.after > before
+                else _("Shrinks from {before} to {workers}", before=before, workers=workers)
+            )
         return f"{change}: {self.cause}" if self.cause else f"{change}."
 
 
@@ -144,18 +149,18 @@ def _is_about(one: _Told, before: SamplePoint, after: SamplePoint) -> bool:
 def cause_in_words(reason: str) -> str:
     """Return Kubernetes' reason, such as "cpu resource utilization (percentage of request) above target", in plain words."""
     known = {
-        "All metrics below target": "everything that is measured is below its target.",
-        "Current number of replicas above Spec.MaxReplicas": "there were more than the maximum.",
-        "Current number of replicas below Spec.MinReplicas": "there were fewer than the minimum.",
+        "All metrics below target": _("everything that is measured is below its target."),
+        "Current number of replicas above Spec.MaxReplicas": _("there were more than the maximum."),
+        "Current number of replicas below Spec.MinReplicas": _("there were fewer than the minimum."),
     }
     if reason in known:
         return known[reason]
     if reason.startswith("cpu ") and reason.endswith("above target"):
-        return "CPU use is above its target."
+        return _("CPU use is above its target.")
     if reason.startswith("memory ") and reason.endswith("above target"):
-        return "memory use is above its target."
+        return _("memory use is above its target.")
     if reason.startswith("external metric") and reason.endswith("above target"):
-        return "the framework has more tasks waiting than the workers can take."
+        return _("the framework has more tasks waiting than the workers can take.")
     return f"{reason}." if reason else ""
 
 
@@ -167,20 +172,23 @@ def rescale_words(message: str) -> str:
 
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
     """Return the chart of the workers, as `static/chart.js` draws it. Times are seconds since 1970; a target of 0 is not drawn."""
-    workers = ChartScale("workers", top=2, label="workers", is_whole=True)
+    workers = ChartScale("workers", top=2, label=_("workers"), is_whole=True)
     lines = [
-        ChartLine("ready", "ready", [one.ready for one in samples], "workers", "--chart-ready", is_stepped=True),
+        ChartLine("ready", _("ready"), [one.ready for one in samples], "workers", "--chart-ready", is_stepped=True),
         ChartLine(
-            "wanted", "wanted", [one.wanted for one in samples], "workers", "--chart-wanted", DOTS, is_stepped=True
+            "wanted", _("wanted"), [one.wanted for one in samples], "workers", "--chart-wanted", DOTS, is_stepped=True
         ),
-        ChartLine("cpu", "CPU", [one.cpu_percent for one in samples], "%", "--chart-cpu", LONG_DASHES, 1.5),
-        ChartLine("memory", "memory", [one.memory_percent for one in samples], "%", "--chart-memory", DASH_DOT, 1.5),
+        ChartLine("cpu", _("CPU"), [one.cpu_percent for one in samples], "%", "--chart-cpu", LONG_DASHES, 1.5),
+        ChartLine("memory", _("memory"), [one.memory_percent for one in samples], "%", "--chart-memory", DASH_DOT, 1.5),
     ]
-    targets = (("cpu", "CPU", cluster.target_cpu, DASHES), ("memory", "memory", cluster.target_memory, FINE_DOTS))
+    targets = (
+        ("cpu", _("CPU target"), cluster.target_cpu, DASHES),
+        ("memory", _("memory target"), cluster.target_memory, FINE_DOTS),
+    )
     for name, label, target, dash in targets:
         if cluster.autoscale and target:
             level = [target] * len(samples)
-            lines.append(ChartLine(f"{name}-target", f"{label} target", level, "%", f"--chart-{name}", dash, 1))
+            lines.append(ChartLine(f"{name}-target", label, level, "%", f"--chart-{name}", dash, 1))
     return {
         "times": [int(one.at.timestamp()) for one in samples],
         "charts": {"workers": chart_values((workers, ChartScale("%", top=100, unit=" %", is_right=True)), lines)},

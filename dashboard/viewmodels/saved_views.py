@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.infrastructure import InfrastructureView
+from grid.translation import gettext as _
 
 NAME_LENGTH = 60
 _MOST_PARAMETERS = 50
@@ -29,10 +30,10 @@ def _executions(show: str) -> Callable[[Mapping[str, str]], str]:
 
 
 VIEWED_TABLES: Mapping[str, ViewedTable] = {
-    "executions": ViewedTable("Executions", "executions", _executions(""), "executions"),
-    "ended": ViewedTable("Ended executions", "executions", _executions("ended")),
+    "executions": ViewedTable(_("Executions"), "executions", _executions(""), "executions"),
+    "ended": ViewedTable(_("Ended executions"), "executions", _executions("ended")),
     "nodes": ViewedTable(
-        "Nodes", "infrastructure", lambda asked: InfrastructureView.parse(asked).query(page=1), "nodes", True
+        _("Nodes"), "infrastructure", lambda asked: InfrastructureView.parse(asked).query(page=1), "nodes", True
     ),
 }
 
@@ -70,7 +71,7 @@ class ViewMenu:
 def checked_query(table: str, query: str) -> str:
     """Return `query` as the table's page understands it; what the page does not know is left out. Raise ValueError when it is too long."""
     if len(query) > _QUERY_LENGTH:
-        raise ValueError("This view is too long to be saved.")
+        raise ValueError(_("This view is too long to be saved."))
     parameters = parse_qsl(query.removeprefix("?"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     return VIEWED_TABLES[table].query(dict(parameters))
 
@@ -79,7 +80,7 @@ def checked_name(name: str) -> str:
     """Return the name without what cannot be seen. Raise ValueError when nothing is left, or too much."""
     found = " ".join("".join(letter for letter in name if letter.isprintable() or letter.isspace()).split())
     if not found:
-        raise ValueError("Give the view a name.")
+        raise ValueError(_("Give the view a name."))
     if len(found) > NAME_LENGTH:
-        raise ValueError(f"A name has at most {NAME_LENGTH} characters.")
+        raise ValueError(_("A name has at most {count} characters.", count=NAME_LENGTH))
     return found

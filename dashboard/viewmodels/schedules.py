@@ -8,13 +8,14 @@ from zoneinfo import ZoneInfo
 from grid.errors import Rejected
 from grid.launch.cronwords import cron_words
 from grid.launch.scheduletimes import read_timetable
+from grid.translation import gettext as _
 
 OVERLAP_WORDS = {
-    "skip": "Skip that time",
-    "queue": "Queue it: it starts when the earlier run has ended",
-    "replace": "Replace the earlier run: it is stopped first",
+    "skip": _("Skip that time"),
+    "queue": _("Queue it: it starts when the earlier run has ended"),
+    "replace": _("Replace the earlier run: it is stopped first"),
 }
-MISSED_WORDS = {"once": "Run once", "none": "Do not run"}
+MISSED_WORDS = {"once": _("Run once"), "none": _("Do not run")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ class ScheduleLine:
     @property
     def facts(self) -> Sequence[tuple[str, str]]:
         return (
-            ("Time zone", self.time_zone),
-            ("If an earlier run has not ended", OVERLAP_WORDS.get(self.overlap, self.overlap)),
-            ("After an outage", MISSED_WORDS.get(self.missed, self.missed)),
+            (_("Time zone"), self.time_zone),
+            (_("If an earlier run has not ended"), OVERLAP_WORDS.get(self.overlap, self.overlap)),
+            (_("After an outage"), MISSED_WORDS.get(self.missed, self.missed)),
         )
 
 
@@ -81,7 +82,7 @@ def local_time(moment: datetime, zone: ZoneInfo) -> str:
 
 
 def paused_words(by: str, why: str) -> str:
-    return f"Paused by {by}." if by else f"Paused: {why}"
+    return _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
 
 
 def schedule_events(history: Iterable[Sequence[str]], zone: ZoneInfo) -> list[ScheduleEvent]:

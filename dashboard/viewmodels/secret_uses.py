@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grid.wording import listed_up_to, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import listed_up_to
 
 _NAMED = 3
 
@@ -21,22 +23,42 @@ class SecretUses:
 
 def deletion_sentences(uses: SecretUses) -> list[str]:
     """Return what is lost with the secret, and what continues."""
-    sentences = ["The value cannot be recovered: no page shows it, and no copy is kept."]
+    sentences = [_("The value cannot be recovered: no page shows it, and no copy is kept.")]
     if uses.running:
-        has = "has it and keeps it until it ends" if len(uses.running) == 1 else "have it and keep it until they end"
         sentences.append(
-            f"{plural(len(uses.running), 'active execution')} {has}: {listed_up_to(_NAMED, uses.running)}."
+            ngettext(
+                "{count:,} active execution has it and keeps it until it ends: {names}.",
+                "{count:,} active executions have it and keep it until they end: {names}.",
+                len(uses.running),
+                names=listed_up_to(_NAMED, uses.running),
+            )
         )
     if uses.queued:
-        fail = "needs it and fails when it starts" if len(uses.queued) == 1 else "need it and fail when they start"
-        sentences.append(f"{plural(len(uses.queued), 'queued execution')} {fail}: {listed_up_to(_NAMED, uses.queued)}.")
+        sentences.append(
+            ngettext(
+                "{count:,} queued execution needs it and fails when it starts: {names}.",
+                "{count:,} queued executions need it and fail when they start: {names}.",
+                len(uses.queued),
+                names=listed_up_to(_NAMED, uses.queued),
+            )
+        )
     if uses.waiting:
-        start = "starts" if uses.waiting == 1 else "start"
-        sentences.append(f"{plural(uses.waiting, 'waiting run')} of jobs {start} without it.")
+        sentences.append(
+            ngettext(
+                "{count:,} waiting run of jobs starts without it.",
+                "{count:,} waiting runs of jobs start without it.",
+                uses.waiting,
+            )
+        )
     if not uses.running and not uses.queued and not uses.waiting:
-        sentences.append("No active or queued execution uses it.")
+        sentences.append(_("No active or queued execution uses it."))
     if uses.schedules:
-        run = "starts its runs" if uses.schedules == 1 else "start their runs"
-        sentences.append(f"{plural(uses.schedules, 'active schedule')} {run} without it.")
-    sentences.append("Later launches get no secret of this name, unless another one that applies to them has it.")
+        sentences.append(
+            ngettext(
+                "{count:,} active schedule starts its runs without it.",
+                "{count:,} active schedules start their runs without it.",
+                uses.schedules,
+            )
+        )
+    sentences.append(_("Later launches get no secret of this name, unless another one that applies to them has it."))
     return sentences

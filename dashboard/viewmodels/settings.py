@@ -10,24 +10,26 @@ from typing import Protocol
 
 from dashboard.viewmodels.administration import amount, number
 from dashboard.viewmodels.consequences import Consequence
+from grid.translation import gettext as _
 from grid.wording import plural
 
 # Titles by the second-to-last part of a key, its topic.
 _TOPICS = {
-    "sagaStateTimeouts": "Time limits of executions",
-    "userExecutionsQuota": "Slots and queue",
-    "shutdown": "Idle shut-down and lifetime",
-    "homes": "Home volumes",
-    "front": "The nginx in front of workspaces and apps",
-    "files": "Project files in Git",
-    "nodes": "Nodes and the autoscaler",
-    "sessions": "Sessions of the dashboard",
-    "logins": "Logins",
-    "retention": "Retention",
-    "clusters": "Clusters",
-    "dask": "Dask clusters, where they differ",
-    "ray": "Ray clusters, where they differ",
-    "spark": "Spark clusters, where they differ",
+    "sagaStateTimeouts": _("Time limits of executions"),
+    "userExecutionsQuota": _("Slots and queue"),
+    "shutdown": _("Idle shut-down and lifetime"),
+    "homes": _("Home volumes"),
+    "front": _("The nginx in front of workspaces and apps"),
+    "files": _("Project files in Git"),
+    "nodes": _("Nodes and the autoscaler"),
+    "sessions": _("Sessions of the dashboard"),
+    "logins": _("Logins"),
+    "retention": _("Retention"),
+    "serviceLevels": _("Service levels"),
+    "clusters": _("Clusters"),
+    "dask": _("Dask clusters, where they differ"),
+    "ray": _("Ray clusters, where they differ"),
+    "spark": _("Spark clusters, where they differ"),
 }
 
 
@@ -106,7 +108,7 @@ class SettingFilter:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting. `value` is the field's text; "" when it is not set for its framework, and `placeholder` is then what applies. A switch
+    """One setting. `value` is the field's text; "" when another one applies in its place, and `placeholder` is then what applies. A switch
     offers it as a choice, in words (`fallback`), if `has_fallback`."""
 
     key: str
@@ -184,7 +186,7 @@ def setting_sections(
     found: dict[tuple[str, str, str], list[SettingRow]] = {}
     for setting in settings:
         topic = setting.key.split(".")[-2]
-        title = _TOPICS.get(topic, "Other")
+        title = _TOPICS.get(topic, _("Other"))
         row = _row(setting, values, records.get(setting.key), typed, shown, title)
         found.setdefault((title, topic, setting.framework), []).append(row)
     return [_section(*name, tuple(rows), shown) for name, rows in found.items()]
@@ -201,7 +203,7 @@ def review_lines(changes: Iterable[ChangeLike], effects: Mapping[str, Consequenc
             is_old_default=change.stored is None,
             new=in_force(change.setting, change.after),
             is_new_default=change.wanted is None,
-            default_word="as for all frameworks" if change.setting.general else "default",
+            default_word=_as_what(change.setting),
             consequence=effects[change.setting.key],
         )
         for change in changes
@@ -212,18 +214,26 @@ def saved_sentence(changes: Iterable[ChangeLike]) -> str:
     """Return what saving these changes did."""
     lines = list(changes)
     if len(lines) > 1:
-        return f"{plural(len(lines), 'setting')} changed; they are in force already."
+        return _("{settings} changed; they are in force already.", settings=plural(len(lines), "setting", "settings"))
     (change,) = lines
     setting, now = change.setting, in_force(change.setting, change.after)
     if change.wanted is not None:
-        return f"{setting.title} is now {now}; it is in force already."
-    return f"{setting.title} is {'as for all frameworks,' if setting.general else 'back to the default of'} {now}."
+        return _("{title} is now {value}; it is in force already.", title=setting.title, value=now)
+    if setting.general:
+        return _("{title} is {as_what}, {value}.", title=setting.title, as_what=_as_what(setting), value=now)
+    return _("{title} is back to the default of {value}.", title=setting.title, value=now)
 
 
 def overtaken_sentence(setting: SettingLike, value: int, who: str, at: datetime | None) -> str:
     """Return who changed a setting to `value` since an admin opened the page, and when; `who` is "" when nobody knows."""
-    when = f" on {at:%Y-%m-%d at %H:%M:%S} UTC" if at else ""
-    return f"{who or 'Somebody'} changed this to {in_force(setting, value)}{when}. Review again to save your value instead."
+    named = {"who": who or _("Somebody"), "value": in_force(setting, value)}
+    if at is None:
+        return _("{who} changed this to {value}. Review again to save your value instead.", **named)
+    return _(
+        "{who} changed this to {value} on {at:%Y-%m-%d at %H:%M:%S} UTC. Review again to save your value instead.",
+        at=at,
+        **named,
+    )
 
 
 def _section(
@@ -236,9 +246,9 @@ def _section(
     if not framework:
         return section
     note = (
-        f"{changed} of {len(rows)} differ from all frameworks."
+        _("{changed} of {rows} differ from all frameworks.", changed=changed, rows=len(rows))
         if changed
-        else "No value differs from those for all frameworks."
+        else _("No value differs from those for all frameworks.")
     )
     is_open = any(row.is_changed or row.errors for row in rows) or bool(shown.words)
     return replace(section, is_closed=True, is_open=is_open, note=note)
@@ -255,7 +265,7 @@ def _row(
     now = values[setting.key]
     own = own_text(setting, {setting.key: record.value} if record else {})
     text, errors = typed.texts.get(setting.key, own), typed.errors.get(setting.key, ())
-    meaning = "" if setting.general else setting.meaning  # shown at the setting for all frameworks
+    meaning = "" if setting.general else setting.meaning  # shown at the setting for all
     is_typed = text != own
     is_changed = is_typed or record is not None
     is_found = shown.finds(f"{section} {setting.title} {meaning} {setting.key}")
@@ -270,18 +280,31 @@ def _row(
         fallback=_fallback(setting, values),
         has_fallback=bool(setting.general or record or not text),
         help=_help(setting, values),
-        back="Use the value for all frameworks" if setting.general else "Back to the default",
-        errors=tuple(f"{error} In force is {in_force(setting, now)}." for error in errors),
+        back=_back(setting),
+        errors=tuple(_("{error} In force is {value}.", error=error, value=in_force(setting, now)) for error in errors),
         is_typed=is_typed,
         is_changed=is_changed,
         is_shown=bool(errors) or (is_found and (is_changed or not shown.is_changed_only)),
-        set_by=(record.updated_by or "somebody") if record else "",
+        set_by=(record.updated_by or _("somebody")) if record else "",
         set_at=record.updated_at if record else None,
     )
 
 
 def _fallback(setting: SettingLike, values: Mapping[str, int]) -> str:
-    return f"{'as for all frameworks' if setting.general else 'default'}: {_inherited(setting, values)}"
+    return f"{_as_what(setting)}: {_inherited(setting, values)}"
+
+
+def _as_what(setting: SettingLike) -> str:
+    """Return what the setting is while it is not set itself: as another one, or the default."""
+    if not setting.general:
+        return _("default")
+    return _("as for all frameworks") if setting.framework else _("as for all levels")
+
+
+def _back(setting: SettingLike) -> str:
+    if not setting.general:
+        return _("Back to the default")
+    return _("Use the value for all frameworks") if setting.framework else _("Use the value for all levels")
 
 
 def _inherited(setting: SettingLike, values: Mapping[str, int]) -> str:
@@ -290,10 +313,14 @@ def _inherited(setting: SettingLike, values: Mapping[str, int]) -> str:
 
 
 def _help(setting: SettingLike, values: Mapping[str, int]) -> str:
-    bounds = "On or off" if setting.is_switch else f"{setting.minimum} to {number(setting.maximum, setting.unit)}"
+    bounds = (
+        _("On or off")
+        if setting.is_switch
+        else _("{minimum} to {maximum}", minimum=setting.minimum, maximum=number(setting.maximum, setting.unit))
+    )
     if setting.general:
-        return f"{bounds}; not set, it is {_fallback(setting, values)}."
-    return f"{bounds}; the default is {_short(setting, setting.default)}."
+        return _("{bounds}; not set, it is {value}.", bounds=bounds, value=_fallback(setting, values))
+    return _("{bounds}; the default is {value}.", bounds=bounds, value=_short(setting, setting.default))
 
 
 def _short(setting: SettingLike, value: int) -> str:

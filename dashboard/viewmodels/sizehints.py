@@ -7,9 +7,10 @@ from dashboard.viewmodels.prices import price_number
 from dashboard.viewmodels.sizes import cores_words
 from grid.diagnosis.rightsize import SizedTier, SmallerTier
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
 from grid.wording import CURRENCY
 
-MEASURED = "Use is measured every 15 to 60 seconds, so a short peak is missed."
+MEASURED = _("Use is measured every 15 to 60 seconds, so a short peak is missed.")
 _NEAR_PERCENT = 90  # of its memory limit: the peak that was measured shows that it ran out
 
 
@@ -53,7 +54,9 @@ class SizeNote(ViewModel, frozen=True, gc=False):
 def launch_hint(found: SmallerTier, current: SizedTier, *, runs: str) -> SizeHint:
     """Return the hint; `runs` says which runs, such as "of “train”"."""
     return SizeHint(
-        found.tier.id, found.tier.name, _smaller_sentence(found, current, f"Your last {found.runs} runs {runs}")
+        found.tier.id,
+        found.tier.name,
+        _smaller_sentence(found, current, _("Your last {count} runs {which}", count=found.runs, which=runs)),
     )
 
 
@@ -69,13 +72,22 @@ def size_note(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, 
 
 def _out_of_memory(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: bool) -> SizeNote:
     limit = format_bytes(facts.memory_limit)
-    sentence = f"It was stopped at its memory limit of {limit}."
+    sentence = _("It was stopped at its memory limit of {limit}.", limit=limit)
     if facts.memory_peak * 100 >= _NEAR_PERCENT * facts.memory_limit:
-        sentence = f"It used {format_bytes(facts.memory_peak)} of its memory limit of {limit}, and was stopped there."
+        sentence = _(
+            "It used {memory_peak} of its memory limit of {limit}, and was stopped there.",
+            memory_peak=format_bytes(facts.memory_peak),
+            limit=limit,
+        )
     elif facts.memory_peak:
-        sentence += f" The most that was measured before is {format_bytes(facts.memory_peak)}, so its use rose faster than it is measured."
+        sentence += " " + _(
+            "The most that was measured before is {memory_peak}, so its use rose faster than it is measured.",
+            memory_peak=format_bytes(facts.memory_peak),
+        )
     if facts.larger is None:
-        sentence += " No tier that is offered for this has more memory. Ask an admin for a larger one, or let the program use less."
+        sentence += " " + _(
+            "No tier that is offered for this has more memory. Ask an admin for a larger one, or let the program use less."
+        )
         return SizeNote(sentence=sentence, is_problem=True)
     if not is_owner:
         return SizeNote(sentence=sentence, is_problem=True)
@@ -85,36 +97,49 @@ def _out_of_memory(facts: SizeFacts, execution_id: str, workspace_id: str, *, is
         execution_id=execution_id,
         resumes=workspace_id,
         tier_id=larger.id,
-        action=f"{_again(workspace_id)} on {larger.name} ({format_bytes(larger.memory_limit)})",
+        action=_again(workspace_id, f"{larger.name} ({format_bytes(larger.memory_limit)})"),
         is_problem=True,
     )
 
 
 def _used(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: bool) -> SizeNote:
-    sentence = (
-        f"It used at most {_of(format_bytes(facts.memory_peak), format_bytes(facts.memory_limit))} and "
-        f"{format_cores(facts.cpu_peak)} of {cores_words(f'{facts.cpu_limit}m')} ({format_cores(facts.cpu_mean)} on average)."
+    sentence = _(
+        "It used at most {memory_peak} and {cpu_peak} of {cpu_limit} ({cpu_mean} on average).",
+        memory_peak=_of(format_bytes(facts.memory_peak), format_bytes(facts.memory_limit)),
+        cpu_peak=format_cores(facts.cpu_peak),
+        cpu_limit=cores_words(f"{facts.cpu_limit}m"),
+        cpu_mean=format_cores(facts.cpu_mean),
     )
     if facts.smaller is None or facts.current is None or not is_owner:
         return SizeNote(sentence=sentence, measured=MEASURED)
     found = facts.smaller
-    hint = _smaller_sentence(found, facts.current, f"The last {found.runs} runs like this")
-    action = f"{_again(workspace_id)} on {found.tier.name}"
+    hint = _smaller_sentence(found, facts.current, _("The last {count} runs like this", count=found.runs))
+    action = _again(workspace_id, found.tier.name)
     return SizeNote(f"{sentence} {hint}", MEASURED, execution_id, workspace_id, found.tier.id, action)
 
 
 def _smaller_sentence(found: SmallerTier, current: SizedTier, runs: str) -> str:
     memory = _of(format_bytes(found.memory_peak), format_bytes(current.memory))
-    cores = f"{format_cores(found.cpu_peak)} of {cores_words(f'{current.cpu}m')}"
-    saves = f", and saves {CURRENCY}{price_number(found.saves)} an hour" if found.saves else ""
-    return f"{runs} peaked at {memory} and {cores}: {found.tier.name} is large enough{saves}."
+    facts = {
+        "runs": runs,
+        "memory": memory,
+        "cores": _("{used} of {whole}", used=format_cores(found.cpu_peak), whole=cores_words(f"{current.cpu}m")),
+        "tier": found.tier.name,
+    }
+    if not found.saves:
+        return _("{runs} peaked at {memory} and {cores}: {tier} is large enough.", **facts)
+    return _(
+        "{runs} peaked at {memory} and {cores}: {tier} is large enough, and saves {amount} an hour.",
+        amount=f"{CURRENCY}{price_number(found.saves)}",
+        **facts,
+    )
 
 
 def _of(used: str, whole: str) -> str:
     """Return "3.1 of 16 GiB", or "300 MiB of 16 GiB" where the units differ."""
-    number, _, unit = used.partition(" ")
-    return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{used} of {whole}"
+    number, _unused, unit = used.partition(" ")
+    return _("{used} of {whole}", used=number if whole.endswith(f" {unit}") else used, whole=whole)
 
 
-def _again(workspace_id: str) -> str:
-    return "Resume it" if workspace_id else "Launch again"
+def _again(workspace_id: str, tier: str) -> str:
+    return _("Resume it on {tier}", tier=tier) if workspace_id else _("Launch again on {tier}", tier=tier)

@@ -1,16 +1,18 @@
 """Amounts of cores, memory and GPUs in words; pure."""
 
 from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 
 def size_words(millicores: int, memory_bytes: int, gpus: int, shared_memory: str = "") -> str:
     """Return for example "3.5 cores, 14 GiB memory, 1 GPU"."""
-    parts = [cores_words(f"{millicores}m"), f"{format_bytes(memory_bytes)} memory"]
+    parts = [cores_words(f"{millicores}m"), _("{size} memory", size=format_bytes(memory_bytes))]
     if gpus:
-        parts.append(plural(gpus, "GPU"))
+        parts.append(plural(gpus, "GPU", "GPUs"))
     if shared_memory:
-        parts.append(f"{memory_words(shared_memory)} shared memory")
+        parts.append(_("{size} shared memory", size=memory_words(shared_memory)))
     return ", ".join(parts)
 
 
@@ -19,7 +21,7 @@ def cores_words(cores: str) -> str:
         milli = millicores(cores)
     except ValueError:
         return cores
-    return f"{format_cores(milli)} {'core' if milli == 1000 else 'cores'}"
+    return ngettext("{cores} core", "{cores} cores", 1 if milli == 1000 else 2, cores=format_cores(milli))
 
 
 def memory_words(memory: str) -> str:

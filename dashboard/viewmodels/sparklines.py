@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import ViewModel
 from grid.metrics.usage import KEPT_MINUTES
+from grid.translation import gettext as _
 
 WIDTH, HEIGHT = 96, 22
 _EDGE = 1.5  # left free, so that a thick line is not cut
@@ -64,7 +65,14 @@ def usage_line(name: str, samples: Sequence[tuple[int, int]], whole: int, now: i
         values,
         span=(last - KEPT_MINUTES + 1, last),
         top=100,
-        words=f"{name} of the last {last - first + 1} min: {low} % to {high} %, now {percent(now, whole)} %",
+        words=_(
+            "{name} of the last {minutes} min: {low} % to {high} %, now {now} %",
+            name=name,
+            minutes=last - first + 1,
+            low=low,
+            high=high,
+            now=percent(now, whole),
+        ),
         gap=1,
         width=KEPT_MINUTES - 1,
         is_filled=False,

@@ -9,6 +9,8 @@ from dashboard.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartSca
 from dashboard.viewmodels.start_times import share_words
 from dashboard.viewmodels.startup import seconds_words
 from grid.diagnosis.startdays import StartSums, whole_percentile
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,16 @@ def start_charts(days: Sequence[date], sums: Mapping[date, StartSums]) -> dict[s
         line("p90", "p90", (_rounded(whole_percentile(one, 90)) for one in each), "--chart-cpu", DASHES),
     ]
     shares = [
-        line("cold", "image pulled", (_share(one.image_pulled, one.image_known) for one in each), "--chart-cpu", SOLID),
-        line("node", "new node", (_share(one.new_node, one.node_known) for one in each), "--chart-memory", DOTS),
+        line(
+            "cold", _("image pulled"), (_share(one.image_pulled, one.image_known) for one in each), "--chart-cpu", SOLID
+        ),
+        line(
+            "node",
+            ngettext("new node", "new nodes", 1),
+            (_share(one.new_node, one.node_known) for one in each),
+            "--chart-memory",
+            DOTS,
+        ),
     ]
     moments = [int(datetime.combine(day, time(), UTC).timestamp()) for day in days]
     return {

@@ -11,9 +11,10 @@ from dashboard.viewmodels.format import spreadsheet_text
 from dashboard.viewmodels.startup import PHASE_WORDS, seconds_words
 from grid.diagnosis.startdays import MERGED, WHOLE, StartSums, percentile, seconds_together, together, whole_percentile
 from grid.diagnosis.startup import Phase
+from grid.translation import gettext as _
 
-GROUPINGS = {"tier": "Tier", "environment": "Environment", "pool": "Node pool", "image": "Image"}
-RANGES = {"7": "7 days", "30": "30 days"}
+GROUPINGS = {"tier": _("Tier"), "environment": _("Environment"), "pool": _("Node pool"), "image": _("Image")}
+RANGES = {"7": _("7 days"), "30": _("30 days")}
 PERCENTILES = (50, 90, 99)
 _DASH = "–"
 
@@ -130,7 +131,7 @@ def phase_times(sums: StartSums) -> list[PhaseTimes]:
     whole = seconds_together(sums.times.get(WHOLE, {}))
     words = {
         **{phase.value: word for phase, word in PHASE_WORDS.items()},
-        MERGED: "Phases that could not be told apart",
+        MERGED: _("Phases that could not be told apart"),
     }
     return [
         PhaseTimes(
@@ -179,6 +180,6 @@ def _longest(sums: StartSums) -> str:
 def share_words(cases: int, known: int) -> str:
     """Return the share of the cases in those that are known; "not known" without any."""
     if not known:
-        return "not known"
+        return _("not known")
     share = 100 * cases / known
     return "<1%" if 0 < share < 1 else f"{int(share)}%"

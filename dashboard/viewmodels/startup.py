@@ -6,22 +6,23 @@ from dataclasses import dataclass, field
 from dashboard.viewmodels.format import span
 from dashboard.viewmodels.live import Fragment
 from grid.diagnosis.startup import Phase, StartPhases
+from grid.translation import gettext as _
 from grid.wording import listed
 
 # Fewer starts than these say nothing about what is usual.
 ENOUGH = 5
 _SLOW_FACTOR, _SLOW_SECONDS = 2.0, 10.0
 PHASE_WORDS = {
-    Phase.QUEUED: "Waiting for a slot",
-    Phase.CREATING: "Creating its objects",
-    Phase.NODE_WAIT: "Waiting for a node",
-    Phase.SCHEDULING: "Scheduling",
-    Phase.VOLUMES: "Volumes and network",
-    Phase.PULLING: "Image pull",
-    Phase.SETUP: "Init containers",
-    Phase.STARTING: "Starting the program",
-    Phase.ANSWERING: "First answer",
-    Phase.FIRST_WORKER: "First worker",
+    Phase.QUEUED: _("Waiting for a slot"),
+    Phase.CREATING: _("Creating its objects"),
+    Phase.NODE_WAIT: _("Waiting for a node"),
+    Phase.SCHEDULING: _("Scheduling"),
+    Phase.VOLUMES: _("Volumes and network"),
+    Phase.PULLING: _("Image pull"),
+    Phase.SETUP: _("Init containers"),
+    Phase.STARTING: _("Starting the program"),
+    Phase.ANSWERING: _("First answer"),
+    Phase.FIRST_WORKER: _("First worker"),
 }
 
 
@@ -100,7 +101,9 @@ def waterfall(start: StartMeasures | None, usual: UsualStart, *, is_final: bool)
     if start is not None:
         basis = ""
         if usual.count >= ENOUGH:
-            basis = f"“Usually” is the median of the newest {usual.count} starts of this tier and environment."
+            basis = _(
+                "“Usually” is the median of the newest {count} starts of this tier and environment.", count=usual.count
+            )
         shown = Waterfall(_sentence(start, usual, is_final=is_final), basis, tuple(_bars(start, usual)))
     return Fragment("startup", "dashboard/fragments/startup.html", shown)
 
@@ -123,17 +126,25 @@ def start_text(start: StartMeasures) -> str:
         for phases, seconds in _lines(start)
         if seconds > 0 or Phase.PULLING in phases
     ]
-    end = "" if start.ran else ", then it ended before it ran"
-    return f"Start-up: {seconds_words(start.total)}{': ' if parts else ''}{', '.join(parts)}{end}."
+    times = seconds_words(start.total)
+    if parts:
+        times = f"{times}: {', '.join(parts)}"
+    if start.ran:
+        return _("Start-up: {times}.", times=times)
+    return _("Start-up: {times}, then it ended before it ran.", times=times)
 
 
 def _part_text(phases: Sequence[Phase], seconds: float, start: StartMeasures) -> str:
     notes = []
     if Phase.NODE_WAIT in phases and seconds > 0 and start.node_started is not None:
-        notes.append("a new node was started" if start.node_started else "no node had room at first")
+        notes.append(_("a new node was started") if start.node_started else _("no node had room at first"))
     if Phase.PULLING in phases and start.image_cached is not None:
-        size = f"{_size(start.image_bytes)}, " if start.image_bytes and not start.image_cached else ""
-        notes.append("the image was on the node" if start.image_cached else f"{size}the image was not on the node")
+        if start.image_cached:
+            notes.append(_("the image was on the node"))
+        elif start.image_bytes:
+            notes.append(_("{size}, the image was not on the node", size=_size(start.image_bytes)))
+        else:
+            notes.append(_("the image was not on the node"))
     return f"{seconds_words(seconds)} ({'; '.join(notes)})" if notes else seconds_words(seconds)
 
 
@@ -141,10 +152,12 @@ def _sentence(start: StartMeasures, usual: UsualStart, *, is_final: bool) -> str
     took = seconds_words(start.total)
     usually = ""
     if usual.count >= ENOUGH and usual.total is not None:
-        usually = f" Usually {seconds_words(usual.total)}."
+        usually = " " + _("Usually {time}.", time=seconds_words(usual.total))
     if start.ran:
-        return f"Started in {took}.{usually}"
-    return f"Ended after {took}, before it ran." if is_final else f"Starting for {took}.{usually}"
+        return _("Started in {time}.", time=took) + usually
+    if is_final:
+        return _("Ended after {time}, before it ran.", time=took)
+    return _("Starting for {time}.", time=took) + usually
 
 
 def _bars(start: StartMeasures, usual: UsualStart) -> Iterator[StartBar]:
@@ -185,27 +198,29 @@ def _lines(start: StartMeasures) -> Iterator[tuple[Sequence[Phase], float]]:
 def _note(phase: Phase, start: StartMeasures, seconds: float) -> str:
     if phase is Phase.NODE_WAIT and seconds > 0:
         if start.node_started is False:
-            return "No node had room at first; an existing node took it later."
+            return _("No node had room at first; an existing node took it later.")
         return _node_note(start) if start.node_started else ""
     if phase is not Phase.PULLING or start.image_cached is None:
         return ""
     if start.image_cached:
-        return "The image was on the node."
-    size = f": {_size(start.image_bytes)} in {seconds_words(seconds)}" if start.image_bytes else ""
-    return f"The image was not on the node{size if not start.merged_phases else ''}."
+        return _("The image was on the node.")
+    if start.image_bytes and not start.merged_phases:
+        size, time = _size(start.image_bytes), seconds_words(seconds)
+        return _("The image was not on the node: {size} in {time}.", size=size, time=time)
+    return _("The image was not on the node.")
 
 
 def _node_note(start: StartMeasures) -> str:
     parts = [
-        f"{word} {seconds_words(seconds)}"
-        for word, seconds in (
-            ("until it was requested", start.node_decision),
-            ("until it joined", start.node_creation),
-            ("until it was ready", start.node_joining),
+        message.format(time=seconds_words(seconds))
+        for message, seconds in (
+            (_("until it was requested {time}"), start.node_decision),
+            (_("until it joined {time}"), start.node_creation),
+            (_("until it was ready {time}"), start.node_joining),
         )
         if seconds is not None
     ]
-    return f"A new node was started{': ' + ', '.join(parts) if parts else ''}."
+    return _("A new node was started: {parts}.", parts=", ".join(parts)) if parts else _("A new node was started.")
 
 
 def seconds_words(seconds: float) -> str:

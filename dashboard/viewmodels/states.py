@@ -4,26 +4,27 @@ from typing import Literal
 
 from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.pods import Diagnosis
+from grid.translation import gettext as _
 
 ACTIVE_STATES = {
-    "queued": "Queued",
-    "deploying": "Deploying",
-    "preparing": "Preparing",
-    "running": "Running",
-    "finishing": "Finishing",
-    "stopping": "Stopping",
+    "queued": _("Queued"),
+    "deploying": _("Deploying"),
+    "preparing": _("Preparing"),
+    "running": _("Running"),
+    "finishing": _("Finishing"),
+    "stopping": _("Stopping"),
 }
-ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
+ENDED_STATES = {"succeeded": _("Succeeded"), "stopped": _("Stopped"), "failed": _("Failed"), "error": _("Error")}
 STARTED_STATES = frozenset({"deploying", "preparing", "running"})  # admitted, and not on the way to an end
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
 _SENTENCES = {
-    "queued": "Waiting for a free slot.",
-    "deploying": "Sent to the cluster; waiting for a node.",
-    "preparing": "Its node pulls the image and starts the program.",
-    "finishing": "The program has ended; its log and files are being saved.",
-    "stopping": "The program is stopping.",
-    "failed": "The program ended with an error.",
-    "error": "The platform could not run it.",
+    "queued": _("Waiting for a free slot."),
+    "deploying": _("Sent to the cluster; waiting for a node."),
+    "preparing": _("Its node pulls the image and starts the program."),
+    "finishing": _("The program has ended; its log and files are being saved."),
+    "stopping": _("The program is stopping."),
+    "failed": _("The program ended with an error."),
+    "error": _("The platform could not run it."),
 }
 _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "queued": "wait",
@@ -37,12 +38,12 @@ _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "failed": "problem",
     "error": "problem",
 }
-STARTED = "It has started; the state updates in a moment."  # pages see the pod before the controller has noted it
+STARTED = _("It has started; the state updates in a moment.")  # pages see the pod before the controller has noted it
 _OWN_WORDS_LAST = STARTED_STATES  # in these states the pod's diagnosis is preferred
 
 
 def state_word(state: str) -> str:
-    return STATES.get(state, state.capitalize() or "Unknown")
+    return STATES.get(state, state.capitalize() or _("Unknown"))
 
 
 def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[StatusLine, str]:

@@ -3,23 +3,38 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from grid.translation import gettext as _
+
 # The columns of each table in their order. The first one, the name, is always shown.
 TABLES: Mapping[str, tuple[str, ...]] = {
     "executions": (
-        *("Name", "Type", "Status", "Tier", "User", "Project", "Node", "Age", "Restarts", "CPU", "Memory", "GPUs"),
+        *(
+            _("Name"),
+            _("Type"),
+            _("Status"),
+            _("Tier"),
+            _("User"),
+            _("Project"),
+            _("Node"),
+            _("Age"),
+            _("Restarts"),
+            _("CPU"),
+            _("Memory"),
+            _("GPUs"),
+        ),
     ),
     "nodes": (
-        "Name",
-        "Pool",
-        "Instance type",
-        "State",
-        "Age",
-        "Pods",
-        "CPU",
-        "Memory",
-        "GPUs",
-        "Last 30 min",
-        "Removal",
+        _("Name"),
+        _("Pool"),
+        _("Instance type"),
+        _("State"),
+        _("Age"),
+        _("Pods"),
+        _("CPU"),
+        _("Memory"),
+        _("GPUs"),
+        _("Last 30 min"),
+        _("Removal"),
     ),
 }
 DENSITY_COOKIE = "density"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 
 from dashboard.viewmodels.prices import price_words
@@ -22,7 +23,10 @@ from grid.diagnosis.tierdoctor import (
     words,
 )
 from grid.diagnosis.tieroverlap import Overlap
+from grid.launch.prices import part_beside
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import listed, plural
 
 _WIDTH = 1000  # of a bar's picture
@@ -103,7 +107,11 @@ class Outgrown:
 
     @property
     def sentence(self) -> str:
-        return f"{plural(self.number, 'running execution')} would no longer fit"
+        return ngettext(
+            "{count:,} running execution would no longer fit",
+            "{count:,} running executions would no longer fit",
+            self.number,
+        )
 
     @property
     def more(self) -> int:
@@ -111,24 +119,25 @@ class Outgrown:
 
 
 _FITS = {
-    "too_large": "too large for its nodes",
-    "no_room_beside": "not with what stands beside",
-    "tainted": "taint not tolerated",
-    "away": "no node takes it now",
-    "pool_empty": "no node now",
-    "no_nodes": "no nodes",
+    "too_large": _("too large for its nodes"),
+    "no_room_beside": _("not with what stands beside"),
+    "tainted": _("taint not tolerated"),
+    "away": _("no node takes it now"),
+    "pool_empty": _("no node now"),
+    "no_nodes": _("no nodes"),
 }
 
 
 def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> TierCheck:
     """Return the finding in words; `maximum_nodes` is how far the autoscaler may grow the pool, 0 when it does not know the pool."""
     shapes = tuple(_shape(group) for group in _alike(_in_order(fit)))
-    sentence, places, fits = "", "", "fits, when last seen" if fit.seen else "fits"
+    sentence, places, fits = "", "", _("fits, when last seen") if fit.seen else _("fits")
     if fit.best is not None:
-        places, sentence = _places(fit.usable), f"{_sentence(fit, maximum_nodes)}{_beside(fit.request)}"
+        places = _places(fit.usable)
+        sentence = " ".join(filter(None, (_sentence(fit, maximum_nodes), _beside(fit.request))))
     return TierCheck(
         severity=fit.problem.severity if fit.problem else "ok",
-        fits=_FITS.get(fit.problem.code, "does not fit") if fit.problem else fits,
+        fits=_FITS.get(fit.problem.code, _("does not fit")) if fit.problem else fits,
         sentence=sentence,
         problem=fit.problem,
         places=places,
@@ -145,10 +154,11 @@ def relaunch_sentence(running: int) -> str:
     """Return what a tier that fits no node means for the executions that run on it; "" when none does."""
     if not running:
         return ""
-    keeps, again = (
-        ("It keeps its node", "it finds no place") if running == 1 else ("They keep their nodes", "they find no place")
+    return ngettext(
+        "{count:,} execution runs on this tier now. It keeps its node; launched again on these values, it finds no place.",
+        "{count:,} executions run on this tier now. They keep their nodes; launched again on these values, they find no place.",
+        running,
     )
-    return f"{plural(running, 'execution runs', 'executions run')} on this tier now. {keeps}; launched again on these values, {again}."
 
 
 def _in_order(fit: TierFit) -> list[Packing]:
@@ -168,28 +178,39 @@ def _shape(group: Sequence[Packing]) -> PackedShape:
     first, nodes = group[0], sum(one.shape.nodes for one in group)
     away = sum(one.shape.away for one in group)
     return PackedShape(
-        nodes=plural(nodes or away, "node") if nodes or away else "a new node",
+        nodes=plural(nodes or away, "node", "nodes") if nodes or away else _("a new node"),
         size=_size(first.shape),
         places=_places_words(first),
         unused=_unused(first),
         bars=_bars(first),
-        away=f"{plural(away, 'more node') + ' ' if nodes else ''}cordoned, not ready or being removed" if away else "",
+        away=_away_words(away, is_more=bool(nodes)) if away else "",
         taints=listed(map(taint_text, first.untolerated)) if first.untolerated else "",
+    )
+
+
+def _away_words(away: int, *, is_more: bool) -> str:
+    if not is_more:
+        return _("cordoned, not ready or being removed")
+    return ngettext(
+        "{count:,} more node cordoned, not ready or being removed",
+        "{count:,} more nodes cordoned, not ready or being removed",
+        away,
     )
 
 
 def _places_words(packing: Packing) -> str:
     if not packing.places:
-        return "no place"
-    return f"{plural(packing.places, 'place')}{' without the taint' if packing.untolerated else ''}"
+        return _("no place")
+    places = plural(packing.places, "place", "places")
+    return _("{places} without the taint", places=places) if packing.untolerated else places
 
 
 def _size(shape: NodeShape) -> str:
     """Return the size of the node, such as "8 cores, 31 GiB, 1 GPU"."""
     amounts = shape.allocatable
-    parts = [f"{format_cores(amounts.get(CPU, 0))} cores", format_bytes(amounts.get(MEMORY, 0))]
+    parts = [_("{cores} cores", cores=format_cores(amounts.get(CPU, 0))), format_bytes(amounts.get(MEMORY, 0))]
     gpus = sum(amount for name, amount in amounts.items() if is_gpu(name))
-    return ", ".join([*parts, *([plural(gpus, "GPU")] if gpus else [])])
+    return ", ".join([*parts, *([plural(gpus, "GPU", "GPUs")] if gpus else [])])
 
 
 def _unused(packing: Packing) -> str:
@@ -215,38 +236,65 @@ def _bar(packing: Packing, name: str) -> PackedBar:
         pieces += [Piece("place", start, max(1, end - start - _GAP)) for start, end in pairwise(edges)]
     elif used:
         pieces.append(Piece("place", round(_WIDTH * own / whole), max(1, round(_WIDTH * used / whole))))
-    label = "CPU" if name == CPU else "Memory" if name == MEMORY else "GPUs"
+    label = _("CPU") if name == CPU else _("Memory") if name == MEMORY else _("GPUs")
     free = packing.shape.free[name]
-    return PackedBar(label, f"{number(name, used)} of {number(name, free)}", tuple(pieces), name in packing.binding)
+    return PackedBar(
+        label,
+        _("{used} of {free}", used=number(name, used), free=number(name, free)),
+        tuple(pieces),
+        name in packing.binding,
+    )
 
 
 def _places(usable: Sequence[Packing]) -> str:
     """Return the places on a node: "2", or "2 to 7" when the pool's nodes differ."""
     low, high = min(one.places for one in usable), max(one.places for one in usable)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{low:,}" if low == high else _("{low:,} to {high:,}", low=low, high=high)
 
 
 def _sentence(fit: TierFit, maximum: int) -> str:
     usable, pool = fit.usable, fit.request.pool
     nodes = sum(one.shape.nodes for one in usable)
     total = sum(one.shape.nodes * one.places for one in usable)
-    found = f"{_places(usable)} {'place' if _places(usable) == '1' else 'places'}"
+    most = max(one.places for one in usable)
+    places = ngettext("{places} place", "{places} places", most, places=_places(usable))
     if fit.seen:
-        found += f" on a new node of the pool {pool}{as_seen(fit.seen)}; it has none now."
-        return f"{found} The autoscaler may start {'one' if maximum == 1 else f'up to {maximum:,}'}."
-    found += f" {'on its only node' if nodes == 1 else f'on each of {nodes:,} nodes'} of the pool {pool}"
-    found += f", {total:,} in all when they are empty." if nodes > 1 else " when it is empty."
+        found = _(
+            "{places} on a new node of the pool {pool}{as_seen}; it has none now.",
+            places=places,
+            pool=pool,
+            as_seen=as_seen(fit.seen),
+        )
+        more = ngettext("The autoscaler may start one.", "The autoscaler may start up to {count:,}.", maximum)
+        return f"{found} {more}"
+    found = ngettext(
+        "{places} on its only node of the pool {pool} when it is empty.",
+        "{places} on each of {count:,} nodes of the pool {pool}, {total:,} in all when they are empty.",
+        nodes,
+        places=places,
+        pool=pool,
+        total=total,
+    )
     if maximum > nodes:
-        found += f" The autoscaler may grow the pool to {plural(maximum, 'node')}."
+        found += " " + _("The autoscaler may grow the pool to {nodes}.", nodes=plural(maximum, "node", "nodes"))
     return found
 
 
 def _beside(request: TierRequest) -> str:
     if not request.beside:
         return ""
-    return (
-        f" Each place has {words(request.beside, request.beside)} more, for {beside_words(request)}; it has no price."
+    more, part = words(request.beside, request.beside), part_beside(request.requests, request.beside)
+    return _(
+        "Each place has {more} more, for {sidecars}, which adds {part} to the price.",
+        more=more,
+        sidecars=beside_words(request),
+        part=_percent(part) if part else _("nothing"),
     )
+
+
+def _percent(part: Decimal) -> str:
+    """Return a part in percent with at most one place, never "0 %" for what is more than nothing."""
+    return f"{max(part * 100, Decimal('0.1')):.1f}".removesuffix(".0") + " %"
 
 
 def _advice(fit: TierFit) -> tuple[str, ...]:
@@ -255,7 +303,10 @@ def _advice(fit: TierFit) -> tuple[str, ...]:
     found = [_suggestion(one, fit) for one in fit.suggestions]
     if gpus := [name for name in fit.best.wastes if is_gpu(name) and not fit.request.requests.get(name)]:
         found.append(
-            f"It asks for no GPU, and a node full of it leaves {words(fit.best.left, gpus)} unused. Choose a pool without GPUs."
+            _(
+                "It asks for no GPU, and a node full of it leaves {left} unused. Choose a pool without GPUs.",
+                left=words(fit.best.left, gpus),
+            )
         )
     return tuple(found)
 
@@ -263,12 +314,21 @@ def _advice(fit: TierFit) -> tuple[str, ...]:
 def _suggestion(one: Suggestion, fit: TierFit) -> str:
     asked = fit.request.requests
     changed = [name for name in _SHOWN if one.requests.get(name) != asked.get(name)]
-    sizes = f"With {words(one.requests, changed)} instead of {_were(asked, changed)}"
+    sizes = _("With {requests} instead of {asked}", requests=words(one.requests, changed), asked=_were(asked, changed))
     if one.kind == "more":
-        return f"{sizes}, {one.places:,} would fit on a node instead of {one.places - 1:,}."
-    many = "the one place" if one.places == 1 else f"the {one.places:,} places"
-    resources = listed("CPU" if name == CPU else "memory" for name in changed)
-    return f"{sizes}, {many} would use nearly all {resources} of the node."
+        return _(
+            "{sizes}, {places:,} would fit on a node instead of {before:,}.",
+            sizes=sizes,
+            places=one.places,
+            before=one.places - 1,
+        )
+    return ngettext(
+        "{sizes}, the one place would use nearly all {resources} of the node.",
+        "{sizes}, the {count:,} places would use nearly all {resources} of the node.",
+        one.places,
+        sizes=sizes,
+        resources=listed(_("CPU") if name == CPU else _("memory") for name in changed),
+    )
 
 
 def _short_advice(fit: TierFit) -> str:
@@ -280,13 +340,18 @@ def _short_advice(fit: TierFit) -> str:
         first.requests, [name for name in _SHOWN if first.requests.get(name) != fit.request.requests.get(name)]
     )
     if first.kind == "more":
-        return f"{sizes}: {plural(first.places, 'place')} instead of {first.places - 1:,}"
-    return f"{sizes}: nearly all used"
+        return _(
+            "{sizes}: {places} instead of {before:,}",
+            sizes=sizes,
+            places=plural(first.places, "place", "places"),
+            before=first.places - 1,
+        )
+    return _("{sizes}: nearly all used", sizes=sizes)
 
 
 def _short(room: Mapping[str, int], names: Iterable[str]) -> str:
     """Return the named amounts without the word memory: "1 core, 4 GiB"."""
-    return ", ".join(words(room, [name]).removesuffix(" of memory") for name in names)
+    return ", ".join(number(name, room[name]) if name == MEMORY else words(room, [name]) for name in names)
 
 
 def _were(asked: Mapping[str, int], changed: Sequence[str]) -> str:
@@ -296,5 +361,5 @@ def _were(asked: Mapping[str, int], changed: Sequence[str]) -> str:
 def _overlap(found: Overlap) -> str:
     other = found.other
     if found.kind == "beaten":
-        return f"{other.name} gives at least as much, for {price_words(other.price)}."
-    return f"{other.name} has nearly the same size, at {price_words(other.price)}."
+        return _("{name} gives at least as much, for {price}.", name=other.name, price=price_words(other.price))
+    return _("{name} has nearly the same size, at {price}.", name=other.name, price=price_words(other.price))

@@ -15,6 +15,7 @@ from dashboard.viewmodels.samples import rescale_words
 from dashboard.viewmodels.startup import start_text
 from dashboard.viewmodels.states import state_word
 from grid.kube.objects import Event, Node, true_condition
+from grid.translation import gettext as _
 from grid.wording import plural
 
 REGION = "timeline"
@@ -22,58 +23,58 @@ ITEMS_SHOWN = 200
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _HEADLINES = {
-    "TriggeredScaleUp": "New node requested",
-    "NotTriggerScaleUp": "Scale-up would not help",
-    "FailedScheduling": "No node has room yet",
-    "Scheduled": "Scheduled on a node",
-    "Pulling": "Pulling the image",
-    "Pulled": "Image pulled",
-    "Created": "Container created",
-    "Started": "Program started",
-    "Killing": "Stopping the program",
-    "Unhealthy": "The program does not answer yet",
-    "BackOff": "Waiting before the next try",
+    "TriggeredScaleUp": _("New node requested"),
+    "NotTriggerScaleUp": _("Scale-up would not help"),
+    "FailedScheduling": _("No node has room yet"),
+    "Scheduled": _("Scheduled on a node"),
+    "Pulling": _("Pulling the image"),
+    "Pulled": _("Image pulled"),
+    "Created": _("Container created"),
+    "Started": _("Program started"),
+    "Killing": _("Stopping the program"),
+    "Unhealthy": _("The program does not answer yet"),
+    "BackOff": _("Waiting before the next try"),
     "Failed": "Failed",
-    "FailedMount": "The files could not be attached",
-    "FailedAttachVolume": "The files could not be attached",
-    "Preempted": "Preempted by something more urgent",
-    "Evicted": "Evicted from its node",
-    "TaintManagerEviction": "Evicted from its node",
-    "NodeNotReady": "Its node does not answer",
-    "OOMKilling": "It used more memory than its tier has",
-    "Resized": "The number of workers was changed by hand",
-    "HeadRestarted": "The head was asked to restart",
-    "Shared": "Who may open it was changed",
-    "AccessLost": "Its owner no longer has access to the project",
-    "AccessRegained": "Its owner has access to the project again",
-    "WithoutCluster": "It continues without its cluster",
-    "StopAnnounced": "About to be stopped",
-    "KeptLonger": "Kept longer",
-    "StoppedByRule": "Stopped by a rule",
-    "out_of_memory": "It used more memory than its tier has",
-    "restarted": "Program restarted",
-    "head_replaced": "The head was replaced",
-    "head_restarted": "The head was started again",
-    "head_out_of_memory": "The head used more memory than its tier has",
-    "head_lost": "The head was lost",
-    "worker_restarted": "A worker was started again",
-    "worker_out_of_memory": "A worker used more memory than its tier has",
-    "worker_lost": "A worker was lost",
-    "moved": "The head is reached at another address",
-    "made_again": "A deleted object was created again",
-    "not_made_again": "A deleted object could not be created again",
-    "controller_away": "The controller was not running",
-    "cluster_away": "The cluster did not answer",
-    "SuccessfulRescale": "The number of workers changes",
-    "SuccessfulCreate": "Pod created",
-    "SuccessfulDelete": "Pod deleted",
-    "FailedCreate": "Pod could not be created",
-    "ScalingReplicaSet": "Pods are added or removed",
-    "FailedGetResourceMetric": "The load could not be measured",
-    "FailedComputeMetricsReplicas": "The number of workers could not be computed",
-    "FailedGetExternalMetric": "The framework's waiting work could not be read",
-    "FailedGetScale": "The number of workers could not be read",
-    "FailedRescale": "The number of workers could not be changed",
+    "FailedMount": _("The files could not be attached"),
+    "FailedAttachVolume": _("The files could not be attached"),
+    "Preempted": _("Preempted by something more urgent"),
+    "Evicted": _("Evicted from its node"),
+    "TaintManagerEviction": _("Evicted from its node"),
+    "NodeNotReady": _("Its node does not answer"),
+    "OOMKilling": _("It used more memory than its tier has"),
+    "Resized": _("The number of workers was changed by hand"),
+    "HeadRestarted": _("The head was asked to restart"),
+    "Shared": _("Who may open it was changed"),
+    "AccessLost": _("Its owner no longer has access to the project"),
+    "AccessRegained": _("Its owner has access to the project again"),
+    "WithoutCluster": _("It continues without its cluster"),
+    "StopAnnounced": _("About to be stopped"),
+    "KeptLonger": _("Kept longer"),
+    "StoppedByRule": _("Stopped by a rule"),
+    "out_of_memory": _("It used more memory than its tier has"),
+    "restarted": _("Program restarted"),
+    "head_replaced": _("The head was replaced"),
+    "head_restarted": _("The head was started again"),
+    "head_out_of_memory": _("The head used more memory than its tier has"),
+    "head_lost": _("The head was lost"),
+    "worker_restarted": _("A worker was started again"),
+    "worker_out_of_memory": _("A worker used more memory than its tier has"),
+    "worker_lost": _("A worker was lost"),
+    "moved": _("The head is reached at another address"),
+    "made_again": _("A deleted object was created again"),
+    "not_made_again": _("A deleted object could not be created again"),
+    "controller_away": _("The controller was not running"),
+    "cluster_away": _("The cluster did not answer"),
+    "SuccessfulRescale": _("The number of workers changes"),
+    "SuccessfulCreate": _("Pod created"),
+    "SuccessfulDelete": _("Pod deleted"),
+    "FailedCreate": _("Pod could not be created"),
+    "ScalingReplicaSet": _("Pods are added or removed"),
+    "FailedGetResourceMetric": _("The load could not be measured"),
+    "FailedComputeMetricsReplicas": _("The number of workers could not be computed"),
+    "FailedGetExternalMetric": _("The framework's waiting work could not be read"),
+    "FailedGetScale": _("The number of workers could not be read"),
+    "FailedRescale": _("The number of workers could not be changed"),
 }
 
 _COUNTS_STARTS = frozenset(
@@ -143,7 +144,7 @@ def timeline(
     items.sort(key=_when, reverse=True)
     items = _together(_without_echoes(items)) if record.cluster is not None else items
     if not items:
-        empty = EmptyState("Nothing yet.", "Every step appears here as it happens.")
+        empty = EmptyState(_("Nothing yet."), _("Every step appears here as it happens."))
         return [Fragment("timeline-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, _, item in items[:ITEMS_SHOWN]]
 
@@ -155,10 +156,11 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
     pods: set[str] = set()
     for id, step, item in items:
         before = found[-1][2] if found else None
-        if before is not None and _is_same(before, item, is_other=pods != {item.about}):
+        are_pods = before is not None and (len(pods) > 1 or before.about.startswith("Pod/"))
+        if before is not None and are_pods and _is_same(before, item, is_other=pods != {item.about}):
             pods.add(item.about)
             message = item.message if item.message == before.message else ""
-            found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod"), times=1))
+            found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod", "pods"), times=1))
         else:
             pods = {item.about}
             found.append((id, step, item))
@@ -167,10 +169,10 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
 
 def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> bool:
     """Return whether both are the same event of pods. Their messages may differ only between different pods, and only without problems."""
-    is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
+    is_pod = older.about.startswith("Pod/")
     is_near = newer.at is not None and older.at is not None and _near(newer.at, older.at)
     may_differ = is_other and not (newer.mark or older.mark)
-    return is_pods and is_near and newer.reason == older.reason and (may_differ or newer.message == older.message)
+    return is_pod and is_near and newer.reason == older.reason and (may_differ or newer.message == older.message)
 
 
 def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
@@ -198,17 +200,27 @@ def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
 def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True, present: Head | None = None) -> str:
     """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
     lines = [
-        f"# {record.object_name} ({record.name.strip()}), project {record.project_name}, tier {record.tier_name}",
+        _(
+            "# {object_name} ({title}), project {project}, tier {tier}",
+            object_name=record.object_name,
+            title=record.name.strip(),
+            project=record.project_name,
+            tier=record.tier_name,
+        ),
     ]
     for line in record.lifecycle:
         what = state_word(line.to_state) if line.to_state else line.about
-        times = f" ({_times(line)} times)" if _times(line) > 1 else ""
-        actor = f" by {line.actor}" if line.actor else ""
+        times = _(" ({count} times)", count=_times(line)) if _times(line) > 1 else ""
+        actor = _(" by {actor}", actor=line.actor) if line.actor else ""
         lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
     lines += [f"# {start_text(record.start)}"] if record.start is not None else []
-    lines += [f"# Found in its log: {one.meaning} {one.cure} | {one.line}" for one in record.findings if may_read]
+    lines += [
+        _("# Found in its log: {meaning} {cure} | {line}", meaning=one.meaning, cure=one.cure, line=one.line)
+        for one in record.findings
+        if may_read
+    ]
     if present is not None and not record.is_final:
-        lines += [f"# Now: {one}" for one in _now(present)]
+        lines += [_("# Now: {sentence}", sentence=one) for one in _now(present)]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
 
 
@@ -218,9 +230,10 @@ def _now(present: Head) -> Iterator[str]:
     if present.wait is not None:
         yield f"{present.wait.sentence} {present.wait.why}".strip()
     for row in present.reasons.rows if present.reasons is not None else ():
-        names = f" ({row.names}{f' and {row.more} more' if row.more else ''})" if row.names else ""
-        until = f", until {_utc(row.evidence.until)}" if row.evidence.until is not None else ""
-        yield f"{plural(row.evidence.nodes, 'node')}{names}: {row.evidence.what} [{row.lasting.lower()}{until}]"
+        names = _("{names} and {more} more", names=row.names, more=row.more) if row.more else row.names
+        names = f" ({names})" if row.names else ""
+        until = _(", until {until}", until=_utc(row.evidence.until)) if row.evidence.until is not None else ""
+        yield f"{plural(row.evidence.nodes, 'node', 'nodes')}{names}: {row.evidence.what} [{row.lasting.lower()}{until}]"
 
 
 def _utc(at: datetime) -> str:
@@ -287,12 +300,16 @@ def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_P
         return []
     if assigned_node and name != assigned_node:
         return []
-    joined = TimelineItem(created, "", "A new node joined", f"{name} is starting up.", about=f"Node/{name}")
+    joined = TimelineItem(
+        created, "", _("A new node joined"), _("{name} is starting up.", name=name), about=f"Node/{name}"
+    )
     found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
     ready = true_condition(node, "Ready")
     ready_at = max(ready.last_transition_time or created, created) if ready else None
     # A node that became ready again after the start has no part in how this execution came to run.
     if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
-        item = TimelineItem(ready_at, "", "The new node is ready", f"{name} accepts pods.", about=f"Node/{name}")
+        item = TimelineItem(
+            ready_at, "", _("The new node is ready"), _("{name} accepts pods.", name=name), about=f"Node/{name}"
+        )
         found.append((element_id("ready", name), "ready", item))
     return found

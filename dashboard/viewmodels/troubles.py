@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.node_reasons import NodeReasons, node_reasons
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.translation import gettext as _
 
 _WHO = {
     "": "",
-    "you": "You can change this.",
-    "admin": "Your admin can change this.",
-    "operator": "An operator can help.",
+    "you": _("You can change this."),
+    "admin": _("Your admin can change this."),
+    "operator": _("An operator can help."),
 }
-_WORDS = {"problem": "Problem", "wait": "Note", "ok": "Note"}
+_WORDS = {"problem": _("Problem"), "wait": _("Note"), "ok": _("Note")}
 
 
 @dataclass(frozen=True, slots=True)

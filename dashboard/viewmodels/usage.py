@@ -17,20 +17,22 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.format import percent, spreadsheet_text
-from grid.wording import money
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import day_words, money, month_words
 
 MONTHS = 12
 SHOWN = 50  # lines of a table
-_BY_PERSON = "By person"
+_BY_PERSON = _("By person")
 _HOUR = Decimal(3600)
 _MILLI = 1000
 _TENTH = Decimal("0.1")
 _NUMBERS = ("price_per_hour", "pod_hours", "core_hours", "gpu_hours", "cost")
 # What a page can be narrowed to: the parameter of its query, and the column.
 NARROWING = {"project": "project_id", "tier": "tier_id", "pool": "node_pool"}
-_NARROWED_WORDS = {"project": "Project", "tier": "Hardware tier", "pool": "Node pool"}
+_NARROWED_WORDS = {"project": _("Project"), "tier": _("Hardware tier"), "pool": _("Node pool")}
 _LONGEST_VALUE = 100
-SORTS = {"cost": "Cost", "pods": "Pod hours", "cores": "Core hours", "gpus": "GPU hours"}
+SORTS = {"cost": _("Cost"), "pods": _("Pod hours"), "cores": _("Core hours"), "gpus": _("GPU hours")}
 
 
 class HeldTime(NamedTuple):
@@ -129,7 +131,7 @@ class UsageMonth:
 
     @property
     def words(self) -> str:
-        return f"{self.first:%B %Y}"
+        return month_words(self.first)
 
     @property
     def last(self) -> date:
@@ -192,7 +194,7 @@ def last_months(now: datetime) -> list[UsageMonth]:
 def hours(amount: Decimal) -> str:
     """Return hours with one decimal place, or "less than 0.1" instead of zero."""
     if 0 < amount < _TENTH:
-        return f"less than {_TENTH}"
+        return _("less than {hours}", hours=_TENTH)
     return f"{amount.quantize(_TENTH):,}" if amount else "0"
 
 
@@ -218,13 +220,13 @@ def months_of(rows: Sequence[HeldTime], now: datetime) -> list[UsageMonth]:
 def tables(rows: Sequence[HeldTime], view: UsageView, *, is_everybody: bool) -> list[UsageTable]:
     """Return the month's sums by project, tier and node pool, and for everybody by person, for one person by kind."""
     shared = [
-        _table("By project", rows, view, lambda row: (row.project, row.project_id), "project"),
-        _table("By hardware tier", rows, view, lambda row: (row.tier, row.tier_id), "tier"),
-        _table("By node pool", rows, view, lambda row: (row.node_pool, row.node_pool), "pool"),
+        _table(_("By project"), rows, view, lambda row: (row.project, row.project_id), "project"),
+        _table(_("By hardware tier"), rows, view, lambda row: (row.tier, row.tier_id), "tier"),
+        _table(_("By node pool"), rows, view, lambda row: (row.node_pool, row.node_pool), "pool"),
     ]
     if is_everybody:
         return [_table(_BY_PERSON, rows, view, lambda row: (row.username, "")), *shared]
-    return [*shared, _table("By kind", rows, view, lambda row: (_kind_words(row), ""))]
+    return [*shared, _table(_("By kind"), rows, view, lambda row: (_kind_words(row), ""))]
 
 
 def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
@@ -242,7 +244,12 @@ def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
     for number, day in enumerate(days):
         height = round(100 * sizes[day] / highest) if highest else 0
         height = max(height, 2) if sizes[day] else 0  # what is there is seen
-        title = f"{day:%-d %B}: {totals[day].cost_words}, {totals[day].pods_words} pod hours"
+        title = _(
+            "{day}: {cost}, {hours} pod hours",
+            day=day_words(day),
+            cost=totals[day].cost_words,
+            hours=totals[day].pods_words,
+        )
         left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
         bars.append(DayBar(day, totals[day], title, left, wide, 100 - height, height))
     return bars
@@ -252,9 +259,15 @@ def picture_sentence(bars: Sequence[DayBar], month: UsageMonth) -> str:
     """Return what the picture shows, for those who do not see it."""
     used = [bar for bar in bars if bar.total]
     if not used:
-        return f"Nothing was used in {month.words}."
+        return _("Nothing was used in {month}.", month=month.words)
     highest = max(used, key=lambda bar: bar.height)
-    return f"Used on {len(used)} day{'s' if len(used) > 1 else ''} of {month.words}. The most: {highest.title}."
+    return ngettext(
+        "Used on {count} day of {month}. The most: {day}.",
+        "Used on {count} days of {month}. The most: {day}.",
+        len(used),
+        month=month.words,
+        day=highest.title,
+    )
 
 
 def usage_csv(rows: Iterable[HeldTime], *, has_kinds: bool) -> str:
@@ -279,7 +292,7 @@ def usage_csv(rows: Iterable[HeldTime], *, has_kinds: bool) -> str:
 
 
 def _kind_words(row: HeldTime) -> str:
-    return KINDS.get(row.kind, "Deleted executions")
+    return KINDS.get(row.kind, _("Deleted executions"))
 
 
 def _table(
@@ -314,7 +327,9 @@ def _table(
         for key in order[:SHOWN]
     )
     rest = order[SHOWN:]
-    more = line(f"{len(rest)} more", total_of(row for key in rest for row in groups[key])) if rest else None
+    more = (
+        line(_("{count} more", count=len(rest)), total_of(row for key in rest for row in groups[key])) if rest else None
+    )
     return UsageTable(title, shown, more)
 
 

@@ -11,6 +11,8 @@ from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.told import message_of
 from grid.launch.expectation.basis import WaitEstimate
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 REGION = "queue"
@@ -32,13 +34,15 @@ class QueueRow(ViewModel, frozen=True, gc=False):
 class QueueHead(ViewModel, frozen=True, gc=False):
     sentence: str
     accuracy: str
+    takeover: str = ""
 
 
-_COMPUTING = WaitLine("Still being computed.", "")
+_COMPUTING = WaitLine(_("Still being computed."), "")
 _ASIDE = {
-    "held": WaitLine("When an operator releases it.", ""),
-    "maintenance": WaitLine("When maintenance ends.", ""),
-    "over_budget": WaitLine("When its project may spend again.", ""),
+    "held": WaitLine(_("When an operator releases it."), ""),
+    "maintenance": WaitLine(_("When maintenance ends."), ""),
+    "taken_over": WaitLine(_("When the queue goes by turn again, or an operator puts it in front."), ""),
+    "over_budget": WaitLine(_("When its project may spend again."), ""),
 }
 
 
@@ -50,36 +54,39 @@ def queue_row(
         execution_id=row.id,
         position=f"{estimate.position:,}" if estimate is not None and estimate.position else "–",
         name=row.title or row.object_name,
-        about=f"{KINDS.get(row.kind, row.kind)}, {row.tier_name}, {plural(row.slots, 'slot')}",
-        owner="you" if is_own else row.owner_username,
+        about=f"{KINDS.get(row.kind, row.kind)}, {row.tier_name}, {plural(row.slots, 'slot', 'slots')}",
+        owner=_("you") if is_own else row.owner_username,
         reason=message_of(row, to_owner=is_own),
         since=row.requested_at,
-        expected=_ASIDE.get(row.reason) or _in_column(wait_line(estimate, passed) or _COMPUTING),
+        expected=_ASIDE.get(row.reason) or (wait_line(estimate, passed, in_column=True) or _COMPUTING),
         may_order=may_order,
     )
 
 
-def _in_column(line: WaitLine) -> WaitLine:
-    """Return the line without the words that its column's title says, which would leave no room for the time."""
-    said = line.sentence.removeprefix("Expected to start in ")
-    return WaitLine(said[:1].upper() + said[1:], line.why)
-
-
-def queue_fragments(rows: Collection[QueueRow], *, count: int, hidden: int, accuracy: str) -> list[Fragment]:
+def queue_fragments(
+    rows: Collection[QueueRow], *, count: int, hidden: int, accuracy: str, takeover: str = ""
+) -> list[Fragment]:
     """Return the page: the first of the `count` that the viewer may see, in the order in which they start; `hidden` more wait that the
     viewer may not see."""
-    sentence = f"{plural(count, 'execution')} {'waits' if count == 1 else 'wait'} for a slot"
-    if hidden:
-        sentence += f" that you may see, and {hidden:,} of others"
+    sentence = (
+        ngettext(
+            "{count:,} execution waits for a slot that you may see, and {hidden:,} of others",
+            "{count:,} executions wait for a slot that you may see, and {hidden:,} of others",
+            count,
+            hidden=hidden,
+        )
+        if hidden
+        else ngettext("{count:,} execution waits for a slot", "{count:,} executions wait for a slot", count)
+    )
     if count > len(rows):
-        sentence += f"; the first {len(rows)} are shown"
-    head = Fragment("queue-head", f"{_FRAGMENTS}queue_head.html", QueueHead(f"{sentence}.", accuracy))
+        sentence = _("{sentence}; the first {rows} are shown", sentence=sentence, rows=len(rows))
+    head = Fragment("queue-head", f"{_FRAGMENTS}queue_head.html", QueueHead(f"{sentence}.", accuracy, takeover))
     lines = [Fragment(element_id("wait", row.execution_id), f"{_FRAGMENTS}queue_row.html", row, REGION) for row in rows]
     if not lines:
-        empty = EmptyState("No execution is waiting.", "New launches start as soon as their objects are created.")
+        empty = EmptyState(_("No execution is waiting."), _("New launches start as soon as their objects are created."))
         if hidden:
             empty = EmptyState(
-                "None of your executions is waiting.", "Executions of other people are not shown to you."
+                _("None of your executions is waiting."), _("Executions of other people are not shown to you.")
             )
         lines = [Fragment("queue-none", f"{_FRAGMENTS}queue_none.html", empty, REGION)]
     return [head, *lines]

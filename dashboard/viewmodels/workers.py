@@ -15,6 +15,7 @@ from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 from grid.wording import plural
 
 REGION = "workers"
@@ -22,13 +23,13 @@ COMPACT_FROM = 61  # from this number on, workers are shown without names and ba
 _FRAGMENTS = "dashboard/fragments/"
 _LETTERS = {"ready": "R", "start": "S", "image": "I", "volume": "V", "node": "N", "trouble": "!", "ending": "E"}
 _WORDS = {
-    "ready": "ready",
-    "start": "starts",
-    "image": "waits for its image",
-    "volume": "waits for a volume",
-    "node": "waits for a node",
-    "trouble": "in trouble",
-    "ending": "leaving",
+    "ready": _("ready"),
+    "start": _("starts"),
+    "image": _("waits for its image"),
+    "volume": _("waits for a volume"),
+    "node": _("waits for a node"),
+    "trouble": _("in trouble"),
+    "ending": _("leaving"),
 }
 _STEPS = 10  # bars are drawn in tenths, by classes
 
@@ -118,16 +119,16 @@ def _cell(
     pod, phase = one.pod, one.phase
     cpu, memory = _shares(pod, usage_of(pod.metadata.key)) if phase in ("ready", "ending") else (None, None)
     holds = worker_holds(pod.metadata.annotations, report_key) if phase in ("ready", "ending") else None
-    tasks = plural(holds.tasks, "task") if holds else ""
+    tasks = plural(holds.tasks, "task", "tasks") if holds else ""
     held = format_bytes(holds.bytes) if holds and holds.bytes > 0 else ""
     parts = [
-        f"worker {short_name(pod.metadata.name)}: {_WORDS[phase]}",
-        f"on {pod.spec.node_name}" if pod.spec.node_name else "",
-        f"CPU {cpu} % of its request" if cpu is not None else "",
-        f"memory {memory} %" if memory is not None else "",
+        _("worker {name}: {state}", name=short_name(pod.metadata.name), state=_WORDS[phase]),
+        _("on {node}", node=pod.spec.node_name) if pod.spec.node_name else "",
+        _("CPU {cpu} % of its request", cpu=cpu) if cpu is not None else "",
+        _("memory {memory} %", memory=memory) if memory is not None else "",
         tasks,
-        f"holds {held}" if held else "",
-        "first to be removed when the cluster shrinks" if goes_next else "",
+        _("holds {held}", held=held) if held else "",
+        _("first to be removed when the cluster shrinks") if goes_next else "",
     ]
     return WorkerCell(
         namespace=pod.metadata.namespace,

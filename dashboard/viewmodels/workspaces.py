@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import ACTIVE_STATES, STARTED_STATES, state_status
+from grid.translation import gettext as _
 from grid.wording import POD_STAYS_SENTENCE
 
 _LONGEST_NAME = 115  # with " copy" as long as a title may be
@@ -70,9 +71,9 @@ class WorkspaceRecord:
     @property
     def status(self) -> StatusLine:
         if self.is_restarting:
-            return StatusLine("wait", "Restarting")
+            return StatusLine("wait", _("Restarting"))
         if self.latest is None:
-            return StatusLine("neutral", "Stopped")
+            return StatusLine("neutral", _("Stopped"))
         return state_status(self.latest.state, message=self.latest.message)[0]
 
     @property
@@ -88,7 +89,7 @@ class WorkspaceRecord:
     @property
     def clone_query(self) -> str:
         """The query of the launch form for another workspace like this one."""
-        title = f"{self.name[:_LONGEST_NAME]} copy"
+        title = _("{title} copy", title=self.name[:_LONGEST_NAME])
         if self.latest is not None:  # it knows the cluster
             return urlencode({"from": self.latest.id, "title": title})
         same = {"project": self.project_id, "environment": self.environment_id, "tier": self.tier_id}

@@ -1,6 +1,7 @@
 """Logging in and out, the user's own account, and the choice of theme."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -20,15 +21,16 @@ from dashboard.access import may_observe, role_of
 from dashboard.forms.account import ProfileForm
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.notification_channels import outward_channels_view
-from dashboard.notification_records import channels_for, choice_rows
+from dashboard.notification_records import channels_for, choice_rows, events_for
 from dashboard.people import set_profile
 from dashboard.viewmodels.logins import session_rows
-from dashboard.viewmodels.people import ROLE_WORDS
+from dashboard.viewmodels.people import ROLE_TITLES, ROLE_WORDS
 from grid import sessions
 from grid.audit import write_entry
 from grid.lockouts import client_network
 from grid.models import AuditEntry, Membership, User
 from grid.sessions import stored_key
+from grid.translation import gettext as _
 
 _BUSY_SECONDS = 5
 
@@ -48,22 +50,37 @@ class Login(LoginView):
         user = form.get_user()
         with transaction.atomic():
             answer = super().form_valid(form)
-            AuditEntry.objects.create(
-                actor=user,
-                actor_name=user.get_username(),
-                action=AuditEntry.Action.LOGGED_IN,
-                object_type="login",
-                object_id=user.get_username(),
-                object_name=f"{user.get_username()} at {client_network(self.request)}"[:200],
-            )
+            _write_login(self.request, user, AuditEntry.Action.LOGGED_IN)
         return answer
 
     def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
         return _refused(self.request, super().form_invalid(form), form)
 
 
+class Logout(LogoutView):
+    """Logs out, with an audit entry of whoever was logged in."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with transaction.atomic():
+            if isinstance(request.user, User):
+                _write_login(request, request.user, AuditEntry.Action.LOGGED_OUT)
+            answer: HttpResponse = super().post(request, *args, **kwargs)
+        return answer
+
+
+def _write_login(request: HttpRequest, user: User, action: str) -> None:
+    AuditEntry.objects.create(
+        actor=user,
+        actor_name=user.get_username(),
+        action=action,
+        object_type="login",
+        object_id=user.get_username(),
+        object_name=_("{name} at {address}", name=user.get_username(), address=client_network(request))[:200],
+    )
+
+
 login = require_http_methods(["GET", "HEAD", "POST"])(Login.as_view())
-logout = LogoutView.as_view()
+logout = Logout.as_view()
 
 
 @login_not_required
@@ -71,7 +88,7 @@ logout = LogoutView.as_view()
 def admin_login(request: HttpRequest) -> HttpResponse:
     """Redirect Django's admin to the one login page: a second one would be another way to try passwords."""
     if request.user.is_authenticated:
-        raise PermissionDenied("Only admins can see this page.")
+        raise PermissionDenied(_("Only admins can see this page."))
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
@@ -82,14 +99,14 @@ def account(request: HttpRequest) -> HttpResponse:
     form = ProfileForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
         is_changed = set_profile(user, **form.cleaned_data)
-        messages.success(request, "Your profile is saved." if is_changed else "Nothing was changed.")
+        messages.success(request, _("Your profile is saved.") if is_changed else _("Nothing was changed."))
         return redirect("account")
     offered = channels_for(user)
     context = {
         "form": form,
-        "role": f"{role_of(user).value.capitalize()}: {ROLE_WORDS[role_of(user)]}",
+        "role": f"{ROLE_TITLES[role_of(user)]}: {ROLE_WORDS[role_of(user)]}",
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
-        "choices": choice_rows(user.pk, offered),
+        "choices": choice_rows(user.pk, offered, events_for(user)),
         "channels": offered.values(),
         "outward": outward_channels_view(user, now),
         "rows": session_rows(sessions.of_user(user, now), _this(request)),
@@ -105,14 +122,14 @@ def session_end(request: HttpRequest) -> HttpResponse:
     if key == _this(request):
         return logout(request)
     ended = _end_sessions(_user(request), lambda user: int(sessions.end(user, key)))
-    messages.success(request, "Session ended." if ended else "That session had already ended.")
+    messages.success(request, _("Session ended.") if ended else _("That session had already ended."))
     return redirect("account")
 
 
 @require_POST
 def sessions_end_others(request: HttpRequest) -> HttpResponse:
     _end_sessions(_user(request), lambda user: sessions.end_others(user, _this(request)))
-    messages.success(request, "All your other sessions were ended.")
+    messages.success(request, _("All your other sessions were ended."))
     return redirect("account")
 
 
@@ -126,8 +143,8 @@ def password(request: HttpRequest) -> HttpResponse:
             user = form.save()
             update_session_auth_hash(request, user)
             sessions.end_others(user, _this(request))
-            write_entry(user, user, {"password": ["old", "changed"]})
-        messages.success(request, "Your password was changed, and all your other sessions were ended.")
+            write_entry(user, user, {"password": [_("old"), _("changed")]})
+        messages.success(request, _("Your password was changed, and all your other sessions were ended."))
         return redirect("account")
     page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
     return _refused(request, page, form)
@@ -150,7 +167,7 @@ def _end_sessions(user: User, end: Callable[[User], int]) -> int:
     """End sessions of the user's own, with an audit entry, and return how many."""
     count = end(user)
     if count:
-        write_entry(user, user, {"sessions": [f"{count} open", "ended"]})
+        write_entry(user, user, {"sessions": [_("{count} open", count=count), _("ended")]})
     return count
 
 

@@ -19,9 +19,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.access import admin_required
 from dashboard.archiving import archiving_means
-from dashboard.forms.administration import CatalogueForm, ProjectForm, TierForm
+from dashboard.forms.administration import CatalogueForm, TierForm
+from dashboard.forms.projects import ProjectForm
 from dashboard.membership_records import losses
-from dashboard.tier_records import known_shapes, listed_tier, outgrown, sidecars, tier_checks, tier_request
+from dashboard.platform_records import framework_lines_of
+from dashboard.tier_records import known_shapes, listed_tier, outgrown, tier_checks
 from dashboard.viewmodels.administration import (
     HistoryLine,
     PeopleWords,
@@ -32,14 +34,17 @@ from dashboard.viewmodels.administration import (
     pool_words,
 )
 from dashboard.viewmodels.confirmation import Confirmation
+from dashboard.viewmodels.format import either
 from dashboard.views.edited_kinds import TIERS, EditedKind
 from dashboard.views.tier_checking import Pools, check_context
 from grid import audit
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.tierdoctor import examine
+from grid.launch.tierrequests import sidecars, tier_request
 from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry, Membership, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 _HISTORY_LENGTH = 50
 # The roles of a project's members by their field names in an audit entry.
@@ -75,6 +80,7 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
             "catalogue": catalogue,
             "object": asked,
             "object_name": str(asked),
+            "question": catalogue.archive.partition("{name}"),
             "archive_name": f"{catalogue.singular}-archive",
             "consequences": archiving_means(asked),
         }
@@ -88,9 +94,14 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
         instance.save()
         action = AuditEntry.Action.ARCHIVED if instance.is_archived else AuditEntry.Action.RESTORED
         audit.record(actor=_actor(request), instance=instance, action=action, before=before)
-    goes_on = "" if isinstance(instance, KnowledgeEntry) else "running executions continue, and "
-    word = f"archived: {goes_on}{catalogue.while_archived}" if instance.is_archived else "restored"
-    messages.success(request, f"{instance} is {word}.")
+    named = {"name": instance, "while_archived": catalogue.while_archived}
+    if not instance.is_archived:
+        said = _("{name} is restored.", name=instance)
+    elif isinstance(instance, KnowledgeEntry):
+        said = _("{name} is archived: {while_archived}.", **named)
+    else:
+        said = _("{name} is archived: running executions continue, and {while_archived}.", **named)
+    messages.success(request, said)
     return redirect(catalogue.name)
 
 
@@ -106,9 +117,9 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
             _apply_old_values(instance, entry)
             audit.record(actor=_actor(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
     except ValidationError as error:
-        messages.error(request, f"This cannot be undone: {' '.join(error.messages)}")
+        messages.error(request, _("This cannot be undone: {reason}", reason=" ".join(error.messages)))
     else:
-        messages.success(request, f"The change of {entry.at:%Y-%m-%d %H:%M} is undone.")
+        messages.success(request, _("The change of {at:%Y-%m-%d %H:%M} is undone.", at=entry.at))
     return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
 
 
@@ -141,13 +152,16 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         saved = _save(form, request.user, version=request.POST.get("version", ""))
         stale = saved is None
     if stale and instance is None:
-        form.add_error("id", "This id was just taken; choose another.")
+        form.add_error("id", _("This id was just taken; choose another."))
     elif stale:
         form.add_error(
-            None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
+            None,
+            _("Somebody changed this while you were editing. Your entries are still here; compare and save again."),
         )
     if saved is not None:
-        messages.success(request, f"{saved} is saved. {form.consequence()}".strip())
+        messages.success(
+            request, _("{saved} is saved. {consequence}", saved=saved, consequence=form.consequence()).strip()
+        )
         # The page of a tier that cannot run says so.
         return redirect(catalogue.singular, saved.pk) if _has_problem(saved, pools) else redirect(catalogue.name)
     context = {
@@ -162,6 +176,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
         "in_use": in_use_sentence(_active(instance)) if instance and catalogue.is_frozen_at_launch else "",
         "history": _history(catalogue, id, form),
         "has_repositories": bool(settings.REPOSITORIES),
+        "framework_lines": framework_lines_of(instance),
         "archive_name": f"{catalogue.singular}-archive",
         "revert_name": f"{catalogue.singular}-revert",
     }
@@ -175,12 +190,12 @@ def _question(form: CatalogueForm, request: HttpRequest) -> Confirmation | None:
     sentences = losses(form.instance, form.contributing())
     sent = [(name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values]
     question = Confirmation(
-        "Save changes to",
+        _("Save changes to {subject}"),
         str(form.instance),
         sentences,
         action_url=request.path,
-        answer="Save",
-        keep="Do not save",
+        answer=_("Save"),
+        keep=_("Do not save"),
         keep_url=request.path,
         fields=[*sent, ("confirmed", "on")],
     )
@@ -223,7 +238,7 @@ def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
     """Set the old values again. Raise ValidationError when one is not valid any more, or when a project's roles changed since."""
     changes = entry.changes
     if not _is_undoable(type(instance), entry):
-        raise ValidationError("the history does not keep what was there. Set it again on its own page.")
+        raise ValidationError(_("the history does not keep what was there. Set it again on its own page."))
     many = audit.choices_of(instance)
     people = changes.keys() & _ROLES.keys() if isinstance(instance, Project) else set()
     for name in changes.keys() - many.keys() - people:
@@ -245,18 +260,18 @@ def _assign_again(project: Project, entry: AuditEntry) -> None:
     present = _roles_in(project.people())
     concerned = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     if any(present.get(name) != after.get(name) for name in concerned):
-        raise ValidationError("the people of the project have changed since. Change them here instead.")
+        raise ValidationError(_("the people of the project have changed since. Change them here instead."))
     roles = {name: role for name, role in (present | before).items() if name not in concerned or name in before}
     # A new account may have the username of a deleted one.
     users = {user.get_username(): user for user in User.objects.filter(username__in=roles, date_joined__lte=entry.at)}
     users |= {user.get_username(): user for user in project.members.all()}
     if gone := sorted(roles.keys() - users.keys()):
-        raise ValidationError(f"the account {' or '.join(gone)} no longer exists.")
+        raise ValidationError(_("the account {gone} no longer exists.", gone=either(gone)))
     named: dict[str, list[User]] = {
         role: [users[name] for name in roles if roles[name] == role] for role in Membership.Role.values
     }
     if not named[Membership.Role.OWNER]:
-        raise ValidationError("it had no owner then.")
+        raise ValidationError(_("it had no owner then."))
     project.assign(
         owner=named[Membership.Role.OWNER][0],
         contributors=named[Membership.Role.CONTRIBUTOR],
@@ -275,7 +290,7 @@ def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
 
 def _history(catalogue: EditedKind, id: str, form: CatalogueForm) -> list[HistoryLine]:
     entries = AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
-    labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": "Archived"}
+    labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": _("Archived")}
     found = [(entry, _is_undoable(catalogue.model, entry)) for entry in entries]
     return [line for entry, may_undo in found for line in history_lines([entry], labels, is_reversible=may_undo)]
 

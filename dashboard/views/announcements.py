@@ -19,6 +19,7 @@ from dashboard.viewmodels.announcements import announcement_rows
 from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.views.preferences import back
 from grid.models import Announcement, AuditEntry, User
+from grid.translation import gettext as _
 
 _HISTORY_LENGTH = 50
 
@@ -42,12 +43,12 @@ def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
     actor = _refuse_others(request)
     row = get_object_or_404(Announcement, pk=id) if id else None
     if row is not None and row.until_at is not None and row.until_at <= timezone.now():
-        messages.info(request, "This announcement has ended. Write a new one instead.")
+        messages.info(request, _("This announcement has ended. Write a new one instead."))
         return redirect("announcements")
     form = AnnouncementForm(request.POST if request.method == "POST" else None, instance=row)
     if form.is_bound and form.is_valid():
         if records.save(form.instance, actor):
-            messages.success(request, "The announcement is saved.")
+            messages.success(request, _("The announcement is saved."))
         return redirect("announcements")
     context: dict[str, Any] = {"form": form, "row": row}
     return render(request, "dashboard/announcement_edit.html", context, status=400 if form.errors else 200)
@@ -59,15 +60,15 @@ def announcement_end(request: HttpRequest, id: str) -> HttpResponse:
     actor = _refuse_others(request)
     if request.method == "POST":
         if records.end(id, actor, timezone.now()):
-            messages.success(request, "The announcement has ended.")
+            messages.success(request, _("The announcement has ended."))
         return redirect("announcements")
     row = get_object_or_404(Announcement, pk=id)
     question = Confirmation(
-        *("End the announcement", str(row)),
-        ("It disappears from all pages. To show it again, write a new one.",),
+        *(_("End the announcement {subject}"), str(row)),
+        (_("It disappears from all pages. To show it again, write a new one."),),
         action_url=request.path,
-        answer="End it now",
-        keep="Keep it",
+        answer=_("End it now"),
+        keep=_("Keep it"),
         keep_url=reverse("announcements"),
     )
     return render(request, "dashboard/question.html", {"question": question})
@@ -85,5 +86,5 @@ def announcement_hide(request: HttpRequest) -> HttpResponse:
 def _refuse_others(request: HttpRequest) -> User:
     """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
     if not isinstance(request.user, User) or not may_operate(request.user):
-        raise PermissionDenied("Only operators and admins write announcements.")
+        raise PermissionDenied(_("Only operators and admins write announcements."))
     return request.user

@@ -20,6 +20,7 @@ from dashboard.views.people import HISTORY_LABELS as PEOPLE_LABELS
 from dashboard.views.projects import HISTORY_LABELS as PROJECT_LABELS
 from grid.auditsealing import MOST_COUNTED, unsealed_count
 from grid.models import AuditEntry
+from grid.translation import gettext as _
 
 _EXPORTED_AT_ONCE = 1000
 
@@ -70,7 +71,7 @@ async def _exported(view: AuditView) -> AsyncIterator[str]:
 
 def _check(request: HttpRequest) -> None:
     if not may_read_audit(request.user):
-        raise PermissionDenied("Only admins and auditors can see the audit log.")
+        raise PermissionDenied(_("Only admins and auditors can see the audit log."))
 
 
 def _labels() -> Mapping[str, Mapping[str, str]]:
@@ -79,9 +80,15 @@ def _labels() -> Mapping[str, Mapping[str, str]]:
     forms |= {"projectbudget": BudgetForm, "announcement": AnnouncementForm}
     labels = {
         object_type: {name: str(field.label) for name, field in form.base_fields.items() if field.label}
-        | {"is_archived": "Archived"}
+        | {"is_archived": _("Archived")}
         for object_type, form in forms.items()
     }
-    others = {"project": PROJECT_LABELS, "user": PEOPLE_LABELS, "login": {"failures": "Wrong passwords"}}
-    works = {"tier": "Tier", "project": "Project", "run": "Run", "workers": "Workers", "stops_at": "Stops at"}
+    others = {"project": PROJECT_LABELS, "user": PEOPLE_LABELS, "login": {"failures": _("Wrong passwords")}}
+    works = {
+        "tier": _("Tier"),
+        "project": _("Project"),
+        "run": _("Run"),
+        "workers": _("Workers"),
+        "stops_at": _("Stops at"),
+    }
     return labels | others | {"setting": {"value": ""}, "execution": works, "job": works}

@@ -17,6 +17,7 @@ from dashboard.viewmodels.administration import history_lines
 from grid import audit
 from grid.launch.budgets.keeper import set_budget
 from grid.models import AuditEntry, Project, ProjectBudget, User
+from grid.translation import gettext as _
 
 _HISTORY_LENGTH = 50
 
@@ -29,11 +30,11 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
         raise Http404
     may_set = may_administer(request.user)
     if request.method == "POST" and not may_set:
-        raise PermissionDenied("Only admins set the budget of a project.")
+        raise PermissionDenied(_("Only admins set the budget of a project."))
     form = _form(project, request.POST if request.method == "POST" else None) if may_set else None
     if form is not None and form.is_bound and form.is_valid():
         _save(form, project, request.user)
-        messages.success(request, f"The budget of {project} is saved.")
+        messages.success(request, _("The budget of {project} is saved.", project=project))
         return redirect("project-budget", id)
     entries = AuditEntry.objects.filter(object_type="projectbudget", object_id=id)[:_HISTORY_LENGTH]
     labels = {name: str(field.label) for name, field in BudgetForm.base_fields.items()}

@@ -18,17 +18,18 @@ from grid.files.git import AnswerTooLong
 from grid.files.repositories import COMMIT, MAIN, Repository, TreeEntry, is_path
 from grid.files.uploading import UploadRefused
 from grid.models import Project
+from grid.translation import gettext as _
 from grid.wording import plural
 
 logger = logging.getLogger(__name__)
 
-_NOTHING_LOST = (
+_NOTHING_LOST = _(
     "Nothing is lost: the history keeps each version, and shows and downloads it from any commit before yours."
 )
-_ACTIVE = (
+_ACTIVE = _(
     "Executions that are active keep their copies. One that has changed what you delete saves to a branch of its own."
 )
-_NOT_CHANGED = "Nothing was changed."
+_NOT_CHANGED = _("Nothing was changed.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -48,7 +49,7 @@ def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
             problem = _problem(project, who, error)
         else:
             logger.info("files deleted project=%s by=%s commit=%s", project.pk, who, commit)
-            messages.success(request, f"Deleted: {path}. The history keeps it.")
+            messages.success(request, _("Deleted: {path}. The history keeps it.", path=path))
     if problem:
         messages.error(request, problem)
     return redirect(files_url(id, _nearest(repository, path)))
@@ -73,7 +74,10 @@ def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
             form.add_error(None, _problem(project, who, error))
         else:
             logger.info("files moved project=%s by=%s commit=%s", project.pk, who, commit)
-            messages.success(request, f"{path} is {target} now. Executions launched from now on have the change.")
+            messages.success(
+                request,
+                _("{path} is {target} now. Executions launched from now on have the change.", path=path, target=target),
+            )
             return redirect(files_url(id, target))
     context = {"project": project, "form": form, "place": Place(MAIN, shown, path, is_branch=True)}
     return render(request, "dashboard/files_move.html", context, status=422 if form.is_bound else 200)
@@ -82,27 +86,27 @@ def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
 def _question(request: HttpRequest, repository: Repository, path: str, shown: str) -> Confirmation:
     entry = _entry(repository, path, shown)
     return Confirmation(
-        "Delete",
+        _("Delete {subject}"),
         path,
         _sentences(repository, entry, path, shown),
         action_url=request.path,
-        answer="Delete",
-        keep="Keep it",
+        answer=_("Delete"),
+        keep=_("Keep it"),
         keep_url=f"{request.path.removesuffix('delete/')}?{Place(MAIN, shown, path, is_branch=True).here}",
         fields=(("path", path), ("at", shown)),
     )
 
 
 def _sentences(repository: Repository, entry: TreeEntry, path: str, shown: str) -> Sequence[str]:
-    what = f"The file goes from the branch {MAIN}, with a commit of yours."
+    what = _("The file goes from the branch {main}, with a commit of yours.", main=MAIN)
     if entry.is_folder:
         try:
-            files = plural(count_files(repository, shown, path), "file")
+            files = plural(count_files(repository, shown, path), "file", "files")
         except AnswerTooLong:
-            files = "all its files"
+            files = _("all its files")
         except (GridError, OSError) as error:
             raise Http404 from error
-        what = f"The folder goes from the branch {MAIN} with {files}, in one commit of yours."
+        what = _("The folder goes from the branch {main} with {files}, in one commit of yours.", main=MAIN, files=files)
     return (what, _NOTHING_LOST, _ACTIVE)
 
 

@@ -30,8 +30,9 @@ from grid.errors import Rejected
 from grid.launch.changes import resize, restart_head
 from grid.models import AuditEntry, Execution
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
-_NO_CLUSTER = "This cluster does not exist, or you have no access to it."
+_NO_CLUSTER = _("This cluster does not exist, or you have no access to it.")
 
 
 @require_safe
@@ -64,7 +65,7 @@ async def execution_resize(request: HttpRequest, id: str) -> HttpResponse:
             form.refuse(rejected)
         else:
             get_runtime().executions.hint()
-            messages.success(request, f"{record.name} now has {form.words}.")
+            messages.success(request, _("{name} now has {workers}.", name=record.name, workers=form.words))
             return redirect("execution", id=id)
     return await _resize_page(request, record, cluster, form, status=422)
 
@@ -81,7 +82,7 @@ async def execution_restart_head(request: HttpRequest, id: str) -> HttpResponse:
             context["problems"] = tuple(problem.message for problem in rejected.problems)
         else:
             get_runtime().executions.hint()
-            messages.info(request, f"The head of {record.name} was asked to restart.")
+            messages.info(request, _("The head of {name} was asked to restart.", name=record.name))
             return redirect("execution", id=id)
     status = 422 if context["problems"] else 200
     return await sync_to_async(render)(request, "dashboard/execution_restart_head.html", context, status=status)
@@ -110,9 +111,9 @@ async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionR
     viewer, record, cluster = await _seen_cluster(request, id)
     who = person(viewer, record)
     if who.is_owner and not who.may_change:
-        raise PermissionDenied(f"{left_sentence(record)} You may stop the cluster, but not change it.")
+        raise PermissionDenied(left_sentence(record) + " " + _("You may stop the cluster, but not change it."))
     if not who.may_change:
-        raise PermissionDenied("Only its owner, the project's owner, operators and admins can change a cluster.")
+        raise PermissionDenied(_("Only its owner, the project's owner, operators and admins can change a cluster."))
     return viewer, record, cluster
 
 
@@ -123,10 +124,12 @@ def _chart(record: ExecutionRecord, cluster: ClusterRecord) -> dict[str, Any]:
 
 def _resize(execution_id: str, username: str, minimum: int, maximum: int) -> None:
     execution = Execution.objects.get(pk=execution_id)
-    before = {"workers": f"{execution.workers_minimum} to {execution.workers_maximum}"}
+    before = {
+        "workers": _("{minimum} to {maximum}", minimum=execution.workers_minimum, maximum=execution.workers_maximum)
+    }
     with transaction.atomic():
         resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
-        if changes := differences(before, {"workers": f"{minimum} to {maximum}"}):
+        if changes := differences(before, {"workers": _("{minimum} to {maximum}", minimum=minimum, maximum=maximum)}):
             write_entry(username, execution, changes)
 
 

@@ -26,13 +26,14 @@ from grid.kube.limits import QuotaStatus, ResourceQuota
 from grid.kube.objects import Metadata
 from grid.launch.expectation.basis import WaitEstimate
 from grid.runtime.executions import ExecutionRow
+from grid.translation import gettext as _
 
 LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"
 _GIB = 2**30
-_OF_SLOTS = "You use 25 of 25 slots; this starts by itself when one is free."
-_EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
-_ROOM = WaitEstimate(1250.0, 600.0, 2400.0, "Room for it is usually free after another 20 minutes.")
-_NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)
+_OF_SLOTS = _("You use 25 of 25 slots; this starts by itself when one is free.")
+_EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, _("Your executions usually end after another 24 minutes."), 4)
+_ROOM = WaitEstimate(1250.0, 600.0, 2400.0, _("Room for it is usually free after another 20 minutes."))
+_NOT_EXPECTED = WaitEstimate(None, why=_("Not known yet: too few launches like this one have started."), position=4)
 
 
 def component_samples(now: datetime) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def _fits() -> list[tuple[str, FitCard | None]]:
         needs=(PodNeeds("Large", {}, {}),),
         choices=(TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
     )
-    place = QueuePlace(4, f"{_OF_SLOTS} Position 4.", "Stop something that you no longer need.")
+    place = QueuePlace(4, f"{_OF_SLOTS} Position 4.", _("Stop something that you no longer need."))
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))
@@ -107,13 +108,13 @@ def _checks(now: datetime) -> list[CheckLine]:
         # Without the request to ask again, which a page of samples has no answer for.
         replace(check_line("asked", "", "", answered_at=None, is_current=True), is_awaited=False),
         check_line("asked", "", "", answered_at=None, is_current=False),
-        answered("confirmed", "The cluster accepted a dry run of its 5 objects."),
+        answered("confirmed", _("The cluster accepted a dry run of its 5 objects.")),
         answered(
             "refused",
-            "The quota “team” of the namespace is used up.",
+            _("The quota “team” of the namespace is used up."),
             "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10",
         ),
-        answered("not_known", "The cluster did not answer."),
+        answered("not_known", _("The cluster did not answer.")),
         TOO_OFTEN,
     ]
 
@@ -144,7 +145,9 @@ def _queue(now: datetime) -> list[Fragment]:
         row, id="sample2", title=LONG_NAME, owner_id=2, owner_username="colleague", kind="cluster", slots=7
     )
     new = replace(row, id="sample3", title="", message="", kind="job", object_name="job-sample3")
-    held = "Held by operator: The licence server is down. This starts when an operator releases it, and does not time out before."
+    held = _(
+        "Held by operator: The licence server is down. This starts when an operator releases it, and does not time out before."
+    )
     stopped = replace(row, id="sample4", title="Nightly features", reason="held", message=held)
     waits = (
         (row, replace(_EXPECTED, position=1)),
@@ -177,18 +180,18 @@ def _wait_notes() -> list[StatusLine]:
 
 
 def _knowledge(now: datetime) -> list[KnowledgeLine]:
-    memory = "The GPU has no memory left."
+    memory = _("The GPU has no memory left.")
     return [
         KnowledgeLine(
             "licence",
             r"LIC-(\d+)",
-            "All licences of product {} are in use.",
-            "Wait until one is free, and launch it again.",
+            _("All licences of product {} are in use."),
+            _("Wait until one is free, and launch it again."),
             "/help/",
             is_off=False,
             found=FoundCount(12, now - timedelta(hours=3)),
         ),
-        KnowledgeLine("grid.cuda", "CUDA out of memory", memory, "Use a smaller batch.", "", is_off=False),
+        KnowledgeLine("grid.cuda", "CUDA out of memory", memory, _("Use a smaller batch."), "", is_off=False),
         KnowledgeLine("old", LONG_NAME, f"{LONG_NAME} {{}}", LONG_NAME, "", is_off=True),
     ]
 
@@ -196,16 +199,16 @@ def _knowledge(now: datetime) -> list[KnowledgeLine]:
 _FINDINGS = (
     LogFinding(
         "licence",
-        "All licences of product 17 are in use.",
+        _("All licences of product 17 are in use."),
         "fatal: LIC-17 checkout failed",
-        "Wait until one is free, and launch it again.",
+        _("Wait until one is free, and launch it again."),
         "/help/",
     ),
     LogFinding(
         "grid.cuda",
-        "The GPU has no memory left.",
+        _("The GPU has no memory left."),
         f"torch.cuda.OutOfMemoryError: CUDA out of memory in /{LONG_NAME}/{LONG_NAME}.py",
-        "Use a smaller batch.",
+        _("Use a smaller batch."),
     ),
 )
 

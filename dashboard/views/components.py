@@ -50,9 +50,9 @@ def components(request: HttpRequest) -> HttpResponse:
         "form": SampleForm({"title": "Churn notebook", "tier": "large", "autoscale": "on", "notes": "too long"}),
         "statuses": STATUSES,
         "shares": (
-            Share("CPU", "6", "8", 75, "4.1", 51),
+            Share("CPU", "6", "8", 75, "4.1", 51, key="cpu"),
             Share("Memory", "30 GiB", "32 GiB", 94, "31 GiB", 97),
-            Share("GPUs", "0", "4", 0),
+            Share("GPUs", "0", "4", 0, key="gpus"),
         ),
         "freshness": (
             FreshnessView("live", "Live"),

@@ -33,6 +33,7 @@ from grid import centralconfig
 from grid.centralconfig import REGISTRY, ChangedMeanwhile
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord, User
+from grid.translation import gettext as _
 
 _HISTORY_LENGTH = 50
 _LONGEST_KEY = 200
@@ -78,7 +79,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
         errors = {problem.path: (problem.message,) for problem in error.problems}
         return _page(request, submitted, errors, status=HTTPStatus.BAD_REQUEST)
     if not changes:
-        messages.info(request, "Nothing was changed.")
+        messages.info(request, _("Nothing was changed."))
     elif request.POST.get("do") == "save":
         messages.success(request, saved_sentence(changes))
     else:
@@ -95,7 +96,7 @@ def _submitted(posted: QueryDict) -> SubmittedSettings:
         base = msgspec.json.decode(posted.get("base", ""), type=dict[str, str])
         shown = {key: own_text(setting, base) for key, setting in REGISTRY.items()}
     except (ValueError, msgspec.DecodeError, RecursionError):
-        raise SuspiciousOperation("The form is not one of this page.") from None
+        raise SuspiciousOperation(_("The form is not one of this page.")) from None
 
     def field(name: str, length: int = _LONGEST_TEXT) -> str:
         return str(posted.get(name, "")).strip()[:length]

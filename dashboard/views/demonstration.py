@@ -15,8 +15,9 @@ from dashboard.viewmodels.demonstration import FAILURES, MOST_CHURN, MOST_PODS, 
 from grid.errors import Conflict, GridError, NotAllowed, NotFound
 from grid.kube.objects import RawObject
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
-_NOT_HERE = "This page is for demonstrations on the embedded cluster."
+_NOT_HERE = _("This page is for demonstrations on the embedded cluster.")
 _SECONDS = (5, 15, 60)
 
 
@@ -42,10 +43,14 @@ async def demonstration_size(request: HttpRequest) -> HttpResponse:
     _only_in_demonstrations()
     pods, churn = _number(request, "pods", MOST_PODS), _number(request, "churn", MOST_CHURN)
     if pods is None or churn is None:
-        said = f"Choose between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN:,} changes a second."
+        said = _(
+            "Choose between 0 and {most_pods:,} pods, and between 0 and {most_churn:,} changes a second.",
+            most_pods=MOST_PODS,
+            most_churn=MOST_CHURN,
+        )
         messages.error(request, said)
         return redirect("demonstration")
-    said = f"Changing to {pods:,} pods and {churn} changes a second."
+    said = _("Changing to {pods:,} pods and {churn} changes a second.", pods=pods, churn=churn)
     return await _asked(request, "PATCH", "population", {"pods": pods, "churn": churn}, said)
 
 
@@ -55,7 +60,7 @@ async def demonstration_failure(request: HttpRequest) -> HttpResponse:
     _only_in_demonstrations()
     failure = next((one for one in FAILURES if one.name == request.POST.get("failure")), None)
     if failure is None:
-        raise Http404("There is no such failure.")
+        raise Http404(_("There is no such failure."))
     body: RawObject = {}
     if failure.choice == "pool":
         body["pool"] = request.POST.get("pool", "")
@@ -73,7 +78,7 @@ async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, 
     except Conflict as error:
         messages.error(request, str(error))
     except GridError as error:
-        messages.error(request, f"The embedded cluster did not take it: {error}")
+        messages.error(request, _("The embedded cluster did not take it: {error}", error=error))
     else:
         messages.success(request, said)
     return redirect("demonstration")

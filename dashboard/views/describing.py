@@ -1,5 +1,6 @@
 """Describes an object as `kubectl describe` does, from whole objects that are fetched on request."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -9,6 +10,7 @@ from grid.errors import GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, LEASES, NODES, PODS, Resource
+from grid.translation import gettext as _
 
 LEASE_NAMESPACE = "kube-node-lease"
 _ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -25,12 +27,20 @@ async def node_description(api: KubeApi, name: str, *, now: datetime) -> str:
     except NotFound as error:
         problem = str(error)
     except GridError as error:
-        problem = f"the lease cannot be read: {error}"
+        problem = _("the lease cannot be read: {error}", error=error)
     return describe_node(node, pods=pods, events=events, lease=lease, now=now, lease_error=problem)
 
 
-async def pod_description(api: KubeApi, namespace: str, name: str, *, now: datetime) -> str:
-    pod = await api.get(PODS, name, namespace=namespace)
+async def pod_description(
+    api: KubeApi,
+    namespace: str,
+    name: str,
+    *,
+    now: datetime,
+    changed: Callable[[RawObject], RawObject] = lambda pod: pod,
+) -> str:
+    """Return the pod's description, with `changed` of what must not be seen."""
+    pod = changed(await api.get(PODS, name, namespace=namespace))
     selector = f"involvedObject.kind=Pod,involvedObject.name={name},involvedObject.uid={pod['metadata'].get('uid', '')}"
     events = await _all(api, EVENTS, namespace=namespace, field_selector=selector)
     return describe_pod(pod, events=events, now=now)

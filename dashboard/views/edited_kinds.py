@@ -6,9 +6,11 @@ from typing import Any
 from django.db import models
 from django.db.models import Prefetch
 
-from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
+from dashboard.forms.administration import CatalogueForm, EnvironmentForm, TierForm
 from dashboard.forms.knowledge import KnowledgeForm
+from dashboard.forms.projects import ProjectForm
 from grid.models import Environment, HardwareTier, KnowledgeEntry, Membership, Project
+from grid.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +23,15 @@ class EditedKind:
     model: type[models.Model]
     form: type[CatalogueForm]
     purpose: str
+    new: str  # the title of the page for a new one
+    archive: str  # the question before one is archived, with {name} in it
     related: tuple["str | Prefetch[Any]", ...] = ()  # the relations that its list fetches along
     is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
-    one: str = ""  # the name of one object within a sentence, where it is not the title's singular
-    while_archived: str = "nobody can choose it"
+    while_archived: str = _("nobody can choose it")
 
     @property
     def table(self) -> str:
         return f"dashboard/fragments/{self.singular}_table.html"
-
-    @property
-    def noun(self) -> str:
-        """The name of one object within a sentence."""
-        return self.one or self.title.removesuffix("s").lower()
 
     @property
     def object_type(self) -> str:
@@ -43,39 +41,46 @@ class EditedKind:
 TIERS = EditedKind(
     "tiers",
     "tier",
-    "Hardware tiers",
+    _("Hardware tiers"),
     HardwareTier,
     TierForm,
-    "The sizes of machine that people choose from.",
+    _("The sizes of machine that people choose from."),
+    _("New hardware tier"),
+    _("Archive the hardware tier {name}?"),
     related=("groups",),
     is_frozen_at_launch=True,
 )
 ENVIRONMENTS = EditedKind(
     "environments",
     "environment",
-    "Environments",
+    _("Environments"),
     Environment,
     EnvironmentForm,
-    "The images and commands that run.",
+    _("The images and commands that run."),
+    _("New environment"),
+    _("Archive the environment {name}?"),
     is_frozen_at_launch=True,
 )
 PROJECTS = EditedKind(
     "projects",
     "project",
-    "Projects",
+    _("Projects"),
     Project,
     ProjectForm,
-    "Who works together, and where their files are.",
+    _("Who works together, and where their files are."),
+    _("New project"),
+    _("Archive the project {name}?"),
     # The users joined: asked for apart, each would be a condition, and SQLite takes a thousand.
     related=(Prefetch("memberships", Membership.objects.select_related("user")),),
 )
 KNOWLEDGE = EditedKind(
     "knowledge",
     "knowledge-entry",
-    "Knowledge base",
+    _("Knowledge base"),
     KnowledgeEntry,
     KnowledgeForm,
-    "Known lines in the logs of failed programs: what they mean, and the usual cure.",
-    one="entry",
-    while_archived="no log is searched for it",
+    _("Known lines in the logs of failed programs: what they mean, and the usual cure."),
+    _("New entry"),
+    _("Archive the entry {name}?"),
+    while_archived=_("no log is searched for it"),
 )

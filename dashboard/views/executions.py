@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Qu
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.access import Viewer, may_see_execution, viewer_of
+from dashboard.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.history import ended_choices, ended_page
 from dashboard.metric_records import metrics_table
@@ -31,11 +31,13 @@ from dashboard.viewmodels.workers import LEGEND
 from dashboard.views.live import live_page
 from dashboard.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
 from dashboard.views.saved_views import opened_with_default
+from dashboard.views.use_history import execution_use_section, execution_values
 from grid.changefeed import Change
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
-TABS = {"": "What happened", "log": "Log", "events": "Kubernetes events"}
-_NOT_THERE = "This execution does not exist, or you have no access to it."
+TABS = {"": _("What happened"), "log": _("Log"), "events": _("Kubernetes events")}
+_NOT_THERE = _("This execution does not exist, or you have no access to it.")
 
 
 @require_safe
@@ -50,7 +52,7 @@ async def executions(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "kinds": KINDS,
         "problems": dict(bounds(view).problems),
-        "tabs": {"": "Running and waiting", "ended": "Ended"},
+        "tabs": {"": _("Running and waiting"), "ended": _("Ended")},
         "tab": view.show,
     }
     if view.show == "ended":
@@ -69,7 +71,7 @@ async def executions(request: HttpRequest) -> HttpResponse:
         ended["HX-Push-Url"] = request.path + view.query()
         return ended
     context["choices"] = choices(rows_to_choose_from(get_runtime(), viewer), view)
-    context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
+    context["states"] = {**ACTIVE_STATES, TROUBLE: _("In trouble")}
     context["chips"] = filter_chips(view, context["choices"], context["states"])
     query = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
     answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=query, context=context)
@@ -91,6 +93,8 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}
     tab = tab if tab in tabs else ""
     context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
+    context["logs_more"] = may_operate(viewer) and not record.is_final
+    context["use"] = await execution_use_section(request, record, tab)
     if tab == "log":
         context["log"] = await execution_log_view(request, runtime, record)
     if record.run is not None and who.may_read:
@@ -107,6 +111,13 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
         "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now),
     }
     return await sync_to_async(render)(request, "dashboard/execution.html", context)
+
+
+@require_safe
+async def execution_use(request: HttpRequest, id: str) -> HttpResponse:
+    """Return the values of the charts of its use as JSON."""
+    _, record = await seen(request, id)
+    return await execution_values(request, record)
 
 
 @require_safe
@@ -134,7 +145,7 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
 async def current_viewer(request: HttpRequest) -> Viewer:
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
-        raise PermissionDenied("You have no access to this page.")
+        raise PermissionDenied(_("You have no access to this page."))
     return viewer
 
 

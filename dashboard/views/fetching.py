@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, TooManyRequests
+from grid.translation import gettext as _
 
 TIMEOUT_SECONDS = 10.0
 
@@ -29,11 +30,13 @@ def problem_of(error: GridError | TimeoutError) -> str:
     """Return the sentence about an error of the cluster, with what to do."""
     match error:
         case NotFound():
-            return "It is gone from the cluster, so there is nothing to fetch."
+            return _("It is gone from the cluster, so there is nothing to fetch.")
         case NotAllowed():
-            return "The dashboard's account may not read this. An admin of the cluster has to allow it."
+            return _("The dashboard's account may not read this. An admin of the cluster has to allow it.")
         case ClusterUnavailable() if "/containerLogs/" in str(error):  # the API server asks the node's kubelet
-            return "The pod's node did not answer, so its log cannot be read now. Reload this page in a minute; a lost node's log is gone."
+            return _(
+                "The pod's node did not answer, so its log cannot be read now. Reload this page in a minute; a lost node's log is gone."
+            )
         case ClusterUnavailable() | TooManyRequests() | TimeoutError():
-            return "The cluster did not answer. Reload this page in a few seconds."
-    return f"The cluster refused: {error}"
+            return _("The cluster did not answer. Reload this page in a few seconds.")
+    return _("The cluster refused: {error}", error=error)

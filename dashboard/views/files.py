@@ -31,13 +31,14 @@ from grid.files.repositories import Branch, Repositories, Repository, TreeEntry,
 from grid.launch import remotes
 from grid.models import Project, RunFiles
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 _COMMITS = 50
-_UNREADABLE = "The project's files cannot be read now. Ask an operator to look at the repositories' volume."
-BUSY = "Many people are reading files now. Try again in a moment."
-_TOO_LONG = "There is too much in this place to list it here. Look at it in a workspace."
+_UNREADABLE = _("The project's files cannot be read now. Ask an operator to look at the repositories' volume.")
+BUSY = _("Many people are reading files now. Try again in a moment.")
+_TOO_LONG = _("There is too much in this place to list it here. Look at it in a workspace.")
 
 
 @require_safe
@@ -125,16 +126,18 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
             repository.push_again(name)
     except (GridError, OSError) as error:
         logger.warning("not pushed again project=%s name=%s reason=%s", id, name[:60], error)
-        why = str(error) if isinstance(error, RemoteFailed) else "Try again later."
-        messages.error(request, f"The changes of {name[:60]} could not be pushed now; they stay kept. {why}")
+        why = str(error) if isinstance(error, RemoteFailed) else _("Try again later.")
+        messages.error(
+            request, _("The changes of {name} could not be pushed now; they stay kept. {why}", name=name[:60], why=why)
+        )
         return redirect("project-files", id)
     found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
     by = request.user.get_username()
     with transaction.atomic():
         found.update(branch=name, kept="", problem="")
-        write_entry(by, project, {"files": ["", f"changes of {name} pushed again"]})
+        write_entry(by, project, {"files": ["", _("changes of {name} pushed again", name=name)]})
     logger.info("pushed again project=%s name=%s by=%s", id, name, by)
-    messages.success(request, f"The changes of {name} are on branch {name} now.")
+    messages.success(request, _("The changes of {name} are on branch {branch} now.", name=name, branch=name))
     return redirect("project-files", id)
 
 
@@ -174,7 +177,7 @@ def project_repository(request: HttpRequest, id: str) -> tuple[Project, Reposito
     if project is None or not may_see_project(request.user, _roles(project)):
         raise Http404
     if not may_contribute(request.user, _roles(project)):
-        raise PermissionDenied("Only the owner and contributors of the project see its files.")
+        raise PermissionDenied(_("Only the owner and contributors of the project see its files."))
     if not project.is_in_git or not settings.REPOSITORIES:
         raise Http404
     return project, Repositories(settings.REPOSITORIES).of(project.pk)
@@ -191,7 +194,9 @@ def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool
     context: dict[str, Any] = {}
     if is_notebook(name) and not entry.is_link and not as_text:
         if entry.size > NOTEBOOK_BYTES:
-            context["notebook_problem"] = f"Notebooks over {format_bytes(NOTEBOOK_BYTES)} are shown as text."
+            context["notebook_problem"] = _(
+                "Notebooks over {size} are shown as text.", size=format_bytes(NOTEBOOK_BYTES)
+            )
         else:
             try:
                 context["notebook"] = notebook(repository.head_of(entry, NOTEBOOK_BYTES))

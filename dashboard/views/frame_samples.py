@@ -12,8 +12,9 @@ from dashboard.viewmodels.notifications import bell_view
 from dashboard.viewmodels.palette import PaletteGroup, PaletteItem, PaletteResults, hint
 from dashboard.viewmodels.saved_views import ViewLink, ViewMenu
 from dashboard.viewmodels.tables import COMPACT, DENSITY_COOKIE, hidden_columns, hidden_cookie, table_view
+from grid.translation import gettext as _
 
-_LONG_NAME = "A view with a name that is longer than what its menu has room for in one line"
+_LONG_NAME = _("A view with a name that is longer than what its menu has room for in one line")
 _DAY = "2026-11-23T"
 
 
@@ -31,9 +32,9 @@ def frame_samples() -> dict[str, Any]:
     return {
         "bells": _bells(),
         "toasts": (
-            ToastSample("sample-1", "problem", "Failed", "Train the churn model"),
-            ToastSample("sample-2", "wait", "Stops soon", _LONG_NAME),
-            ToastSample("sample-3", "ok", "Running", "Churn notebook"),
+            ToastSample("sample-1", "problem", _("Failed"), _("Train the churn model")),
+            ToastSample("sample-2", "wait", _("Stops soon"), _LONG_NAME),
+            ToastSample("sample-3", "ok", _("Running"), _("Churn notebook")),
         ),
         "palettes": _palettes(),
         "table_views": _table_views(),
@@ -56,18 +57,20 @@ def _palettes() -> list[tuple[str, PaletteResults]]:
     """Return what is shown for no text, with results of each kind of item, and when nothing is found."""
     groups = (
         PaletteGroup(
-            "Executions",
+            _("Executions"),
             (
-                PaletteItem("Churn notebook", "Running, Customer churn", "#palettes"),
-                PaletteItem(_LONG_NAME, "Failed 3 h ago, a project whose name is not short either", "#palettes"),
+                PaletteItem(_("Churn notebook"), _("Running, Customer churn"), "#palettes"),
+                PaletteItem(_LONG_NAME, _("Failed 3 h ago, a project whose name is not short either"), "#palettes"),
             ),
         ),
-        PaletteGroup("Actions", (PaletteItem("Dark theme", theme="dark"), PaletteItem("Log out", url="#palettes"))),
+        PaletteGroup(
+            _("Actions"), (PaletteItem(_("Dark theme"), theme="dark"), PaletteItem(_("Log out"), url="#palettes"))
+        ),
     )
     return [
         ("empty-", PaletteResults("", hint(("workspace", "project", "page")), ())),
         ("found-", PaletteResults("churn", "4 results", groups)),
-        ("none-", PaletteResults("xyz", "Nothing found for “xyz”.", ())),
+        ("none-", PaletteResults("xyz", _("Nothing found for “xyz”."), ())),
     ]
 
 
@@ -78,8 +81,8 @@ def _table_views() -> list[tuple[Any, bool]]:
 
 
 def _saved_menu() -> ViewMenu:
-    links = (ViewLink(1, "Failed jobs", True, True), ViewLink(2, _LONG_NAME, False, False))
-    return ViewMenu("executions", "Executions", "?kind=job&status=failed", links)
+    links = (ViewLink(1, _("Failed jobs"), True, True), ViewLink(2, _LONG_NAME, False, False))
+    return ViewMenu("executions", _("Executions"), "?kind=job&status=failed", links)
 
 
 def _pagings() -> list[Fragment]:
@@ -120,6 +123,6 @@ def _log() -> LogView:
 
 def _more_logs() -> list[tuple[str, LogView]]:
     """Return the parts without a head: lines after a gap, and a log that is hidden from who asks."""
-    hidden = LogView(is_hidden=True, problem="Only members of the project can read this log.")
+    hidden = LogView(is_hidden=True, problem=_("Only members of the project can read this log."))
     gap = LogView(rows=rows_of(_lines()[:2]), has_gap=True)
     return [("gap", gap), ("hidden", hidden)]

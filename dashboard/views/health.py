@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from grid import writing
 from grid.models import Execution
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,9 @@ def ready(request: HttpRequest) -> JsonResponse:
         Execution.objects.exists()
         problems = writing.problems()
     except DatabaseError as error:
-        problems = [f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"]
+        problems = [
+            _("The database does not answer as it should; has it been migrated? ({name})", name=type(error).__name__)
+        ]
     if problems:
         # The kubelet's event has only the status code, so the reason goes to the log.
         logger.error("not ready: %s", " ".join(problems))
@@ -51,9 +54,15 @@ def fresh(request: HttpRequest) -> JsonResponse:
     problems = []
     for name, freshness in get_runtime().caches().items():
         if not freshness.synced:
-            problems.append(f"The cache {name} has not been filled yet.")
+            problems.append(_("The cache {name} has not been filled yet.", name=name))
         elif freshness.error:
-            problems.append(f"The cache {name} is {freshness.behind_seconds:.0f} s behind the cluster.")
+            problems.append(
+                _(
+                    "The cache {name} is {behind_seconds:.0f} s behind the cluster.",
+                    name=name,
+                    behind_seconds=freshness.behind_seconds,
+                )
+            )
     return _answer("not fresh", problems)
 
 

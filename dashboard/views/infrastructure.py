@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -25,13 +25,15 @@ from dashboard.views.fetching import fetched
 from dashboard.views.live import admitted, live_page
 from dashboard.views.logs import log_answer, log_file, pod_log_view, pod_source
 from dashboard.views.saved_views import opened_with_default
+from dashboard.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from grid.kube.resources import NODES, PODS, Resource
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime, get_runtime
+from grid.translation import gettext as _
 from grid.watch.pools import known_pools
 
-NODE_TABS = {"": "Pods and events", "describe": "Description", "yaml": "YAML"}
-POD_TABS = {"": "Events", "log": "Log", "describe": "Description", "yaml": "YAML"}
+NODE_TABS = {"": _("Pods and events"), "describe": _("Description"), "yaml": "YAML"}
+POD_TABS = {"": _("Events"), "log": _("Log"), "describe": _("Description"), "yaml": "YAML"}
 
 
 @require_safe
@@ -43,12 +45,12 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
     runtime = get_runtime()
     pools = known_pools(runtime.nodes.values(), runtime.groups.by_name(), label=settings.NODE_POOL_LABEL)
     view = InfrastructureView.parse(request.GET.dict())
-    context = {
-        "states": STATES,
-        "chips": node_chips(view),
-        "pools": sorted(pools),
-        **await pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range)),
-    }
+    # Each waits a moment for a Prometheus that is slow.
+    charts, use = await asyncio.gather(
+        pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range)),
+        pool_use(view.pool, view.range),
+    )
+    context = {"states": STATES, "chips": node_chips(view), "pools": sorted(pools), **charts, "use": use}
     answer = await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
     answer["HX-Push-Url"] = request.path + view.query()
     return answer
@@ -127,11 +129,12 @@ async def node(request: HttpRequest, name: str) -> HttpResponse:
     query = QueryDict(urlencode({"name": name}))
     await admitted(request, NODE, query)
     runtime = get_runtime()
-    if runtime.nodes.get(name) is None and runtime.freshness().synced:
-        raise Http404(f"There is no node named {name}. It may have been removed by the autoscaler.")
+    require_node(runtime, name)
     tab = _tab(request, NODE_TABS)
     context: dict[str, Any] = {"name": name, "tabs": NODE_TABS, "tab": tab}
-    if tab == "yaml":
+    if not tab:
+        context["use"] = await node_use_section(request, name)
+    elif tab == "yaml":
         context["fetched"] = await fetched(_yaml(runtime, NODES, name))
     elif tab == "describe":
         context["fetched"] = await fetched(node_description(runtime.api, name, now=runtime.clock()))
@@ -143,10 +146,12 @@ async def pod(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     query = QueryDict(urlencode({"namespace": namespace, "name": name}))
     await admitted(request, POD, query)
     runtime = get_runtime()
-    _require_pod(runtime, namespace, name)
+    require_pod(runtime, namespace, name)
     tab = _tab(request, POD_TABS)
     context: dict[str, Any] = {"namespace": namespace, "name": name, "tabs": POD_TABS, "tab": tab}
-    if tab == "yaml":
+    if not tab:
+        context["use"] = await pod_use_section(request, namespace, name)
+    elif tab == "yaml":
         context["fetched"] = await fetched(_yaml(runtime, PODS, name, namespace))
     elif tab == "describe":
         context["fetched"] = await fetched(pod_description(runtime.api, namespace, name, now=runtime.clock()))
@@ -164,13 +169,8 @@ async def pod_log(request: HttpRequest, namespace: str, name: str) -> HttpRespon
         source = pod_source(runtime, namespace, name, LogQuery.parse(request.GET.dict()))
         return await log_file(runtime, source, name)
     if request.GET.get("part") != "rows":  # which an open page asks for, and is told when the pod is gone
-        _require_pod(runtime, namespace, name)
+        require_pod(runtime, namespace, name)
     return await log_answer(request, await pod_log_view(request, runtime, namespace, name))
-
-
-def _require_pod(runtime: Runtime, namespace: str, name: str) -> None:
-    if runtime.pods.get(f"{namespace}/{name}") is None and runtime.freshness().synced:
-        raise Http404(f"There is no pod named {name} in {namespace}. Pods go when they have ended.")
 
 
 def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:

@@ -25,7 +25,7 @@ from dashboard.viewmodels.ran_with import RanWith, changed_size, launch_facts
 from dashboard.views.jobs import managed, number_in
 from dashboard.views.launch import tier_offers
 from dashboard.views.stopping import stop_runs
-from grid.audit import write_entry
+from grid.audit import differences, snapshot, write_entry
 from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch import jobs as rules
@@ -34,7 +34,8 @@ from grid.launch.spec import tier_spec
 from grid.models import AuditEntry, HardwareTier, Job, JobRun, User
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 _FORM_METHODS = ["GET", "HEAD", "POST"]
 _TWICE = timedelta(seconds=10)  # a double click is faster; who goes back to the page is slower
@@ -86,15 +87,20 @@ def _edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
 
     def save() -> HttpResponse:
         chosen, title = forms.machine.cleaned_data, request.POST.get("title", "")
-        rules.edit(
-            id,
-            title=title,
-            environment=chosen["environment"],
-            tier=chosen["tier"],
-            settings=forms.part.settings(),
-            now=timezone.now(),
-        )
-        messages.info(request, "Saved. Its next runs use these settings.")
+        with transaction.atomic():
+            before = snapshot(rules.locked(id))
+            rules.edit(
+                id,
+                title=title,
+                environment=chosen["environment"],
+                tier=chosen["tier"],
+                settings=forms.part.settings(),
+                now=timezone.now(),
+            )
+            job = Job.objects.get(pk=id)
+            if changes := differences(before, snapshot(job)):
+                write_entry(request.user.get_username(), job, _without_values(changes))
+        messages.info(request, _("Saved. Its next runs use these settings."))
         return redirect("job", id=id)
 
     return _answer(request, record, forms, save, pools, is_run=False)
@@ -107,7 +113,7 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
     by, now = request.user.get_username(), timezone.now()
     earlier = JobRun.objects.filter(job=id, number=number).first()
     if number and earlier is None:
-        raise Http404("This run is no longer in the history. Run the job with its current settings.")
+        raise Http404(_("This run is no longer in the history. Run the job with its current settings."))
     if request.method != "POST":
         run = read_run(id, number, now)
         ran = ran_with(run.execution_id) if run and run.latest else None
@@ -131,7 +137,7 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
             _write_launched(request, [started], now)
     except Rejected as refused:
         for problem in refused.problems:
-            messages.error(request, f"{record.name} was not run: {problem.message}")
+            messages.error(request, _("{name} was not run: {reason}", name=record.name, reason=problem.message))
         return redirect("job", id=id)
     return _to_run(request, started, now)
 
@@ -155,7 +161,9 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
                 _add(form, refused.problems)
             else:
                 again = _sent_twice(runs[0], now)
-                messages.info(request, again or f"{plural(len(runs), 'run')} requested.")
+                messages.info(
+                    request, again or ngettext("{count:,} run requested.", "{count:,} runs requested.", len(runs))
+                )
                 return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
     context = {"record": record, "form": form, "preview": "" if form.errors else preview, "token": _token(request)}
     return render(request, "dashboard/job_sweep.html", context, status=422 if form.errors else 200)
@@ -174,7 +182,10 @@ def job_stop(request: HttpRequest, id: str) -> HttpResponse:
         by = request.user.get_username()
         stopped = stop_runs(id, by, sweep=sweep, number=number or None)
         messages.info(
-            request, f"Stop of {plural(stopped, 'run')} requested." if stopped else "Nothing was left to stop."
+            request,
+            ngettext("Stop of {count:,} run requested.", "Stop of {count:,} runs requested.", stopped)
+            if stopped
+            else _("Nothing was left to stop."),
         )
         return redirect("job", id=id)
     context = {"record": record, "count": count, "number": number, "sweep": sweep}
@@ -198,7 +209,8 @@ def job_delete(request: HttpRequest, id: str) -> HttpResponse:
             problems = refused.problems
         else:
             messages.info(
-                request, f"{record.name} was deleted. Its runs stay in the history, and its files in the project."
+                request,
+                _("{name} was deleted. Its runs stay in the history, and its files in the project.", name=record.name),
             )
             return redirect("jobs")
     context = {"record": record, "problems": problems}
@@ -289,14 +301,29 @@ def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) ->
 def _write_launched(request: HttpRequest, runs: Sequence[JobRun], now: datetime) -> None:
     """Write an audit entry of the runs, unless the form was sent before."""
     if not _sent_twice(runs[0], now):
-        numbers = f"{runs[0].number} to {runs[-1].number}" if len(runs) > 1 else str(runs[0].number)
+        numbers = (
+            _("{first} to {last}", first=runs[0].number, last=runs[-1].number) if len(runs) > 1 else str(runs[0].number)
+        )
         changes = {"run": ["", numbers]}
         write_entry(request.user.get_username(), runs[0].job, changes, action=AuditEntry.Action.LAUNCHED, at=now)
 
 
+def _without_values(changes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the changes with the names of environment variables alone: what somebody typed as a value may be secret."""
+    found = {name: values for name, values in changes.items() if name != "variables"}
+    if "variables" in changes:
+        before, after = changes["variables"]
+        told = [
+            name if before.get(name, value) == value else _("{name} (new value)", name=name)
+            for name, value in after.items()
+        ]
+        found["variables by name"] = [sorted(before), sorted(told)]
+    return found
+
+
 def _sent_twice(run: JobRun, now: datetime) -> str:
     """Return a sentence when the run was asked for before; "" when it is new."""
-    return "This form was sent twice; it was run once." if run.requested_at < now else ""
+    return _("This form was sent twice; it was run once.") if run.requested_at < now else ""
 
 
 def _changed_tier(ran: RanWith) -> list[str]:
@@ -312,7 +339,10 @@ def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
     if execution is not None:
         return redirect("execution", id=execution.pk)
     messages.info(
-        request, f"Run {run.number}: {run.message}" if run.message else f"Run {run.number} starts in a moment."
+        request,
+        _("Run {number}: {reason}", number=run.number, reason=run.message)
+        if run.message
+        else _("Run {number} starts in a moment.", number=run.number),
     )
     return redirect("job", id=run.job_id)
 

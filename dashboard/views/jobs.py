@@ -23,8 +23,9 @@ from dashboard.schedule_records import schedules_of
 from dashboard.viewmodels.jobs import JobRecord, compared
 from dashboard.viewmodels.run_metrics import chart_titles
 from dashboard.views.live import live_page
+from grid.translation import gettext as _
 
-_NOT_THERE = "This job does not exist, or you have no access to it."
+_NOT_THERE = _("This job does not exist, or you have no access to it.")
 _LARGEST = 2**31 - 1  # that both databases take as a number
 
 
@@ -63,7 +64,7 @@ def job_compare(request: HttpRequest, id: str) -> HttpResponse:
     record, now = seen(request, id), timezone.now()
     one, other = (read_run(id, number_in(request, name), now) for name in ("a", "b"))
     if one is None or other is None:
-        messages.info(request, "Choose two runs to compare, one in each column.")
+        messages.info(request, _("Choose two runs to compare, one in each column."))
         return redirect("job", id=id)
     facts = compared(one, other, launched_with(one.execution_id), launched_with(other.execution_id))
     context = {
@@ -102,7 +103,7 @@ def managed(request: HttpRequest, job_id: str) -> JobRecord:
     """Return the user's own job. Raise PermissionDenied for somebody else's."""
     record = seen(request, job_id)
     if not may_manage_job(request.user, record):
-        raise PermissionDenied("Only its owner can run, stop, edit or delete a job.")
+        raise PermissionDenied(_("Only its owner can run, stop, edit or delete a job."))
     return record
 
 

@@ -14,6 +14,7 @@ from dashboard.forms.login import BUSY, JoinForm
 from dashboard.people import set_password
 from grid.accounts import may_log_in
 from grid.models import User
+from grid.translation import gettext as _
 
 _BACKEND = "grid.accounts.AccountBackend"
 _BUSY_SECONDS = 5
@@ -53,7 +54,7 @@ class Join(PasswordResetConfirmView):
         if not set_password(user, self.request.session.pop(INTERNAL_RESET_SESSION_TOKEN)):
             return redirect(self.request.path)
         login(self.request, user, _BACKEND)
-        messages.success(self.request, "Your password is set, and you are logged in.")
+        messages.success(self.request, _("Your password is set, and you are logged in."))
         return redirect("home")
 
 

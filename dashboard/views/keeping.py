@@ -16,6 +16,7 @@ from grid.errors import Rejected
 from grid.launch.shutdown.keep import keep_longer
 from grid.models import Execution, User
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_POST
@@ -24,15 +25,15 @@ async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     if not person(viewer, record).may_stop:
         raise PermissionDenied(
-            "Only its owner, the project's owner, operators and admins can keep an execution longer."
+            _("Only its owner, the project's owner, operators and admins can keep an execution longer.")
         )
     stops_at = _moment(str(request.POST.get("stops_at", "")))
     if stops_at is None:
-        messages.error(request, "That stop was withdrawn; see what the page says now.")
+        messages.error(request, _("That stop was withdrawn; see what the page says now."))
         return redirect("execution", id=id)
     try:
         until = await sync_to_async(_keep)(id, stops_at, viewer.id)
-        messages.success(request, f"{record.name} is kept until {until:%H:%M} UTC.")
+        messages.success(request, _("{name} is kept until {until:%H:%M} UTC.", name=record.name, until=until))
         get_runtime().executions.hint()
     except Rejected as refused:
         messages.info(request, " ".join(problem.message for problem in refused.problems))

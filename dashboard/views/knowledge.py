@@ -18,6 +18,7 @@ from grid.launch import knowledge
 from grid.launch.logend import LOG_BYTES
 from grid.models import KnowledgeEntry
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -46,7 +47,7 @@ def knowledge_found(request: HttpRequest, id: str) -> HttpResponse:
     _refuse_practitioners(request)
     entry = next((line for line in read_knowledge(get_runtime().clock()) if line.key == id), None)
     if entry is None:
-        raise Http404("There is no such entry in the knowledge base.")
+        raise Http404(_("There is no such entry in the knowledge base."))
     context = {
         "entry": entry,
         "days": COUNTED.days,
@@ -72,7 +73,7 @@ def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
     if is_built_in(id):
         entry = next((one for one in BUILT_IN if one.key == id), None)
         if entry is None:
-            raise Http404("There is no such entry in the knowledge base.")
+            raise Http404(_("There is no such entry in the knowledge base."))
         if request.method != "POST":
             return redirect("knowledge-found", id)
         KnowledgeEntry.objects.get_or_create(pk=id, defaults={"meaning": entry.meaning})
@@ -82,4 +83,4 @@ def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
 
 def _refuse_practitioners(request: HttpRequest) -> None:
     if not may_observe(request.user):
-        raise PermissionDenied("Only operators, auditors and admins can see this page.")
+        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))

@@ -45,6 +45,7 @@ from grid.launch.spec import tier_spec
 from grid.models import AuditEntry, Execution, HardwareTier, Job, User, Workspace
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 
@@ -85,7 +86,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, pools=known.pools)
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
-        notes.append("The kind of work that was asked for does not exist; choose from what is offered.")
+        notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
     running = running_by_tier()
     context = _context(form, kinds, known.pools, held, running) | cluster_context(form, held, running)
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
@@ -118,10 +119,13 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
         if address is None:
             raise
         if not address:
-            sentence = f"This form was sent before, and the {form.kind} that it launched was deleted. Open a new form to launch another."
+            sentence = _(
+                "This form was sent before, and the {kind} that it launched was deleted. Open a new form to launch another.",
+                kind=KINDS.get(form.kind, form.kind).lower(),
+            )
             form.add_error(None, sentence)
             return None
-        messages.info(request, "This form was sent twice; it was launched once.")
+        messages.info(request, _("This form was sent twice; it was launched once."))
         return redirect(address)
 
 
@@ -181,13 +185,13 @@ def _context(
     cards = tier_cards(offers, chosen=form.chosen("tier"), pools=pools)
     missing = ""
     if not projects:
-        missing = (
+        missing = _(
             "You are not a contributor of any project yet. Ask an admin to create one for you or to add you to one."
         )
     elif (form.is_cluster and form.cluster is None) or not environments:
-        missing = "No environment is offered for this kind of work. Ask your admin to add one."
+        missing = _("No environment is offered for this kind of work. Ask your admin to add one.")
     elif not offers:
-        missing = "No hardware tier is offered to you for this kind of work. Ask your admin."
+        missing = _("No hardware tier is offered to you for this kind of work. Ask your admin.")
     return {
         "form": form,
         "kind": form.kind,

@@ -8,11 +8,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dashboard.launch_facts import drafted, pool_states
-from dashboard.viewmodels.manifest import HIDDEN, as_yaml
+from dashboard.viewmodels.manifest import as_yaml
 from dashboard.views.launch_cluster import posted_form
 from grid.diagnosis.launchfit import Pools
 from grid.launch.preview import Preview
 from grid.launch.storage import Storage
+from grid.redaction import HIDDEN
 from grid.runtime import get_runtime
 
 

@@ -19,6 +19,7 @@ from dashboard.viewmodels.log_lines import (
 from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
 from grid.errors import GridError
 from grid.runtime import Runtime
+from grid.translation import gettext as _
 from grid.wording import plural
 
 _AT_ONCE = 6
@@ -62,10 +63,24 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
     if problems and len(problems) == len(found):
         return LogLines(problem=problems[0])
     lines = merged([one.lines for one in found])
-    notes = [f"The logs of {plural(len(problems), 'pod')} could not be fetched: {problems[0]}"] if problems else []
+    notes = (
+        [
+            _(
+                "The logs of {pods} could not be fetched: {problem}",
+                pods=plural(len(problems), "pod", "pods"),
+                problem=problems[0],
+            )
+        ]
+        if problems
+        else []
+    )
     if len(source.members) > len(members):
         notes.append(
-            f"Only {len(members)} of {len(source.members)} pods are shown together, the newest ones; choose a pod to see its log."
+            _(
+                "Only {shown} of {total} pods are shown together, the newest ones; choose a pod to see its log.",
+                shown=len(members),
+                total=len(source.members),
+            )
         )
     most = _NEW_LINES if after else PAGE_LINES
     return LogLines(

@@ -15,6 +15,7 @@ from dashboard.viewmodels.logins import lock_rows
 from grid import lockouts
 from grid.lockouts import Scope
 from grid.models import AuditEntry, User
+from grid.translation import gettext as _
 
 _HISTORY_LENGTH = 50
 
@@ -28,7 +29,7 @@ def logins(request: HttpRequest) -> HttpResponse:
         "rows": lock_rows(lockouts.locks(now)),
         "now": now,
         "policy": lockouts.policy(),
-        "history": history_lines(entries, {"failures": "Wrong passwords"}, is_reversible=False),
+        "history": history_lines(entries, {"failures": _("Wrong passwords")}, is_reversible=False),
     }
     return render(request, "dashboard/logins.html", context)
 
@@ -44,6 +45,8 @@ def unlock(request: HttpRequest) -> HttpResponse:
             ipaddress.ip_address(address)  # PostgreSQL rejects anything else for that column
         ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=request.user)
     except ValueError:
-        raise SuspiciousOperation("There is no such kind of lock.") from None
-    messages.success(request, "Unlocked: logging in is possible again." if ended else "That lock had already ended.")
+        raise SuspiciousOperation(_("There is no such kind of lock.")) from None
+    messages.success(
+        request, _("Unlocked: logging in is possible again.") if ended else _("That lock had already ended.")
+    )
     return redirect("logins")

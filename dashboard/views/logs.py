@@ -10,15 +10,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.records import final_log
+from dashboard.records import final_log, lost_lines
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.log import (
     ALL,
     MAIN_CONTAINER,
+    LogElsewhere,
     LogQuery,
     LogSource,
     LogView,
     all_source,
+    elsewhere,
     log_source,
     why_no_log,
 )
@@ -29,9 +31,11 @@ from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.launch.logend import LOG_BYTES, LOG_LINES
 from grid.runtime import Runtime
+from grid.translation import gettext as _
 
 COMPONENT = "dashboard/fragments/log.html"
 _ROWS = "dashboard/fragments/log_rows.html"
+_INCOMPLETE = _("The log is not complete.")
 
 
 async def execution_log_view(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> LogView:
@@ -39,7 +43,7 @@ async def execution_log_view(request: HttpRequest, runtime: Runtime, record: Exe
     asked = LogQuery.parse(request.GET.dict())
     source = execution_source(runtime, record, asked)
     pages = reverse("execution", args=[record.id]), reverse("execution-log", args=[record.id])
-    view = LogView(*pages, asked=asked, source=source)
+    view = LogView(*pages, asked=asked, source=source, elsewhere=await _elsewhere(record.id))
     if source is not None and not source.has_started:
         return replace(view, is_live=source.is_live, why_empty=why_no_log(record))
     found = await read_lines(runtime, source, asked) if source else LogLines()
@@ -47,10 +51,15 @@ async def execution_log_view(request: HttpRequest, runtime: Runtime, record: Exe
         return await _with_lines(view, found)
     # The pod is gone, or the watch has not said so yet.
     if record.is_final and any(place.stamp for place in parse_cursor(asked.before or asked.after).values()):
-        return replace(view, problem="The pod has ended. Reload this page to see what was kept of its log.")
+        return replace(view, problem=_("The pod has ended. Reload this page to see what was kept of its log."))
     if kept := await sync_to_async(final_log)(record.id):
         return await _with_lines(replace(view, source=None, scope=_kept_scope(kept)), kept_lines(kept, asked))
     return replace(view, problem=found.problem, is_live=not record.is_final, why_empty=why_no_log(record))
+
+
+async def _elsewhere(id: str) -> LogElsewhere | None:
+    lost = await sync_to_async(lost_lines)(id) if settings.LOG_LINK else 0
+    return elsewhere(settings.LOG_LINK, settings.LOG_LINK_NAME, id, lost)
 
 
 async def pod_log_view(request: HttpRequest, runtime: Runtime, namespace: str, name: str) -> LogView:
@@ -59,9 +68,9 @@ async def pod_log_view(request: HttpRequest, runtime: Runtime, namespace: str, n
     pages = reverse("pod", args=[namespace, name]), reverse("pod-log", args=[namespace, name])
     view = LogView(*pages, asked=asked, source=source)
     if source is None:
-        return replace(view, problem="The pod is gone from the cluster, and its log with it.")
+        return replace(view, problem=_("The pod is gone from the cluster, and its log with it."))
     if not source.has_started:
-        why = "This container has not started yet. The log appears here as soon as it writes something."
+        why = _("This container has not started yet. The log appears here as soon as it writes something.")
         return replace(view, is_live=source.is_live, why_empty=why)
     return await _with_lines(view, await read_lines(runtime, source, asked))
 
@@ -103,7 +112,7 @@ async def execution_log_file(request: HttpRequest, runtime: Runtime, record: Exe
 async def log_file(runtime: Runtime, source: LogSource | None, name: str) -> HttpResponseBase:
     """Stream the logs as they come from the API server. One that fails at once is a sentence instead of a file."""
     if source is None or not source.has_started:
-        return _refusal("There is no log yet, or the pod is gone.", 404)
+        return _refusal(_("There is no log yet, or the pod is gone."), 404)
     if source.pod == ALL:
         return _attached(_streamed(_one_after_the_other(runtime, source)), name)
     chunks = _chunks(runtime, source, source.pod)
@@ -122,7 +131,7 @@ def _chunks(runtime: Runtime, source: LogSource, pod: str) -> AsyncIterator[byte
 
 
 async def _one_after_the_other(runtime: Runtime, source: LogSource) -> AsyncIterator[bytes]:
-    for number, (_, pod) in enumerate(source.members):
+    for number, (_unused, pod) in enumerate(source.members):
         heading = f"{'' if number == 0 else chr(10)}==> {pod} <==\n"
         async for chunk in _to_the_end(_chunks(runtime, source, pod), heading.encode()):
             yield chunk
@@ -135,7 +144,7 @@ async def _to_the_end(chunks: AsyncIterator[bytes], first: bytes) -> AsyncIterat
         async for chunk in chunks:
             yield chunk
     except GridError as error:
-        yield f"\n--- The log is not complete. {problem_of(error)} ---\n".encode()
+        yield f"\n--- {_INCOMPLETE} {problem_of(error)} ---\n".encode()
 
 
 def _streamed(chunks: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -166,11 +175,15 @@ async def _with_lines(view: LogView, found: LogLines) -> LogView:
 def _kept_scope(kept: str) -> str:
     is_cut = len(kept.encode()) > LOG_BYTES - 4 or kept.count("\n") >= LOG_LINES
     end = (
-        f"Only its end was kept: the last {LOG_BYTES // 1024} KiB or {LOG_LINES:,} lines."
+        _(
+            "Only its end was kept: the last {log_bytes} KiB or {log_lines:,} lines.",
+            log_bytes=LOG_BYTES // 1024,
+            log_lines=LOG_LINES,
+        )
         if is_cut
-        else "The whole log was kept."
+        else _("The whole log was kept.")
     )
-    return f"The pod has ended. {end}"
+    return _("The pod has ended. {end}", end=end)
 
 
 def _attached(answer: HttpResponseBase, name: str) -> HttpResponseBase:

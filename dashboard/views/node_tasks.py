@@ -24,19 +24,20 @@ from grid.launch import nodetasks
 from grid.models import NodeTask, User
 from grid.models.nodetask import REASON_LONGEST
 from grid.runtime import Runtime, get_runtime
+from grid.translation import gettext as _
 from grid.watch.wholelist import read_all, read_chunks
 
 _ASKED = {
-    "cordon": "{name} is being cordoned.",
-    "uncordon": "{name} is being uncordoned.",
-    "drain": "{name} is being drained.",
+    "cordon": _("{name} is being cordoned."),
+    "uncordon": _("{name} is being uncordoned."),
+    "drain": _("{name} is being drained."),
 }
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
     """Ask for a reason and have the node cordoned; or have a cordoned node uncordoned."""
-    node = await _node(request, name)
+    node = await node_for_operators(request, name)
     problem = ""
     if request.method == "POST":
         action = request.POST.get("do", "")
@@ -62,7 +63,7 @@ async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
     """Show what a drain of the node would evict and whose it is; have it drained."""
-    node = await _node(request, name)
+    node = await node_for_operators(request, name)
     problem = ""
     if request.method == "POST":
         problem = await _ask(request, node, "drain")
@@ -70,7 +71,7 @@ async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
             return redirect("node", name=name)
     runtime = get_runtime()
     pods = runtime.pods.by("node", name)
-    volumes, budgets, unread = await _read_for_plan(runtime, name)
+    volumes, budgets, unread = await read_for_plan(runtime, name)
     rows = {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}
     context = {
         "name": name,
@@ -84,7 +85,7 @@ async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
     return await sync_to_async(render)(request, "dashboard/node_drain.html", context, status=status)
 
 
-async def _read_for_plan(runtime: Runtime, name: str) -> tuple[list[EvictedData], list[DisruptionBudget], str]:
+async def read_for_plan(runtime: Runtime, name: str) -> tuple[list[EvictedData], list[DisruptionBudget], str]:
     """Return the volumes of the node's pods and all disruption budgets, and why one of both is missing."""
     volumes: list[EvictedData] = []
     try:
@@ -96,13 +97,13 @@ async def _read_for_plan(runtime: Runtime, name: str) -> tuple[list[EvictedData]
         return volumes, [], problem_of(error)
 
 
-async def _node(request: HttpRequest, name: str) -> Node:
+async def node_for_operators(request: HttpRequest, name: str) -> Node:
     """Return the node. Raise PermissionDenied for whoever may not act, whether there is such a node or not."""
     if not await sync_to_async(may_operate)(request.user):
-        raise PermissionDenied("Only operators and admins can change nodes.")
+        raise PermissionDenied(_("Only operators and admins can change nodes."))
     node = get_runtime().nodes.get(name)
     if node is None:
-        raise Http404(f"There is no node named {name}. It may have been removed by the autoscaler.")
+        raise Http404(_("There is no node named {name}. It may have been removed by the autoscaler.", name=name))
     return node
 
 

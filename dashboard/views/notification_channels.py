@@ -17,6 +17,7 @@ from dashboard.viewmodels.notification_channels import DeliveryRecord, test_word
 from grid.errors import Rejected
 from grid.launch.notifications import channels
 from grid.models import User
+from grid.translation import gettext as _
 
 WAIT_SECONDS = 15.0  # more than one try of a webhook takes
 LOOK_SECONDS = 0.25
@@ -44,7 +45,7 @@ def webhook(request: HttpRequest) -> HttpResponse:
 @require_POST
 def webhook_remove(request: HttpRequest) -> HttpResponse:
     channels.remove_target(_user(request))
-    messages.success(request, "The webhook was removed. Nothing is posted from now on.")
+    messages.success(request, _("The webhook was removed. Nothing is posted from now on."))
     return _back()
 
 

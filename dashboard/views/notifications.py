@@ -6,10 +6,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.notification_records import channels_for, mark_read, save_choices
+from dashboard.notification_records import channels_for, events_for, mark_read, save_choices
 from dashboard.pages.notifications import NOTIFICATIONS, page_number
 from dashboard.views.live import live_page
 from grid.models import User
+from grid.translation import gettext as _
 
 
 @require_safe
@@ -34,8 +35,8 @@ def notifications_read(request: HttpRequest) -> HttpResponse:
 def notification_choices(request: HttpRequest) -> HttpResponse:
     """Store what the user wants to be told of."""
     assert isinstance(request.user, User)
-    save_choices(request.user.pk, request.POST.getlist("choice"), channels_for(request.user))
-    messages.success(request, "Your choice of notifications was saved.")
+    save_choices(request.user.pk, request.POST.getlist("choice"), channels_for(request.user), events_for(request.user))
+    messages.success(request, _("Your choice of notifications was saved."))
     return redirect("account")
 
 

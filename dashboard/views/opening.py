@@ -18,13 +18,14 @@ from grid.launch.grants import issue_ticket
 from grid.launch.opening import may_open, may_open_port
 from grid.models import AuditEntry, Execution, PortShare, User
 from grid.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
+from grid.translation import gettext as _
 
-_NOT_OPENED = (
-    "Only its owner can open a workspace, only its owner and those with whom it is shared an app, and only its owner and the project's "
-    "contributors a cluster's page. "
+_NOT_OPENED = _(
+    "Only its owner can open a workspace or a job's page, only its owner and those with whom it is shared an app, and only its owner and "
+    "the project's contributors a cluster's page. "
     "It has to be running, and you have to be in its project."
 )
-_NOT_SHARED = (
+_NOT_SHARED = _(
     "This is not shared with you, or no longer: a shared app can be opened by those whom its owner chose, while they are in the project "
     "and the workspace runs."
 )
@@ -44,7 +45,7 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
     execution = _openable(request, id)
     opener_digest = request.GET.get("opener", "")
     if not _DIGEST.fullmatch(opener_digest):
-        raise PermissionDenied("Use the Open button of the execution's page.")
+        raise PermissionDenied(_("Use the Open button of the execution's page."))
     assert isinstance(request.user, User)
     opened = execution.execution if isinstance(execution, PortShare) else execution
     with transaction.atomic():

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import viewer_of
 from dashboard.palette import LENGTH, copied_caches, find
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_safe
@@ -17,7 +18,7 @@ async def palette(request: HttpRequest) -> HttpResponse:
     in a thread."""
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
-        raise PermissionDenied("You have no access to this page.")
+        raise PermissionDenied(_("You have no access to this page."))
     text = request.GET.get("q", "").replace("\x00", "")[:LENGTH].strip()
     results = await sync_to_async(find)(viewer, text, copied_caches(get_runtime(), viewer, text))
     template = "fragments/palette_options" if request.GET.get("options") == "1" else "palette"

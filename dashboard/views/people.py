@@ -24,23 +24,37 @@ from dashboard.viewmodels.confirmation import Confirmation
 from dashboard.viewmodels.listing import Paging
 from dashboard.viewmodels.logins import session_rows
 from dashboard.viewmodels.memberships import role_sentences
-from dashboard.viewmodels.people import deactivation_sentences, people_chips, person_row, person_rows, valid_for
+from dashboard.viewmodels.people import (
+    ROLE_TITLES,
+    deactivation_sentences,
+    people_chips,
+    person_row,
+    person_rows,
+    valid_for,
+)
 from grid import sessions
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.models import AuditEntry, Execution, Membership, State, User
 from grid.models.execution import ACTIVE_STATES
+from grid.translation import gettext as _
 
 _PAGE_LENGTH = 50
+_MADE = {
+    Role.PRACTITIONER: _("Make {subject} a practitioner"),
+    Role.AUDITOR: _("Make {subject} an auditor"),
+    Role.OPERATOR: _("Make {subject} an operator"),
+    Role.ADMIN: _("Make {subject} an admin"),
+}
 _HISTORY_LENGTH = 50
 HISTORY_LABELS = {
-    "role": "Role",
-    "state": "State",
-    "link": "Link to set a password",
-    "password": "Password",
-    "sessions": "Sessions",
-    "name": "Display name",
-    "email": "E-mail address",
-    "secret": "Secret",
+    "role": _("Role"),
+    "state": _("State"),
+    "link": _("Link to set a password"),
+    "password": _("Password"),
+    "sessions": _("Sessions"),
+    "name": _("Display name"),
+    "email": _("E-mail address"),
+    "secret": _("Secret"),
 }
 
 
@@ -76,7 +90,7 @@ def invite(request: HttpRequest) -> HttpResponse:
             with transaction.atomic():
                 user = accounts.invite(form.instance, Role(form.cleaned_data["role"]), actor=actor)
         except IntegrityError:
-            form.add_error("username", "This name is taken.")
+            form.add_error("username", _("This name is taken."))
         else:
             return _link_page(request, *accounts.make_link(user.pk, actor=actor))
     status = 400 if form.is_bound else 200
@@ -109,7 +123,7 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
     """Give the person another role, after a question that says what it gives and takes."""
     form = RoleForm(request.POST if request.method == "POST" else request.GET)
     if not form.is_valid():
-        raise SuspiciousOperation("There is no such role.")
+        raise SuspiciousOperation(_("There is no such role."))
     role = Role(form.cleaned_data["role"])
     if request.method != "POST":
         question = _role_question(get_object_or_404(User, pk=id), role)
@@ -117,9 +131,9 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
     try:
         user = accounts.change_role(id, role, actor=_actor(request))
     except OwnAccount:
-        messages.error(request, "You cannot change your own role. Ask another admin.")
+        messages.error(request, _("You cannot change your own role. Ask another admin."))
     else:
-        messages.success(request, f"{user} has the role {role} now.")
+        messages.success(request, _("{user} has the role {role} now.", user=user, role=ROLE_TITLES[role].lower()))
     return redirect("person", id)
 
 
@@ -147,9 +161,9 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
     try:
         accounts.set_active(id, False, actor=_actor(request))
     except OwnAccount:
-        messages.error(request, "You cannot deactivate yourself. Ask another admin.")
+        messages.error(request, _("You cannot deactivate yourself. Ask another admin."))
     else:
-        messages.success(request, f"{user} is deactivated and logged out everywhere.")
+        messages.success(request, _("{user} is deactivated and logged out everywhere.", user=user))
     return redirect("person", id)
 
 
@@ -160,7 +174,7 @@ def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
         user = accounts.set_active(id, True, actor=_actor(request))
     except OwnAccount:
         return redirect("person", id)
-    messages.success(request, f"{user} may log in again.")
+    messages.success(request, _("{user} may log in again.", user=user))
     return redirect("person", id)
 
 
@@ -170,7 +184,7 @@ def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
     """End one session by its stored key, or all without a key."""
     key = request.POST.get("session", "").replace("\0", "")
     ended = accounts.end_sessions(id, key, actor=_actor(request))
-    messages.success(request, f"Ended sessions: {ended}." if ended else "No session was open.")
+    messages.success(request, _("Ended sessions: {ended}.", ended=ended) if ended else _("No session was open."))
     return redirect("person", id)
 
 
@@ -178,13 +192,12 @@ def _role_question(user: User, role: Role) -> Confirmation:
     before = accounts.roles_of([user])[user.pk]
     page = reverse("person", args=[user.pk])
     return Confirmation(
-        "Make",
+        _MADE[role],
         user.get_username(),
         role_sentences(PERMISSIONS[before], PERMISSIONS[role]),
-        after=f" {'an' if role[0] in 'ao' else 'a'} {role}",
         action_url=reverse("person-role", args=[user.pk]),
-        answer="Change role",
-        keep=f"Keep {before}",
+        answer=_("Change role"),
+        keep=_("Keep {role}", role=ROLE_TITLES[before].lower()),
         keep_url=page,
         fields=(("role", role.value),),
         is_danger=bool(PERMISSIONS[before] ^ PERMISSIONS[role]),
@@ -219,7 +232,12 @@ def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
         return "?" + urlencode(conditions | {"page": str(number)})
 
     return Paging(
-        f"{page.start_index():,} to {page.end_index():,} of {page.paginator.count:,}",
+        _(
+            "{first:,} to {last:,} of {total:,}",
+            first=page.start_index(),
+            last=page.end_index(),
+            total=page.paginator.count,
+        ),
         link(page.previous_page_number()) if page.has_previous() else "",
         link(page.next_page_number()) if page.has_next() else "",
     )

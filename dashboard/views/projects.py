@@ -30,19 +30,20 @@ from dashboard.views.administration import catalogue_edit, catalogue_list
 from dashboard.views.edited_kinds import EditedKind
 from grid import audit
 from grid.models import AuditEntry, Membership, Project, User
+from grid.translation import gettext as _
 from grid.wording import duration
 
 _HISTORY_LENGTH = 50
 _RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer"))}
 HISTORY_LABELS = {
-    "name": "Name",
-    "description": "Description",
+    "name": _("Name"),
+    "description": _("Description"),
     **LIMIT_LABELS,
-    "contributors": "Contributors",
-    "viewers": "Viewers",
-    "secret": "Secret",
-    "files": "Files",
-    "remote": "Remote repository",
+    "contributors": _("Contributors"),
+    "viewers": _("Viewers"),
+    "secret": _("Secret"),
+    "files": _("Files"),
+    "remote": _("Remote repository"),
 }
 
 
@@ -76,7 +77,7 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         user, role = form.cleaned_data["username"], form.cleaned_data["role"]
         member = project.memberships.filter(user=user).first()
         if member is not None and member.role == Membership.Role.OWNER:
-            messages.error(request, "Only an admin changes the owner.")
+            messages.error(request, _("Only an admin changes the owner."))
             return redirect("project", id)
         is_change = member is not None and member.role != role
         if request.method != "POST" or (is_change and "confirmed" not in request.POST):
@@ -104,7 +105,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
             if form.is_valid():
                 form.save()
                 audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
-                messages.success(request, f"{project} is saved.")
+                messages.success(request, _("{project} is saved.", project=project))
                 return redirect("project", id)
         else:
             project = _seen(request, id)
@@ -127,6 +128,13 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
     return render(request, "dashboard/project.html", context, status=400 if form is not None else 200)
 
 
+_ANSWERS = {
+    Membership.Role.CONTRIBUTOR.value: _("Make contributor"),
+    Membership.Role.VIEWER.value: _("Make viewer"),
+    "": _("Remove"),
+}
+
+
 def _question(project: Project, user: User, member: Membership | None, role: str) -> Confirmation:
     username = user.get_username()
     sentences = member_sentences(
@@ -138,17 +146,24 @@ def _question(project: Project, user: User, member: Membership | None, role: str
         sees_all=may_observe(user),
     )
     return Confirmation(
-        "Make" if role else "Remove",
+        _title(project, role),
         username,
         sentences,
-        after=f" a {role}" if role else f" from {project}",
         action_url=reverse("project-member", args=[project.pk]),
-        answer=f"Make {role}" if role else "Remove",
-        keep="Change nothing",
+        answer=_ANSWERS[role],
+        keep=_("Change nothing"),
         keep_url=reverse("project", args=[project.pk]),
         fields=(("username", username), ("role", role or "remove"), ("confirmed", "on")),
         is_danger=role != Membership.Role.CONTRIBUTOR,
     )
+
+
+def _title(project: Project, role: str) -> str:
+    if not role:
+        return _("Remove {subject} from {project}", subject="{subject}", project=project)
+    if role == Membership.Role.CONTRIBUTOR:
+        return _("Make {subject} a contributor")
+    return _("Make {subject} a viewer")
 
 
 def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
@@ -165,10 +180,12 @@ def _set_role(project: Project, user: User, member: Membership | None, role: str
 def _said(user: User, before: Membership | None, role: str) -> str:
     """Return what the change of a role means for what that person runs."""
     if role == Membership.Role.CONTRIBUTOR:
-        return f"{user} is a contributor now."
-    contributed = before is not None and before.role != Membership.Role.VIEWER
-    lost = f" Their active executions in it are stopped after {duration(grace())}." if contributed else ""
-    return f"{user} is a viewer now.{lost}" if role else f"{user} is no longer in the project.{lost}"
+        return _("{user} is a contributor now.", user=user)
+    said = _("{user} is a viewer now.", user=user) if role else _("{user} is no longer in the project.", user=user)
+    if before is None or before.role == Membership.Role.VIEWER:
+        return said
+    lost = _("Their active executions in it are stopped after {grace}.", grace=duration(grace()))
+    return f"{said} {lost}"
 
 
 def _seen(request: HttpRequest, id: str) -> Project:
@@ -185,7 +202,7 @@ def _managed(request: HttpRequest, id: str) -> Project:
     if project is None or not may_see_project(request.user, _roles(project)):
         raise Http404
     if not may_manage_project(request.user, _roles(project)):
-        raise PermissionDenied("Only the owner of the project and admins change it.")
+        raise PermissionDenied(_("Only the owner of the project and admins change it."))
     return project
 
 

@@ -20,16 +20,17 @@ from grid.launch import ordering
 from grid.launch.quota import about_owner
 from grid.models import Execution, State, User
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 _OTHERS = 200  # that are offered to put it before
 _MOVES: Mapping[str, ordering.Move] = {"front": "front", "back": "back", "turn": "turn"}
 _DONE = {
-    "hold": "{name} is held: it does not start until an operator releases it.",
-    "release": "{name} was released and waits for its turn.",
-    "front": "{name} is at the front of the queue.",
-    "back": "{name} is at the back of the queue.",
-    "before": "{name} was moved in the queue.",
-    "turn": "{name} waits for its turn again.",
+    "hold": _("{name} is held: it does not start until an operator releases it."),
+    "release": _("{name} was released and waits for its turn."),
+    "front": _("{name} is at the front of the queue."),
+    "back": _("{name} is at the back of the queue."),
+    "before": _("{name} was moved in the queue."),
+    "turn": _("{name} waits for its turn again."),
 }
 
 
@@ -43,7 +44,7 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
     """Show what an operator may do with a waiting execution, and do it: a page of its own, which works without a script."""
     viewer, record = await seen(request, id)
     if not may_operate(viewer):
-        raise PermissionDenied("Only operators and admins can change the order of the queue.")
+        raise PermissionDenied(_("Only operators and admins can change the order of the queue."))
     problem = ""
     if request.method == "POST":
         user = await request.auser()

@@ -16,6 +16,7 @@ from dashboard.views.stopping import ask, asked_ids, stop
 from grid.launch import ordering
 from grid.models import User
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -25,7 +26,7 @@ async def queue_several(request: HttpRequest, do: Decision) -> HttpResponse:
     viewer = await current_viewer(request)
     question = QUEUE_QUESTIONS[do]
     if do != "cancel" and not may_operate(viewer):
-        raise PermissionDenied("Only operators and admins can change the order of the queue.")
+        raise PermissionDenied(_("Only operators and admins can change the order of the queue."))
     lines = await sync_to_async(in_queue)(viewer, asked_ids(request), do)
     if request.method != "POST":
         longest = ordering.REASON_LONGEST if do == "hold" else 0

@@ -18,6 +18,7 @@ from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.ran_with import launch_facts, record_json
 from dashboard.views.executions import seen
 from grid.models import Execution, JobRun
+from grid.translation import gettext as _
 
 
 @require_safe
@@ -34,7 +35,7 @@ async def execution_record(request: HttpRequest, id: str) -> HttpResponse:
 def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) -> HttpResponse:
     ran = ran_with(record.id)
     if record.run is None or ran is None:
-        raise Http404("Only runs of jobs have a record of what they ran with, as long as it can be read.")
+        raise Http404(_("Only runs of jobs have a record of what they ran with, as long as it can be read."))
     if request.GET.get("download") == "1":
         answer = JsonResponse(record_json(ran), json_dumps_params={"indent": 2})
         answer["Content-Disposition"] = f'attachment; filename="{record.object_name}-record.json"'

@@ -21,10 +21,11 @@ from grid.errors import Rejected
 from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
 from grid.launch import remotes
 from grid.models import Project, RemoteRepository, User
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
-_UNREADABLE = "The stored secret can no longer be read. Store it again."
+_UNREADABLE = _("The stored secret can no longer be read. Store it again.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -42,8 +43,8 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
             for problem in refused.problems:
                 form.add_error(problem.path if problem.path in form.fields else None, problem.message)
         else:
-            more = "" if stored.is_usable else " Nobody has confirmed its server's key yet: test the connection."
-            messages.success(request, f"The remote repository is stored. New launches get it.{more}")
+            more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
+            messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
             return redirect("project-remote", id)
     return _page(request, project, known, form, status=422)
 
@@ -65,7 +66,7 @@ def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
         messages.error(request, _UNREADABLE)
     except RemoteFailed as error:
         logger.info("remote repository not reached project=%s reason=%s", id, error)
-        messages.error(request, f"The connection does not work. {error}")
+        messages.error(request, _("The connection does not work. {error}", error=error))
     else:
         _tell(request, remote, branches)
     return redirect("project-remote", id)
@@ -82,7 +83,10 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
     else:
-        messages.success(request, f"The server is known by {key.fingerprint}. Test the connection once more.")
+        messages.success(
+            request,
+            _("The server is known by {fingerprint}. Test the connection once more.", fingerprint=key.fingerprint),
+        )
     return redirect("project-remote", id)
 
 
@@ -93,47 +97,76 @@ def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
     else:
-        messages.success(request, "The remote repository and its secret are forgotten here. Nothing in it was changed.")
+        messages.success(
+            request, _("The remote repository and its secret are forgotten here. Nothing in it was changed.")
+        )
     return redirect("project-remote", id)
 
 
 def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -> None:
     if not branches:
         messages.success(
-            request, f"The connection works. It has no branches yet; the first save creates {remote.branch}."
+            request,
+            _("The connection works. It has no branches yet; the first save creates {branch}.", branch=remote.branch),
         )
     elif remote.branch in branches:
         messages.success(
-            request, f"The connection works, and it has the branch {remote.branch}. Writing was not tried."
+            request,
+            _("The connection works, and it has the branch {branch}. Writing was not tried.", branch=remote.branch),
         )
     else:
-        messages.error(request, f"The connection works, but it has no branch {remote.branch}. Choose one that it has.")
+        messages.error(
+            request,
+            _("The connection works, but it has no branch {branch}. Choose one that it has.", branch=remote.branch),
+        )
 
 
 def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
     """Return the key that the server shows now, in place of the confirmed one. Raise RemoteFailed when it is that again."""
     key = connection.host_key()
     if f"{key.type} {key.text}" == remote.host_key:
-        raise RemoteFailed("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
+        raise RemoteFailed(
+            _("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
+        )
     return key
 
 
 def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
     sentences = [
-        f"It shows a key of type {key.type} with the fingerprint {key.fingerprint}.",
-        "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one.",
+        _(
+            "It shows a key of type {type} with the fingerprint {fingerprint}.",
+            type=key.type,
+            fingerprint=key.fingerprint,
+        ),
+        _(
+            "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
+        ),
     ]
-    return _question(request, project, remote, key, "Is this the key of", sentences, "It is the same: confirm")
+    return _question(
+        request, project, remote, key, _("Is this the key of {subject}"), sentences, _("It is the same: confirm")
+    )
 
 
 def _ask_again(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
     sentences = [
-        f"The server was known by the fingerprint {_fingerprint(remote)}.",
-        f"Now it shows another key, of type {key.type} with the fingerprint {key.fingerprint}.",
-        "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place.",
+        _("The server was known by the fingerprint {fingerprint}.", fingerprint=_fingerprint(remote)),
+        _(
+            "Now it shows another key, of type {type} with the fingerprint {fingerprint}.",
+            type=key.type,
+            fingerprint=key.fingerprint,
+        ),
+        _(
+            "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
+        ),
     ]
     return _question(
-        request, project, remote, key, "Has the key been changed by", sentences, "It is the new key: confirm"
+        request,
+        project,
+        remote,
+        key,
+        _("Has the key been changed by {subject}"),
+        sentences,
+        _("It is the new key: confirm"),
     )
 
 
@@ -149,10 +182,10 @@ def _question(
     question = Confirmation(
         title,
         remotes.host_of(remote),
-        [*sentences, "Once it is confirmed, executions talk to a server with this key only."],
+        [*sentences, _("Once it is confirmed, executions talk to a server with this key only.")],
         action_url=reverse("project-remote-confirm", args=[project.pk]),
         answer=answer,
-        keep="Do not confirm",
+        keep=_("Do not confirm"),
         keep_url=reverse("project-remote", args=[project.pk]),
         fields=(("key", f"{key.type} {key.text}"), ("url", remote.url)),
         is_danger=bool(remote.host_key),
@@ -198,7 +231,7 @@ def _project(request: HttpRequest, id: str) -> Project:
     if project is None or not may_see_project(request.user, roles):
         raise Http404
     if not may_manage_project(request.user, roles):
-        raise PermissionDenied("Only the owner of the project and admins set up its remote repository.")
+        raise PermissionDenied(_("Only the owner of the project and admins set up its remote repository."))
     if not settings.REPOSITORIES:
         raise Http404
     return project

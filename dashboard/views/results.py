@@ -12,15 +12,16 @@ from dashboard.pages.execution import person
 from dashboard.results_records import ResultsUnreadable, read_results
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.views.executions import seen
+from grid.translation import gettext as _
 
 
 @require_safe
 async def execution_results(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     if record.files is None or not record.files.has_results:
-        raise Http404("This execution has no results.")
+        raise Http404(_("This execution has no results."))
     if not person(viewer, record).contributes:
-        raise PermissionDenied("Only the owner and contributors of the project see its files.")
+        raise PermissionDenied(_("Only the owner and contributors of the project see its files."))
     answer: HttpResponse = await sync_to_async(_page)(request, record)
     return answer
 

@@ -26,6 +26,7 @@ from grid.launch.jobbuilder import build_repository, build_settings
 from grid.launch.revisionbuilds import NO_BUILDER
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User
 from grid.runtime import Runtime, get_runtime
+from grid.translation import gettext as _
 
 
 @require_safe
@@ -78,7 +79,9 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
             messages.error(request, " ".join(one.message for one in refused.problems))
         else:
             _record(request, environment, before)
-            messages.success(request, f"Revision {number} of {environment} is deprecated.")
+            messages.success(
+                request, _("Revision {number} of {environment} is deprecated.", number=number, environment=environment)
+            )
         return redirect("environment-revisions", id)
     uses = rules.uses_of(id).get(number)
     line = revision_line(stored, base=base_of(stored), current=environment.current_revision, uses=uses)
@@ -122,8 +125,16 @@ def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
             form.add_problems(refused.problems)
         else:
             _record(request, environment, before)
-            said = "is being built; launches take it as soon as it is ready" if form.is_built else "is the current one"
-            messages.success(request, f"Revision {made.number} of {environment} {said}.")
+            named = {"number": made.number, "environment": environment}
+            messages.success(
+                request,
+                _(
+                    "Revision {number} of {environment} is being built; launches take it as soon as it is ready.",
+                    **named,
+                )
+                if form.is_built
+                else _("Revision {number} of {environment} is the current one.", **named),
+            )
             return redirect("environment-revision", id, made.number)
     context = {"environment": environment, "form": form, "no_builder": "" if is_built_here else NO_BUILDER}
     return render(request, "dashboard/revision_new.html", context, status=422 if form.is_bound else 200)
@@ -175,12 +186,12 @@ def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
     asked = LogQuery.parse(request.GET.dict())
     found = kept_lines(stored.log, asked)
     is_building = stored.state == EnvironmentRevision.State.BUILDING
-    view = LogView(page, page, asked=asked, scope="The end of the build’s log, at most 64 KiB.")
+    view = LogView(page, page, asked=asked, scope=_("The end of the build’s log, at most 64 KiB."))
     return replace(
         view,
         rows=rows_of(found.lines),
         before=cursor_before(found.lines, parse_cursor(asked.before)) if found.has_earlier else {},
-        why_empty="It has not begun yet."
+        why_empty=_("It has not begun yet.")
         if is_building
-        else "The build wrote nothing, or ended before logs were kept.",
+        else _("The build wrote nothing, or ended before logs were kept."),
     )

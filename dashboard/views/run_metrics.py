@@ -15,6 +15,7 @@ from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.run_metrics import MOST_RUNS, charts
 from dashboard.views.executions import seen
 from dashboard.views.jobs import seen as seen_job
+from grid.translation import gettext as _
 
 _ROWS = "dashboard/fragments/run_metrics_rows.html"
 
@@ -48,7 +49,7 @@ def job_metrics(request: HttpRequest, id: str) -> HttpResponse:
         asked = [text for text in request.GET.getlist("run") if text.isascii() and text.isdigit() and len(text) < 10]
         numbers, name = [int(text) for text in asked], view.metric
     found = metrics_of_runs(id, numbers[:MOST_RUNS], name)
-    return _json(charts({f"Run {number}": metrics for number, metrics in found.items()}))
+    return _json(charts({_("Run {number}", number=number): metrics for number, metrics in found.items()}))
 
 
 def _json(values: dict[str, Any]) -> JsonResponse:

@@ -13,6 +13,7 @@ from dashboard.viewmodels.saved_views import VIEWED_TABLES, checked_query
 from dashboard.viewmodels.tables import hidden_columns, hidden_cookie, table_view
 from dashboard.views.preferences import keep_cookie
 from grid.models import SavedView
+from grid.translation import gettext as _
 
 
 @require_POST
@@ -21,7 +22,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
     table = VIEWED_TABLES.get(key := request.POST.get("table", ""))
     viewer = viewer_of(request.user)
     if table is None or viewer is None or (table.is_for_observers and not may_observe(viewer)):
-        raise PermissionDenied("This table is not for your account.")
+        raise PermissionDenied(_("This table is not for your account."))
     hidden = ""
     if table.columns:
         columns = table_view(table.columns, request.COOKIES).columns
@@ -32,7 +33,7 @@ def view_save(request: HttpRequest) -> HttpResponse:
     except ValueError as error:
         messages.error(request, str(error))
         return _back(request, key)
-    messages.success(request, f"Saved as “{view.name}”.")
+    messages.success(request, _("Saved as “{name}”.", name=view.name))
     return _opened(view)
 
 
@@ -52,7 +53,7 @@ def view_default(request: HttpRequest, id: int) -> HttpResponse:
 def view_delete(request: HttpRequest, id: int) -> HttpResponse:
     view = _own_view(request, id)
     view.delete()
-    messages.success(request, f"Deleted the view “{view.name}”.")
+    messages.success(request, _("Deleted the view “{name}”.", name=view.name))
     return _back(request, view.table)
 
 
@@ -66,7 +67,7 @@ async def opened_with_default(request: HttpRequest, table: str) -> HttpResponse 
 def _own_view(request: HttpRequest, id: int) -> SavedView:
     view = SavedView.objects.filter(pk=id, user=request.user.pk, table__in=VIEWED_TABLES).first()
     if view is None:
-        raise Http404("There is no such saved view, or it is not yours.")
+        raise Http404(_("There is no such saved view, or it is not yours."))
     return view
 
 

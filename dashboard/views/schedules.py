@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,9 +17,12 @@ from dashboard.schedule_records import read_schedule
 from dashboard.viewmodels.jobs import JobRecord
 from dashboard.viewmodels.schedules import ScheduleLine, schedule_times
 from dashboard.views.jobs import managed
+from grid.audit import write_entry
 from grid.errors import Rejected
 from grid.launch import schedules as rules
 from grid.launch.schedules import ScheduleSettings
+from grid.models import Job, Schedule
+from grid.translation import gettext as _
 
 _FORM_METHODS = ["GET", "HEAD", "POST"]
 _TIMES = "dashboard/fragments/schedule_times.html"
@@ -30,8 +34,10 @@ def schedule_new(request: HttpRequest, id: str) -> HttpResponse:
     form = _form(request, initial={"time_zone": settings.TIME_ZONE}, is_new=True)
 
     def save(typed: ScheduleSettings) -> str:
-        rules.create(id, typed, now=timezone.now())
-        return "The schedule was saved."
+        with transaction.atomic():
+            rules.create(id, typed, now=timezone.now())
+            _write(request, id, "", _words(typed))
+        return _("The schedule was saved.")
 
     return _answer(request, record, form, save, is_new=True)
 
@@ -43,11 +49,13 @@ def schedule_edit(request: HttpRequest, id: str, number: int) -> HttpResponse:
     form = _form(request, initial={name: getattr(line, name) for name in names}, is_new=False)
 
     def save(typed: ScheduleSettings) -> str:
-        schedule = rules.edit(number, typed, now=timezone.now())
+        with transaction.atomic():
+            schedule = rules.edit(number, typed, now=timezone.now())
+            _write(request, id, _words(line), _words(schedule))
         return (
-            "Saved. The schedule is still paused."
+            _("Saved. The schedule is still paused.")
             if schedule.paused_at
-            else "Saved. The next runs follow the new schedule."
+            else _("Saved. The next runs follow the new schedule.")
         )
 
     return _answer(request, record, form, save, is_new=False)
@@ -63,16 +71,21 @@ def schedule_check(request: HttpRequest, id: str) -> HttpResponse:
 @require_POST
 def schedule_pause(request: HttpRequest, id: str, number: int) -> HttpResponse:
     """Pause a schedule, or resume it when that is asked for. Doing it twice changes nothing."""
-    _managed_line(request, id, number)
+    _unused, line = _managed_line(request, id, number)
     by, now = request.user.get_username(), timezone.now()
     try:
-        if "resume" in request.POST:
-            rules.resume(number, by=by, now=now)
-        else:
-            rules.pause(number, by=by, now=now)
+        with transaction.atomic():
+            if "resume" in request.POST:
+                rules.resume(number, by=by, now=now)
+                if line.paused:
+                    _write(request, id, _paused(line), _words(line))
+            else:
+                rules.pause(number, by=by, now=now)
+                if not line.paused:
+                    _write(request, id, _words(line), _paused(line))
     except Rejected as refused:
         for problem in refused.problems:
-            messages.error(request, f"The schedule was not resumed: {problem.message}")
+            messages.error(request, _("The schedule was not resumed: {reason}", reason=problem.message))
     return _to_schedules(id)
 
 
@@ -84,16 +97,38 @@ def schedule_delete(request: HttpRequest, id: str, number: int) -> HttpResponse:
     if line is None:
         return _to_schedules(id)
     if request.method == "POST":
-        rules.delete(number, by=request.user.get_username(), now=timezone.now())
-        messages.info(request, "The schedule was deleted.")
+        with transaction.atomic():
+            rules.delete(number, by=request.user.get_username(), now=timezone.now())
+            _write(request, id, _words(line), "")
+        messages.info(request, _("The schedule was deleted."))
         return _to_schedules(id)
     return render(request, "dashboard/schedule_delete.html", {"record": record, "schedule": line})
+
+
+def _paused(line: ScheduleLine) -> str:
+    return _("{schedule}, paused", schedule=_words(line))
+
+
+def _words(schedule: ScheduleSettings | ScheduleLine | Schedule) -> str:
+    return _(
+        "{cron} {time_zone} (overlap: {overlap}, missed: {missed})",
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        overlap=schedule.overlap,
+        missed=schedule.missed,
+    )
+
+
+def _write(request: HttpRequest, job_id: str, before: str, after: str) -> None:
+    """Write an audit entry of the job whose schedule was changed."""
+    if before != after:
+        write_entry(request.user.get_username(), Job.objects.get(pk=job_id), {"schedule": [before, after]})
 
 
 def _managed_line(request: HttpRequest, job_id: str, number: int) -> tuple[JobRecord, ScheduleLine]:
     record, line = managed(request, job_id), read_schedule(job_id, number, timezone.now())
     if line is None:
-        raise Http404("This schedule was deleted.")
+        raise Http404(_("This schedule was deleted."))
     return record, line
 
 

@@ -23,6 +23,7 @@ from grid.errors import Rejected
 from grid.launch import storedsecrets
 from grid.launch.offers import projects_for
 from grid.models import Project, StoredSecret, User
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -46,7 +47,7 @@ def own_secret_delete(request: HttpRequest, id: int) -> HttpResponse:
 def project_secrets(request: HttpRequest, id: str) -> HttpResponse:
     project, may_set = _project(request, id)
     if request.method == "POST" and not may_set:
-        raise PermissionDenied("Only the project's owner and contributors set its secrets; admins can delete them.")
+        raise PermissionDenied(_("Only the project's owner and contributors set its secrets; admins can delete them."))
     form = SecretForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _put(request, form, owner=None, project=project):
         return redirect("project-secrets", id)
@@ -56,7 +57,7 @@ def project_secrets(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_secret_delete(request: HttpRequest, id: str, secret: int) -> HttpResponse:
-    project, _ = _project(request, id)
+    project, _may_set = _project(request, id)
     found = get_object_or_404(storedsecrets.of_project(project), pk=secret)
     return _delete(request, found, back=reverse("project-secrets", args=[id]))
 
@@ -78,7 +79,7 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
         for problem in refused.problems:
             form.add_error(problem.path if problem.path in form.fields else None, problem.message)
         return False
-    messages.success(request, f"{secret.name} is stored. New launches get it.")
+    messages.success(request, _("{name} is stored. New launches get it.", name=secret.name))
     return True
 
 
@@ -86,17 +87,17 @@ def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpRes
     """Delete the secret, after a question that says who uses it."""
     if request.method != "POST":
         question = Confirmation(
-            "Delete the secret",
+            _("Delete the secret {subject}"),
             secret.name,
             deletion_sentences(uses_of(secret)),
             action_url=request.path,
-            answer="Delete the secret",
-            keep="Keep it",
+            answer=_("Delete the secret"),
+            keep=_("Keep it"),
             keep_url=back,
         )
         return render(request, "dashboard/question.html", {"question": question})
     storedsecrets.delete(secret, by=_user(request))
-    messages.success(request, f"{secret.name} was deleted. Active executions keep it until they end.")
+    messages.success(request, _("{name} was deleted. Active executions keep it until they end.", name=secret.name))
     return redirect(back)
 
 
@@ -113,7 +114,7 @@ def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:
         raise Http404
     may_set = may_contribute(request.user, roles)
     if not may_set and not may_administer(request.user):
-        raise PermissionDenied("Only the project's owner and contributors see which secrets it has.")
+        raise PermissionDenied(_("Only the project's owner and contributors see which secrets it has."))
     return project, may_set
 
 

@@ -18,6 +18,7 @@ from grid.errors import Rejected
 from grid.launch.sharing import members_to_share_with, share
 from grid.models import Execution
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -26,9 +27,9 @@ async def execution_share(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     who = person(viewer, record)
     if record.kind != "app":
-        raise Http404("Only an app can be shared.")
+        raise Http404(_("Only an app can be shared."))
     if not who.may_share:
-        raise PermissionDenied("Only its owner, as a contributor of its project, can share an app.")
+        raise PermissionDenied(_("Only its owner, as a contributor of its project, can share an app."))
     answer: HttpResponse = await sync_to_async(_share)(request, record)
     if request.method == "POST":
         get_runtime().executions.hint()
@@ -55,7 +56,9 @@ def _share(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
         else:
             names = ", ".join(user.get_username() for user in form.cleaned_data["members"])
             said = (
-                f"{record.name} can be opened by you and {names}." if names else f"Only you can open {record.name} now."
+                _("{name} can be opened by you and {names}.", name=record.name, names=names)
+                if names
+                else _("Only you can open {name} now.", name=record.name)
             )
             messages.success(request, said)
             return redirect("execution", id=record.id)

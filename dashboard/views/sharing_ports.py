@@ -15,6 +15,7 @@ from grid.errors import Rejected
 from grid.launch.portsharing import share_port, shared_ports, unshare_port
 from grid.launch.sharing import members_to_share_with
 from grid.models import Execution, PortShare, State, User
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -40,7 +41,10 @@ def workspace_share(request: HttpRequest, id: str) -> HttpResponse:
                 form.add_error(problem.path or None, problem.message)
         else:
             names = ", ".join(user.get_username() for user in chosen["members"])
-            messages.success(request, f"{share.name} is shared with {names}. They find it on their home page.")
+            messages.success(
+                request,
+                _("{name} is shared with {names}. They find it on their home page.", name=share.name, names=names),
+            )
             return redirect("workspace-share", id=id)
     context = {"record": record, "form": form, "offered": offered, "shares": shared_ports(execution, now), "now": now}
     return render(request, "dashboard/workspace_share.html", context, status=422 if form.is_bound else 200)
@@ -55,14 +59,14 @@ def workspace_unshare(request: HttpRequest, id: str) -> HttpResponse:
     share = PortShare.objects.filter(pk=asked, execution__workspace=id).first() if is_id else None
     if share is not None:
         unshare_port(share, by=_user(request), now=timezone.now())
-        messages.success(request, f"{share.name} is no longer shared. Pages that are open are cut.")
+        messages.success(request, _("{name} is no longer shared. Pages that are open are cut.", name=share.name))
     return redirect("workspace", id=id)
 
 
 def _shareable(request: HttpRequest, id: str) -> WorkspaceRecord:
     record = managed(request, id)
     if not may_contribute(request.user, record.project_roles):
-        raise PermissionDenied("Only a contributor of its project can share an app of a workspace.")
+        raise PermissionDenied(_("Only a contributor of its project can share an app of a workspace."))
     return record
 
 

@@ -19,6 +19,7 @@ from dashboard.viewmodels.start_times import (
 )
 from grid.diagnosis.startdays import ACCURACY_PERCENT
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_safe
@@ -61,5 +62,5 @@ def startup_days(request: HttpRequest) -> HttpResponse:
 
 def _admitted(request: HttpRequest) -> StartTimesView:
     if not may_observe(request.user):
-        raise PermissionDenied("Only operators, auditors and admins can see this page.")
+        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
     return StartTimesView.parse(request.GET.dict())

@@ -20,6 +20,8 @@ from grid.launch import jobs as rules
 from grid.launch.request import request_stop
 from grid.models import AuditEntry, Execution, Job
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 MOST = 500  # executions in one request; a page of the list has 200
@@ -31,10 +33,10 @@ async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     who = person(viewer, record)
     if not who.may_stop:
-        raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
+        raise PermissionDenied(_("Only its owner, the project's owner, operators and admins can stop an execution."))
     if request.method == "POST":
         await stop([id], viewer.username)
-        messages.info(request, f"{record.name} is stopping.")
+        messages.info(request, _("{name} is stopping.", name=record.name))
         return redirect("execution", id=id)
     context = {"record": record, "person": who, "consequences": consequences(record, who)}
     return await sync_to_async(render)(request, "dashboard/execution_stop.html", context)
@@ -49,9 +51,9 @@ async def executions_stop(request: HttpRequest) -> HttpResponse:
     stopped = [line for line in lines if line.is_possible]
     if request.method == "POST":
         await stop([line.id for line in stopped], viewer.username)
-        words = f"{plural(len(stopped), 'execution')} {'is' if len(stopped) == 1 else 'are'} stopping."
+        words = ngettext("{count:,} execution is stopping.", "{count:,} executions are stopping.", len(stopped))
         messages.info(
-            request, words if stopped else "Nothing was stopped: all of them have ended, or you may not stop them."
+            request, words if stopped else _("Nothing was stopped: all of them have ended, or you may not stop them.")
         )
         return redirect("executions")
     return await ask(request, STOP, lines, back="executions")
@@ -69,9 +71,13 @@ async def jobs_stop(request: HttpRequest) -> HttpResponse:
     count = await sync_to_async(_stop_runs)(stopped, viewer.username)
     messages.info(
         request,
-        f"Stop of {plural(count, 'run')} of {plural(len(stopped), 'job')} requested."
+        _(
+            "Stop of {runs} of {jobs} requested.",
+            runs=plural(count, "run", "runs"),
+            jobs=plural(len(stopped), "job", "jobs"),
+        )
         if count
-        else "Nothing was left to stop.",
+        else _("Nothing was left to stop."),
     )
     return redirect("jobs")
 
@@ -85,7 +91,14 @@ async def ask(
 ) -> HttpResponse:
     """Show the page that asks before something is done to several; `back` names the page of the list."""
     possible, others = ([line for line in lines if line.is_possible is wanted] for wanted in (True, False))
-    shown = {"question": question, "lines": possible, "others": others, "back": back, **context}
+    shown = {
+        "question": question,
+        "asked": question.headline(len(possible)),
+        "lines": possible,
+        "others": others,
+        "back": back,
+        **context,
+    }
     return await sync_to_async(render)(request, "dashboard/several.html", shown)
 
 
@@ -99,7 +112,7 @@ def stop_runs(id: str, username: str, *, sweep: str = "", number: int | None = N
     now = timezone.now()
     count = rules.stop_runs(id, by=username, now=now, sweep=sweep, number=number)
     if count:
-        changes = {"runs": [plural(count, "open run"), "stop requested"]}
+        changes = {"runs": [plural(count, "open run", "open runs"), _("stop requested")]}
         write_entry(username, Job.objects.get(pk=id), changes, action=AuditEntry.Action.STOPPED, at=now)
     return count
 

@@ -11,12 +11,14 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import TierForm
-from dashboard.tier_records import check, compared_tier, known_shapes, sidecars
+from dashboard.tier_records import check, compared_tier, known_shapes
 from dashboard.viewmodels.tierchecks import relaunch_sentence
 from grid.diagnosis.nodeshapes import PoolShapes
+from grid.launch.tierrequests import sidecars
 from grid.models import Execution, HardwareTier
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 Pools = Mapping[str, PoolShapes]
 _DECIDING = frozenset(
@@ -37,11 +39,11 @@ def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
     """Return the template context of the check: the finding, or in `unclear` why there is none."""
     tier: HardwareTier = form.instance
     if pools is None:
-        return {"unclear": "The cluster's nodes are not known now, so its fit cannot be computed."}
+        return {"unclear": _("The cluster's nodes are not known now, so its fit cannot be computed.")}
     if form.is_bound and _DECIDING & form.errors.keys():
-        return {"unclear": "Correct the fields of the machine to see how it fits its nodes."}
+        return {"unclear": _("Correct the fields of the machine to see how it fits its nodes.")}
     if not (tier.node_pool and tier.cores and tier.memory):
-        return {"unclear": "Fill in the pool, the cores and the memory to see how it fits the nodes."}
+        return {"unclear": _("Fill in the pool, the cores and the memory to see how it fits the nodes.")}
     rivals = [compared_tier(one) for one in HardwareTier.objects.filter(is_archived=False).prefetch_related("groups")]
     found = check(tier, compared_tier(tier, _groups(form)), rivals, pools, sidecars())
     is_short = found.problem is not None and found.severity == "problem"

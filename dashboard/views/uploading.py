@@ -17,16 +17,19 @@ from grid.files.git import GitBusy
 from grid.files.repositories import Repository
 from grid.files.uploading import AlreadyThere, UploadRefused, upload
 from grid.models import Project
+from grid.translation import gettext as _
 from grid.wording import listed, plural
 
 logger = logging.getLogger(__name__)
 
 _MIB = 2**20
-_FAILED = (
+_FAILED = _(
     "Nothing was saved: the repository cannot be written now. Ask an operator to look at the repositories' volume."
 )
-ARCHIVED = "This project is archived, so its files stay as they are."
-_AGAIN = "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
+ARCHIVED = _("This project is archived, so its files stay as they are.")
+_AGAIN = _(
+    "Choose the files again, and tick “Replace files that exist” if they are to be replaced. Earlier versions stay in the history."
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -79,8 +82,8 @@ def _save(request: HttpRequest, project: Project, repository: Repository, form: 
         form.add_error(None, why_unwritten(error))
     else:
         logger.info("uploaded project=%s by=%s files=%d commit=%s", project.pk, who, len(files), commit)
-        names = listed(files) if len(files) < 4 else plural(len(files), "file")
-        messages.success(request, f"Saved: {names}. Executions launched from now on have the change.")
+        names = listed(files) if len(files) < 4 else plural(len(files), "file", "files")
+        messages.success(request, _("Saved: {names}. Executions launched from now on have the change.", names=names))
         return True
     return False
 

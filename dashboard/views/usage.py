@@ -23,9 +23,10 @@ from dashboard.viewmodels.usage import (
     usage_csv,
 )
 from grid.models import User
+from grid.translation import gettext as _
 
 _TEMPLATE = "dashboard/usage.html"
-_NOT_YOURS = "You can see your own usage only."
+_NOT_YOURS = _("You can see your own usage only.")
 
 
 @require_safe

@@ -17,6 +17,7 @@ from grid.errors import Rejected
 from grid.launch.workspaces import cancel_restart, request_restart
 from grid.models import AuditEntry, Workspace
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -33,7 +34,10 @@ def workspace_restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
     record = managed(request, id)
     cancelled = cancel_restart(id)
     messages.info(
-        request, f"{record.name} will stay stopped." if cancelled else f"{record.name} was not waiting to start again."
+        request,
+        _("{name} will stay stopped.", name=record.name)
+        if cancelled
+        else _("{name} was not waiting to start again.", name=record.name),
     )
     return redirect("workspace", id=id)
 
@@ -50,22 +54,25 @@ def _restart(request: HttpRequest, id: str) -> HttpResponse:
     except Rejected as refused:
         messages.error(request, " ".join(problem.message for problem in refused.problems))
         return redirect("workspace", id=id)
-    messages.info(request, f"{record.name} is restarting. You may close this page.")
+    messages.info(request, _("{name} is restarting. You may close this page.", name=record.name))
     return redirect("execution", id=record.latest.id) if record.latest else redirect("workspace", id=id)
 
 
 def _question(record: WorkspaceRecord) -> Confirmation:
     return Confirmation(
-        title="Restart",
+        title=_("Restart {subject}"),
         subject=record.name,
         sentences=(
-            "It is stopped, and launched again with the same settings as soon as its pod is gone.",
-            f"Files in the project {record.project_name} are kept. What is only in the program’s memory is lost.",
-            "When no place is free by then, it waits in the queue like any other launch.",
+            _("It is stopped, and launched again with the same settings as soon as its pod is gone."),
+            _(
+                "Files in the project {project_name} are kept. What is only in the program’s memory is lost.",
+                project_name=record.project_name,
+            ),
+            _("When no place is free by then, it waits in the queue like any other launch."),
         ),
         action_url=reverse("workspace-restart", args=[record.id]),
-        answer="Restart it",
-        keep="Keep it running",
+        answer=_("Restart it"),
+        keep=_("Keep it running"),
         keep_url=reverse("execution", args=[record.latest.id])
         if record.latest
         else reverse("workspace", args=[record.id]),

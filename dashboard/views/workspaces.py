@@ -34,9 +34,10 @@ from grid.launch.clusters.request import read_cluster_settings, stored_settings,
 from grid.launch.revisions import other_revision
 from grid.models import AuditEntry, Execution, User, Workspace
 from grid.runtime import get_runtime
+from grid.translation import gettext as _
 from grid.wording import plural
 
-_NOT_THERE = "This workspace does not exist, or you have no access to it."
+_NOT_THERE = _("This workspace does not exist, or you have no access to it.")
 
 
 @require_safe
@@ -68,13 +69,16 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
     form = RenameForm(request.POST)
     if form.is_valid():
         try:
-            rules.rename(id, form.cleaned_data["title"])
+            with transaction.atomic():
+                workspace, before = rules.rename(id, form.cleaned_data["title"])
+                if workspace.title != before:
+                    write_entry(request.user.get_username(), workspace, {"title": [before, workspace.title]})
         except Rejected as refused:
             for problem in refused.problems:
                 form.add_error(problem.path or None, problem.message)
         else:
             title = form.cleaned_data["title"].strip()
-            messages.info(request, f"Renamed to {title}." if title else "Its title was removed.")
+            messages.info(request, _("Renamed to {title}.", title=title) if title else _("Its title was removed."))
             return redirect("workspace", id=id)
     return _page(request, record, form)
 
@@ -97,7 +101,7 @@ def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
                 return redirect("workspaces")
             problems = refused.problems
         else:
-            messages.info(request, f"{record.name} was deleted. Its files stay.")
+            messages.info(request, _("{name} was deleted. Its files stay.", name=record.name))
             return redirect("workspaces")
     context = {"record": record, "problems": problems}
     return render(request, "dashboard/workspace_delete.html", context, status=422 if problems else 200)
@@ -139,7 +143,7 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
         execution = Execution.objects.unsettled().filter(workspace=id).first()
         if execution is None:
             return redirect("workspace", id=id)
-        messages.info(request, "This workspace has not ended: here it is.")
+        messages.info(request, _("This workspace has not ended: here it is."))
         return redirect("execution", id=execution.pk)
     held = slots_of(request.user)
     context = _form_context(form, asked, pools) | _cluster_context(form, asked, held) if closed is None else {}
@@ -191,14 +195,18 @@ def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[st
         return words
     ours = form.environments.filter(pk=form.chosen("environment")).first()
     prices = [
-        f"{price_words(cluster.head_tier.cost_per_hour + cluster.tier.cost_per_hour * count)} with {plural(count, 'worker')}"
+        _(
+            "{price} with {workers}",
+            price=price_words(cluster.head_tier.cost_per_hour + cluster.tier.cost_per_hour * count),
+            workers=plural(count, "worker", "workers"),
+        )
         for count in dict.fromkeys((cluster.workers_minimum, cluster.most_workers))
     ]
     return words | {
         "cluster_facts": {
-            "Head": tier_option(cluster.head_tier),
-            "Each worker": tier_option(cluster.tier),
-            "Cluster's price": ", ".join(prices),
+            _("Head"): tier_option(cluster.head_tier),
+            _("Each worker"): tier_option(cluster.tier),
+            _("Cluster's price"): ", ".join(prices),
         },
         "cluster_slots": slots_together(1 + cluster.slots, held),
         "mismatch": version_mismatch(ours, cluster.environment, cluster.framework) if ours else "",
@@ -210,9 +218,13 @@ def _cluster_words(stored: Mapping[str, Any]) -> str:
     try:
         known = stored_settings(stored)
     except Rejected:
-        return "A cluster"
+        return _("A cluster")
     least, most = known.workers_minimum, known.workers_maximum
-    workers = f"{least} to {plural(most, 'worker')}" if known.autoscale and most > least else plural(least, "worker")
+    workers = (
+        _("{minimum} to {workers}", minimum=least, workers=plural(most, "worker", "workers"))
+        if known.autoscale and most > least
+        else plural(least, "worker", "workers")
+    )
     return f"{framework_name(known.framework)}, {workers}"
 
 
@@ -233,5 +245,5 @@ def managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
     """Return the workspace of the user's own. Raise Http404 for one that the user may not see, PermissionDenied for somebody else's."""
     record = _seen(request, workspace_id)
     if not may_manage_workspace(request.user, record):
-        raise PermissionDenied("Only its owner can resume, restart, rename or delete a workspace.")
+        raise PermissionDenied(_("Only its owner can resume, restart, rename or delete a workspace."))
     return record

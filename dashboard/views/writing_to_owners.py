@@ -17,6 +17,7 @@ from dashboard.views.executions import current_viewer
 from dashboard.views.stopping import ask, asked_ids
 from grid.launch.messages import MESSAGE_LONGEST, send_message
 from grid.models import User
+from grid.translation import gettext as _
 from grid.wording import one_line, plural
 
 
@@ -25,7 +26,7 @@ async def executions_message(request: HttpRequest) -> HttpResponse:
     """Send a text to the owners of the executions with the ids `id`: operators and admins do. One that has ended is named and left out."""
     viewer = await current_viewer(request)
     if not may_operate(viewer):
-        raise PermissionDenied("Only operators and admins write to the owners of executions.")
+        raise PermissionDenied(_("Only operators and admins write to the owners of executions."))
     found = await sync_to_async(stoppable)(viewer, asked_ids(request))
     lines = [replace(line, ends_too="") for line in found]
     text = one_line(request.POST.get("reason", ""))
@@ -34,10 +35,14 @@ async def executions_message(request: HttpRequest) -> HttpResponse:
         user = await request.auser()
         assert isinstance(user, User)
         owners = await sync_to_async(send_message)(ids, text, by=user, now=timezone.now())
-        sent = f"The message is sent to {plural(owners, 'owner')}." if owners else "This message was sent a moment ago."
+        sent = (
+            _("The message is sent to {owners}.", owners=plural(owners, "owner", "owners"))
+            if owners
+            else _("This message was sent a moment ago.")
+        )
         messages.info(request, sent)
         return redirect("executions")
     if request.method == "POST" and ids:
-        messages.error(request, f"Write a text of at most {MESSAGE_LONGEST} characters.")
-    fields = {"longest_reason": MESSAGE_LONGEST, "reason_label": "Text, which each owner reads", "reason": text}
+        messages.error(request, _("Write a text of at most {count} characters.", count=MESSAGE_LONGEST))
+    fields = {"longest_reason": MESSAGE_LONGEST, "reason_label": _("Text, which each owner reads"), "reason": text}
     return await ask(request, WRITE, lines, back="executions", **fields)

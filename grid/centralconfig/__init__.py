@@ -34,12 +34,14 @@ from grid.centralconfig.retention import (
     EXECUTION_RETENTION,
     GRANT_LONGEST_DAYS,
     GRANT_RETENTION,
+    INCIDENT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
     METRIC_RETENTION,
     NOTIFICATION_RETENTION,
     SAMPLE_RETENTION,
 )
+from grid.centralconfig.servicelevels import LEVEL_WINDOW, SERVICE_LEVEL_SETTINGS
 from grid.centralconfig.setting import Setting
 from grid.centralconfig.shutdown import (
     APP_IDLE,
@@ -64,6 +66,7 @@ from grid.centralconfig.store import (
     cluster_policy,
     overrides,
     plan,
+    service_level_targets,
     value_of,
     values_of,
     values_with,
@@ -86,7 +89,9 @@ __all__ = [
     "GRANT_RETENTION",
     "HOME_VOLUME_SIZE",
     "IDLE_CPU",
+    "INCIDENT_RETENTION",
     "KEEP_TIME",
+    "LEVEL_WINDOW",
     "LIFECYCLE_RETENTION",
     "LIFETIME_EXTENSION",
     "LOGIN_COOL_OFF",
@@ -106,6 +111,7 @@ __all__ = [
     "REPOSITORY_SIZE",
     "RESULTS_SIZE",
     "SAMPLE_RETENTION",
+    "SERVICE_LEVEL_SETTINGS",
     "SESSION_ABSOLUTE",
     "SESSION_IDLE",
     "SHUTDOWN_SETTINGS",
@@ -125,6 +131,7 @@ __all__ = [
     "cluster_policy",
     "overrides",
     "plan",
+    "service_level_targets",
     "value_of",
     "values_of",
     "values_with",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from grid.centralconfig.setting import Setting
 from grid.models.environment import Framework
+from grid.translation import gettext as _
 
 PREFIX = "com.cerebro.computegrid.clusters"
 _HOUR = 60 * 60
@@ -42,107 +43,128 @@ class Contradiction:
 
 
 def _percent(name: str, title: str, default: int, meaning: str) -> Setting:
-    return Setting(f"{PREFIX}.{name}", title, default, 1, 100, "percent", meaning)
+    return Setting(f"{PREFIX}.{name}", title, default, 1, 100, _("percent"), meaning)
 
 
 def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meaning: str) -> Setting:
-    return Setting(f"{PREFIX}.{name}", title, default, *bounds, "seconds", meaning)
+    return Setting(f"{PREFIX}.{name}", title, default, *bounds, _("seconds"), meaning)
 
 
 # Keyed by the field of `ClusterPolicy`, in the order of the page.
 CLUSTER_SETTINGS: Mapping[str, Setting] = {
     "autoscaling": Setting(
         key=f"{PREFIX}.autoscaling",
-        title="Autoscaling",
+        title=_("Autoscaling"),
         default=1,
         minimum=0,
         maximum=1,
         unit="",
-        meaning="Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers.",
+        meaning=_(
+            "Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."
+        ),
         kind="switch",
     ),
     "maximum_workers": Setting(
         key=f"{PREFIX}.maximumWorkers",
-        title="Maximum workers",
+        title=_("Maximum workers"),
         default=100,
         minimum=1,
         maximum=10_000,
-        unit="workers",
-        meaning="How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one.",
+        unit=_("workers"),
+        meaning=_(
+            "How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one."
+        ),
     ),
     "target_cpu": _percent(
         "targetCpuPercent",
-        "CPU target",
+        _("CPU target"),
         80,
-        "Preset of the launch form: workers are added while their average use is above this share of the cores they request.",
+        _(
+            "Preset of the launch form: workers are added while their average use is above this share of the cores they request."
+        ),
     ),
     "target_memory": _percent(
         "targetMemoryPercent",
-        "Memory target",
+        _("Memory target"),
         80,
-        "Preset of the launch form: workers are added while their average use is above this share of the memory they request.",
+        _(
+            "Preset of the launch form: workers are added while their average use is above this share of the memory they request."
+        ),
     ),
-    "minimum_target": _percent("minimumTargetPercent", "Lowest target", 20, "No target below this may be chosen."),
-    "maximum_target": _percent("maximumTargetPercent", "Highest target", 100, "No target above this may be chosen."),
+    "minimum_target": _percent(
+        "minimumTargetPercent", _("Lowest target"), 20, _("No target below this may be chosen.")
+    ),
+    "maximum_target": _percent(
+        "maximumTargetPercent", _("Highest target"), 100, _("No target above this may be chosen.")
+    ),
     "up_workers": Setting(
         key=f"{PREFIX}.scaleUpWorkers",
-        title="Growth in workers",
+        title=_("Growth in workers"),
         default=4,
         minimum=1,
         maximum=10_000,
-        unit="workers",
-        meaning="How many workers may be added in one period, or the share below if that is more.",
+        unit=_("workers"),
+        meaning=_("How many workers may be added in one period, or the share below if that is more."),
     ),
     "up_percent": Setting(
         key=f"{PREFIX}.scaleUpPercent",
-        title="Growth in percent",
+        title=_("Growth in percent"),
         default=100,
         minimum=1,
         maximum=1000,
-        unit="percent",
-        meaning="By which share of its workers a cluster may grow in one period; 100 doubles it.",
+        unit=_("percent"),
+        meaning=_("By which share of its workers a cluster may grow in one period; 100 doubles it."),
     ),
     "up_period_seconds": _seconds(
-        "scaleUpPeriodSeconds", "Period of growth", 15, (1, _LONGEST_PERIOD), "The period that growth is counted in."
+        "scaleUpPeriodSeconds",
+        _("Period of growth"),
+        15,
+        (1, _LONGEST_PERIOD),
+        _("The period that growth is counted in."),
     ),
     "up_stabilisation_seconds": _seconds(
         "scaleUpStabilisationSeconds",
-        "Worker scale-up delay",
+        _("Worker scale-up delay"),
         0,
         (0, _LONGEST_STABILISATION),
-        "A cluster scales up when the load called for it during this whole time; 0 scales up at once.",
+        _("A cluster scales up when the load called for it during this whole time; 0 scales up at once."),
     ),
     "down_percent": _percent(
-        "scaleDownPercent", "Shrinking in percent", 100, "Which share of its workers a cluster may lose in one period."
+        "scaleDownPercent",
+        _("Shrinking in percent"),
+        100,
+        _("Which share of its workers a cluster may lose in one period."),
     ),
     "down_period_seconds": _seconds(
         "scaleDownPeriodSeconds",
-        "Period of shrinking",
+        _("Period of shrinking"),
         15,
         (1, _LONGEST_PERIOD),
-        "The period that shrinking is counted in.",
+        _("The period that shrinking is counted in."),
     ),
     "down_stabilisation_seconds": _seconds(
         "scaleDownStabilisationSeconds",
-        "Worker scale-down delay",
+        _("Worker scale-down delay"),
         300,
         (0, _LONGEST_STABILISATION),
-        "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "
-        "cost it its workers. One that grows for waiting tasks alone shrinks at once.",
+        _(
+            "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "
+            "cost it its workers. One that grows for waiting tasks alone shrinks at once."
+        ),
     ),
     "drain_seconds": _seconds(
         "drainSeconds",
-        "Drain time",
+        _("Drain time"),
         60,
         (1, _HOUR),
-        "How long a worker that is to be removed may take to finish its tasks and hand over its data.",
+        _("How long a worker that is to be removed may take to finish its tasks and hand over its data."),
     ),
 }
 
 
 def _for_framework(setting: Setting, framework: Framework) -> Setting:
     key = f"{PREFIX}.{framework.value}.{setting.key.rpartition('.')[2]}"
-    title = f"{setting.title} of {framework.label} clusters"
+    title = _("{title} of {framework} clusters", title=setting.title, framework=framework.label)
     return replace(setting, key=key, title=title, general=setting.key, framework=framework.value)
 
 
@@ -155,7 +177,9 @@ FRAMEWORK_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
 def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
     """Return the framework's policy. `values` are those in force, by key. Raise ValueError with a sentence for an unknown framework."""
     if framework not in FRAMEWORK_SETTINGS:
-        raise ValueError(f"There is no framework {framework!r}; there are {', '.join(FRAMEWORK_SETTINGS)}.")
+        raise ValueError(
+            _("There is no framework {name!r}; there are {known}.", name=framework, known=", ".join(FRAMEWORK_SETTINGS))
+        )
     in_force = {field: values[setting.key] for field, setting in FRAMEWORK_SETTINGS[framework].items()}
     autoscaling = bool(in_force.pop("autoscaling"))
     return ClusterPolicy(autoscaling=autoscaling, **in_force)
@@ -166,18 +190,29 @@ def contradiction(values: Mapping[str, int]) -> Contradiction | None:
     for framework in Framework:
         policy = policy_of(framework.value, values)
         if policy.minimum_target > policy.maximum_target:
-            sentence = (
-                f"For {framework.label} clusters the lowest target would be {policy.minimum_target} percent and the highest "
-                f"{policy.maximum_target}, so none could be chosen. Change the other target as well."
+            sentence = _(
+                "For {framework} clusters the lowest target would be {minimum_target} percent and the highest "
+                "{maximum_target}, so none could be chosen. Change the other target as well.",
+                framework=framework.label,
+                minimum_target=policy.minimum_target,
+                maximum_target=policy.maximum_target,
             )
             return _contradiction(sentence, framework, "minimum_target", "maximum_target")
-        for word, target in (("CPU", policy.target_cpu), ("memory", policy.target_memory)):
+        for field, word, target in (
+            ("target_cpu", _("CPU"), policy.target_cpu),
+            ("target_memory", _("memory"), policy.target_memory),
+        ):
             if not policy.minimum_target <= target <= policy.maximum_target:
-                sentence = (
-                    f"The target of {word} of {framework.label} clusters would be {target} percent, and people may choose "
-                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other target as well."
+                sentence = _(
+                    "The target of {resource} of {framework} clusters would be {target} percent, and people may choose "
+                    "{minimum_target} to {maximum_target}. Change the other target as well.",
+                    resource=word,
+                    framework=framework.label,
+                    target=target,
+                    minimum_target=policy.minimum_target,
+                    maximum_target=policy.maximum_target,
                 )
-                return _contradiction(sentence, framework, "minimum_target", "maximum_target", f"target_{word.lower()}")
+                return _contradiction(sentence, framework, "minimum_target", "maximum_target", field)
     return None
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from grid.translation import gettext as _
+
 _SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
 
 
@@ -11,7 +13,7 @@ class Setting:
     """A key with a whole-number value from `minimum` to `maximum`, both included; a switch is 1 or 0, shown as on or off.
 
     `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
-    frameworks. `default` applies when neither is set.
+    frameworks, and the window of a service level to that of all levels. `default` applies when neither is set.
     """
 
     key: str
@@ -36,9 +38,16 @@ class Setting:
         try:
             value = int(text.strip())
         except ValueError:
-            raise ValueError(f"“{text}” is not a whole number of {self.unit}.") from None
+            raise ValueError(_("“{text}” is not a whole number of {unit}.", text=text, unit=self.unit)) from None
         if not self.minimum <= value <= self.maximum:
-            raise ValueError(f"Must be between {self.minimum} and {self.maximum} {self.unit}.")
+            raise ValueError(
+                _(
+                    "Must be between {minimum} and {maximum} {unit}.",
+                    minimum=self.minimum,
+                    maximum=self.maximum,
+                    unit=self.unit,
+                )
+            )
         return value
 
     def written(self, value: int) -> str:
@@ -49,4 +58,4 @@ class Setting:
         try:
             return _SWITCH[text.strip().lower()]
         except KeyError:
-            raise ValueError(f"“{text}” is neither “on” nor “off”.") from None
+            raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text)) from None

@@ -2,81 +2,93 @@
 
 from grid.centralconfig.setting import Setting
 from grid.models.fields import LONGEST_IDLE_MINUTES, LONGEST_LIFETIME_HOURS
+from grid.translation import gettext as _
 
 _SHUTDOWN = "com.cerebro.computegrid.shutdown"
 
 
 def _hours(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_LIFETIME_HOURS, "hours", meaning)
+    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_LIFETIME_HOURS, _("hours"), meaning)
 
 
 def _minutes(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_IDLE_MINUTES, "minutes", meaning)
+    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_IDLE_MINUTES, _("minutes"), meaning)
 
 
 WORKSPACE_IDLE = _minutes(
     "workspaceIdleMinutes",
-    "Idle time of workspaces",
+    _("Idle time of workspaces"),
     0,
-    "A workspace that was idle for this long is stopped, with its cluster; 0 turns this off. Idle means: no kernel is busy, no terminal "
-    "is active, the CPU is below the limit for idleness, and nobody uses it. A tier or a project may say otherwise.",
+    _(
+        "A workspace that was idle for this long is stopped, with its cluster; 0 turns this off. Idle means: "
+        "no kernel is busy, no terminal "
+        "is active, the CPU is below the limit for idleness, and nobody uses it. A tier or a project may say otherwise."
+    ),
 )
 APP_IDLE = _minutes(
     "appIdleMinutes",
-    "Idle time of apps",
+    _("Idle time of apps"),
     0,
-    "An app that was idle for this long is stopped; 0 turns this off. Idle means: nobody uses it, and the CPU is below the limit for "
-    "idleness.",
+    _(
+        "An app that was idle for this long is stopped; 0 turns this off. Idle means: nobody uses it, and the CPU is below the limit for "
+        "idleness."
+    ),
 )
 IDLE_CPU = Setting(
     key=f"{_SHUTDOWN}.idleCpuPercent",
-    title="CPU limit for idleness",
+    title=_("CPU limit for idleness"),
     default=1,
     minimum=1,
     maximum=100,
-    unit="percent",
-    meaning="An execution is in use while its average CPU over five minutes is at or above this share of one core.",
+    unit=_("percent"),
+    meaning=_("An execution is in use while its average CPU over five minutes is at or above this share of one core."),
 )
 WORKSPACE_LIFETIME = _hours(
     "workspaceLifetimeHours",
-    "Maximum lifetime of workspaces",
+    _("Maximum lifetime of workspaces"),
     0,
-    "A workspace is stopped this long after it started to run, with its cluster, also while it is in use; 0 turns this off. It can be "
-    "resumed.",
+    _(
+        "A workspace is stopped this long after it started to run, with its cluster, also while it is in use; 0 turns this off. It can be "
+        "resumed."
+    ),
 )
 APP_LIFETIME = _hours(
     "appLifetimeHours",
-    "Maximum lifetime of apps",
+    _("Maximum lifetime of apps"),
     0,
-    "An app is stopped this long after it started to run, also while it is in use; 0 turns this off.",
+    _("An app is stopped this long after it started to run, also while it is in use; 0 turns this off."),
 )
 LIFETIME_EXTENSION = _hours(
     "lifetimeExtensionHours",
-    "Longest extension of the lifetime",
+    _("Longest extension of the lifetime"),
     24,
-    "How long people may keep an execution beyond its maximum lifetime, in all.",
+    _("How long people may keep an execution beyond its maximum lifetime, in all."),
 )
 KEEP_TIME = _hours(
-    "keepHours", "Extension at one time", 2, "How much longer one press of “Keep it” keeps an execution.", minimum=1
+    "keepHours",
+    _("Extension at one time"),
+    2,
+    _("How much longer one press of “Keep it” keeps an execution."),
+    minimum=1,
 )
 STOP_WARNING = _minutes(
     "warningMinutes",
-    "Warning before the stop",
+    _("Warning before the stop"),
     30,
-    "How long before such a stop its page and a notification say so; of a shorter limit at least half its time.",
+    _("How long before such a stop its page and a notification say so; of a shorter limit at least half its time."),
     minimum=1,
 )
 PROJECT_IDLE_BOUND = _minutes(
     "projectIdleMinutesBound",
-    "Bound of a project’s own idle time",
+    _("Bound of a project’s own idle time"),
     0,
-    "A project may always choose a shorter idle time than its tiers have, and a longer one up to this.",
+    _("A project may always choose a shorter idle time than its tiers have, and a longer one up to this."),
 )
 PROJECT_LIFETIME_BOUND = _hours(
     "projectLifetimeHoursBound",
-    "Bound of a project’s own lifetime",
+    _("Bound of a project’s own lifetime"),
     0,
-    "A project may always choose a shorter maximum lifetime than its tiers have, and a longer one up to this.",
+    _("A project may always choose a shorter maximum lifetime than its tiers have, and a longer one up to this."),
 )
 
 SHUTDOWN_SETTINGS = (

@@ -9,10 +9,13 @@ from django.db import connection, transaction
 from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
 from grid.centralconfig.general import GENERAL_SETTINGS
 from grid.centralconfig.retention import RETENTION_SETTINGS
+from grid.centralconfig.servicelevels import SERVICE_LEVEL_SETTINGS, targets_from
 from grid.centralconfig.setting import Setting
 from grid.centralconfig.shutdown import SHUTDOWN_SETTINGS
 from grid.errors import Conflict, Problem, Rejected
 from grid.models import AuditEntry, ConfigRecord, User
+from grid.servicelevels.levels import LevelTarget
+from grid.translation import gettext as _
 
 NAMESPACE = "common"
 _OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
@@ -24,6 +27,7 @@ REGISTRY: Mapping[str, Setting] = MappingProxyType(
             *GENERAL_SETTINGS,
             *SHUTDOWN_SETTINGS,
             *RETENTION_SETTINGS,
+            *SERVICE_LEVEL_SETTINGS,
             *CLUSTER_SETTINGS.values(),
             *_OF_FRAMEWORKS,
         )
@@ -35,7 +39,7 @@ class ChangedMeanwhile(Conflict):
     """Somebody else changed these settings since their change was planned."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        super().__init__(f"changed by others: {', '.join(keys)}")
+        super().__init__(_("changed by others: {keys}", keys=", ".join(keys)))
         self.keys = tuple(keys)
 
 
@@ -51,8 +55,8 @@ class SettingChange:
 
     @property
     def is_needed(self) -> bool:
-        """False when nothing would differ. A framework's own value stays when the value for all changes, so setting it is a change even if
-        the two are equal now; setting any other to its default is none."""
+        """False when nothing would differ. A framework's or level's own value stays when the value for all changes, so setting it is a
+        change even if the two are equal now; setting any other to its default is none."""
         is_default = self.stored is None and self.before == self.after and not self.setting.general
         return self.stored != self.wanted and not is_default
 
@@ -79,6 +83,11 @@ def cluster_policy(framework: str) -> ClusterPolicy:
     return policy_of(framework, _values(FRAMEWORK_SETTINGS.get(framework, {}).values()))
 
 
+def service_level_targets() -> tuple[LevelTarget, ...]:
+    """Return all service levels with the objectives, thresholds and windows now in force, with one query."""
+    return targets_from(_values(SERVICE_LEVEL_SETTINGS))
+
+
 def overrides() -> dict[str, str]:
     """Return the stored overrides, as `plan` takes them."""
     found = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=REGISTRY).order_by()
@@ -97,7 +106,7 @@ def plan(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[SettingCh
     problems = []
     for key, text in wanted.items():
         if key not in REGISTRY:
-            message = f"There is no setting named {key}." if key else "Name the setting."
+            message = _("There is no setting named {key}.", key=key) if key else _("Name the setting.")
             problems.append(Problem(path=key, message=message, code="unknown"))
             continue
         try:

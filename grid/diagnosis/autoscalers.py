@@ -11,16 +11,18 @@ from datetime import datetime, timedelta
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 from grid.quantity import millicores
-from grid.wording import listed, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import capitalised, listed, plural
 
 _TOLERANCE = 1.1  # Kubernetes does not scale within 10 percent of the target
 _FIRST_MEASUREMENT = timedelta(minutes=2)
-_NAMES = {"cpu": "CPU", "memory": "memory"}
+_NAMES = {"cpu": "CPU", "memory": _("memory")}
 # The metrics API answers, but has no metrics of these pods.
 _NOTHING_YET = ("did not receive metrics for targeted pods", "no metrics returned")
 _NO_ANSWER = ("unable to fetch metrics", "unable to get external metric")
 _NO_SERVER = "the server could not find"  # nobody serves metrics.k8s.io
-_BY_HAND = "until then set the number of workers by hand."
+_BY_HAND = _("until then set the number of workers by hand.")
 _NOT_REQUESTED = re.compile(r"missing request for (\S+)(?: in container (\S+))?")
 _SAME_PODS = re.compile(r"controlled by multiple HPAs: \[([^\]]+)\]")
 
@@ -41,20 +43,21 @@ class Load:
 
     @property
     def now(self) -> str:
-        return "not known" if self.current is None else self._amount(self.current)
+        return _("not known") if self.current is None else self._amount(self.current)
 
     @property
     def against(self) -> str:
-        return f"{'maximum' if self.is_demand else 'target'} {self._amount(self.target)}"
+        amount = self._amount(self.target)
+        return _("maximum {amount}", amount=amount) if self.is_demand else _("target {amount}", amount=amount)
 
     @property
     def words(self) -> str:
         if self.is_demand and self.current is not None:
-            return f"the framework would like to have {self.now}"
+            return _("the framework would like to have {now}", now=self.now)
         return f"{self.name} {self.now}, {self.against}"
 
     def _amount(self, count: int) -> str:
-        return plural(count, "worker") if self.is_demand else f"{count} %"
+        return plural(count, "worker", "workers") if self.is_demand else f"{count} %"
 
 
 def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
@@ -85,7 +88,7 @@ def _demand(metric: ExternalMetric, known: Sequence[Metric], replicas: int, maxi
     measured = (one.external for one in known if one.external is not None and one.external.metric.name == name)
     each = next((_thousandths(one.current.average_value) for one in measured), None)
     wanted = None if each is None else round(each * replicas / 1000)
-    return Load("Wanted by the framework", maximum, wanted, is_demand=True)
+    return Load(_("Wanted by the framework"), maximum, wanted, is_demand=True)
 
 
 def _thousandths(amount: str) -> int | None:
@@ -118,11 +121,11 @@ def explain_autoscaler(autoscaler: Autoscaler, *, ready_since: datetime | None, 
 
 def _cannot_scale(able: Condition) -> Diagnosis:
     if able.reason == "FailedGetScale" and able.message.endswith("not found"):
-        sentence = "The workers' Deployment does not exist, so the autoscaler has nothing to scale."
-        step = "Compute Grid creates a deleted Deployment again by itself; if this stays, ask an operator."
+        sentence = _("The workers' Deployment does not exist, so the autoscaler has nothing to scale.")
+        step = _("Compute Grid creates a deleted Deployment again by itself; if this stays, ask an operator.")
     else:
-        sentence = "The autoscaler cannot change the number of workers, so it stays as it is."
-        step = "Ask an operator to look at the autoscaler's messages below."
+        sentence = _("The autoscaler cannot change the number of workers, so it stays as it is.")
+        step = _("Ask an operator to look at the autoscaler's messages below.")
     return Diagnosis("cannot_scale", sentence, "problem", "operator", step, _evidence(able))
 
 
@@ -136,11 +139,16 @@ def _missing_metrics(autoscaler: Autoscaler) -> Sequence[Load]:
 def _partly_measured(missing: Sequence[Load], evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an autoscaler that knows some of its metrics only: Kubernetes scales up by those, but never down."""
     names = listed(
-        "the framework's waiting work" if load.is_demand else f"the workers' {load.name} use" for load in missing
+        _("the framework's waiting work") if load.is_demand else _("the workers' {name} use", name=load.name)
+        for load in missing
     )
-    is_known = "is not known" if len(missing) == 1 else "are not known"
-    sentence = f"{names[0].upper()}{names[1:]} {is_known} now, so the cluster may grow but does not shrink."
-    step = "It recovers with the next measurement; if this stays, ask an operator to look at the metrics."
+    sentence = ngettext(
+        "{metrics} is not known now, so the cluster may grow but does not shrink.",
+        "{metrics} are not known now, so the cluster may grow but does not shrink.",
+        len(missing),
+        metrics=capitalised(names),
+    )
+    step = _("It recovers with the next measurement; if this stays, ask an operator to look at the metrics.")
     return Diagnosis("partly_measured", sentence, "wait", "operator", step, evidence)
 
 
@@ -154,43 +162,50 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         moments = [at for at in (active.last_transition_time, ready_since) if at is not None]
         waited = since(max(moments, default=None), now)
         if waited < _FIRST_MEASUREMENT:
-            sentence = "There are no measurements of the workers now, so their number does not follow the load."
-            step = "Nothing to do: new workers are measured within a minute or two."
+            sentence = _("There are no measurements of the workers now, so their number does not follow the load.")
+            step = _("Nothing to do: new workers are measured within a minute or two.")
             return Diagnosis("not_measured_yet", sentence, "wait", "", step, evidence)
-        sentence = "The metrics server has no measurements of the workers, so their number does not follow the load."
-        step = f"Ask an operator to look at the metrics server (metrics.k8s.io); {_BY_HAND}"
+        sentence = _("The metrics server has no measurements of the workers, so their number does not follow the load.")
+        step = _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}", by_hand=_BY_HAND)
         return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
     if unrequested := _NOT_REQUESTED.search(message):
         resource = _NAMES.get(unrequested[1], unrequested[1])
-        container = f"container {unrequested[2]}" if unrequested[2] else "pods"
-        verb = "requests" if unrequested[2] else "request"
-        sentence = (
-            f"The workers' {container} {verb} no {resource}, so there is nothing to compare their {resource} use with, "
+        sentence = _(
+            "The workers' pods request no {resource}, so there is nothing to compare their {resource} use with, "
             "and their number does not follow the load."
         )
-        step = "Ask your admin to add the request; then launch again."
+        if unrequested[2]:
+            sentence = _(
+                "The workers' container {container} requests no {resource}, so there is nothing to compare their {resource} "
+                "use with, and their number does not follow the load."
+            )
+        sentence = sentence.format(container=unrequested[2], resource=resource)
+        step = _("Ask your admin to add the request; then launch again.")
         return Diagnosis("requests_missing", sentence, "problem", "admin", step, evidence)
     if active.reason == "AmbiguousSelector":
         named = _SAME_PODS.search(message)
         who = f" ({', '.join(named[1].split())})" if named else ""
-        sentence = (
-            f"Several HorizontalPodAutoscalers select the same workers{who}, so none of them changes their number."
+        sentence = _(
+            "Several HorizontalPodAutoscalers select the same workers{names}, so none of them changes their number.",
+            names=who,
         )
-        step = "Ask an operator to delete the others, or to change what they select."
+        step = _("Ask an operator to delete the others, or to change what they select.")
         return Diagnosis("ambiguous_selector", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetExternalMetric":
-        sentence = "The framework's waiting work cannot be read, so the number of workers does not follow it."
-        step = "It recovers by itself when the head answers; if it does not, ask an operator."
+        sentence = _("The framework's waiting work cannot be read, so the number of workers does not follow it.")
+        step = _("It recovers by itself when the head answers; if it does not, ask an operator.")
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetResourceMetric" and any(part in message for part in (_NO_SERVER, *_NO_ANSWER)):
         is_missing = _NO_SERVER in message
-        says = "There is no metrics server" if is_missing else "The metrics server does not answer"
-        sentence = f"{says}, so the number of workers does not follow the load."
-        does = "install" if is_missing else "look at"
-        step = f"Ask an operator to {does} the metrics server (metrics.k8s.io); {_BY_HAND}"
+        sentence = _("The metrics server does not answer, so the number of workers does not follow the load.")
+        step = _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}")
+        if is_missing:
+            sentence = _("There is no metrics server, so the number of workers does not follow the load.")
+            step = _("Ask an operator to install the metrics server (metrics.k8s.io); {by_hand}")
+        step = step.format(by_hand=_BY_HAND)
         return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
-    sentence = "The autoscaler cannot work out how many workers are needed, so their number stays as it is."
-    step = "Ask an operator to look at the messages below."
+    sentence = _("The autoscaler cannot work out how many workers are needed, so their number stays as it is.")
+    step = _("Ask an operator to look at the messages below.")
     return Diagnosis("scaling_inactive", sentence, "problem", "operator", step, evidence)
 
 

@@ -2,16 +2,17 @@
 
 from grid.kube.constraints import PodVolume
 from grid.kube.objects import Pod
+from grid.translation import gettext as _
 
 # The volumes of our own pods (`grid.launch.storage`).
-OURS = {"project": "the project's files", "home": "the files of HOME"}
+OURS = {"project": _("the project's files"), "home": _("the files of HOME")}
 
 
 def claim_words(volume: PodVolume, claim_name: str) -> str:
     """Return "the project's files", "the scratch volume cache" or "the volume claim data"."""
     if volume.ephemeral is not None:
-        return f"the scratch volume {volume.name}"
-    return OURS.get(volume.name) or f"the volume claim {claim_name}"
+        return _("the scratch volume {name}", name=volume.name)
+    return OURS.get(volume.name) or _("the volume claim {name}", name=claim_name)
 
 
 def claims_in_words(pod: Pod, message: str) -> list[str]:

@@ -15,9 +15,11 @@ from grid import pod_ranking
 from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
-from grid.diagnosis.scheduling import promised_size
+from grid.diagnosis.scheduling import pool_growth, promised_size
 from grid.kube.objects import Autoscaler, Event, Pod, is_ready, true_condition
 from grid.labels import POD_DELETION_COST
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import plural
 
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
@@ -28,9 +30,23 @@ FOLLOWING_SPAN = timedelta(minutes=1)
 _OUT_OF_MEMORY = "OOMKilled"
 _RESTARTED = "restarted"
 _WEIGHT = ("problem", "wait", "ok")
+
+
+def _like(*texts: str) -> str:
+    """Return a pattern of these texts with any numbers, in the installation's language."""
+    return "|".join(re.sub(r"\d+", r"\\d+", re.escape(text)) for text in texts)
+
+
 # What differs between the sentences of workers with the same trouble: how long, how often, and the size of a pool that grows.
-_ASIDES = re.compile(r" \((?:\d+ restarts?|from \d+ to \d+ of at most \d+)\)")
-_VARYING = re.compile(rf"\d+ (?:second|minute|hour)s?\b|{_ASIDES.pattern}")
+_FORMS = (1, 2, 5)  # numbers that have all the plural forms of most languages
+_ASIDE = _like(*(plural(count, "restart", "restarts") for count in _FORMS), pool_growth("1", "2", "3"))
+_TIMES = _like(
+    *(plural(count, "second", "seconds") for count in _FORMS),
+    *(plural(count, "minute", "minutes") for count in _FORMS),
+    *(plural(count, "hour", "hours") for count in _FORMS),
+)
+_ASIDES = re.compile(rf" \((?:{_ASIDE})\)")
+_VARYING = re.compile(rf"(?:{_TIMES})\b|{_ASIDES.pattern}")
 _MOST_REASONS = 5  # that are told one by one; of more, the rarest are counted
 
 
@@ -99,8 +115,12 @@ def summary(cluster: ClusterSnapshot) -> str:
     while it is not up."""
     head = _head_words(cluster)
     if head and not cluster.workers:
-        return f"{head}; workers wait for it."
-    words = f"{min(cluster.ready, cluster.wanted)} of {plural(cluster.wanted, 'worker')}"
+        return _("{head}; workers wait for it.", head=head)
+    words = _(
+        "{ready} of {workers}",
+        ready=min(cluster.ready, cluster.wanted),
+        workers=plural(cluster.wanted, "worker", "workers"),
+    )
     rest = ", ".join(_groups(cluster))
     return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
 
@@ -166,44 +186,40 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
 
 def _head_words(cluster: ClusterSnapshot) -> str:
     if cluster.head is None:
-        return "The head is being created"
+        return _("The head is being created")
     return {
         "ready": "",
-        "start": "The head is starting",
-        "image": "The head waits for image pull",
-        "volume": "The head waits for its volume",
-        "node": "The head waits for a node",
-        "trouble": "The head is in trouble",
-        "ending": "The head is ending",
+        "start": _("The head is starting"),
+        "image": _("The head waits for image pull"),
+        "volume": _("The head waits for its volume"),
+        "node": _("The head waits for a node"),
+        "trouble": _("The head is in trouble"),
+        "ending": _("The head is ending"),
     }[cluster.head.phase]
 
 
 def _groups(cluster: ClusterSnapshot) -> list[str]:
     """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
     counts = Counter[str](one.phase for one in cluster.workers)
-    reasons = {"node": _which_node(cluster), "volume": "a volume", "image": "image pull"}
+    reasons = {"node": _which_node(cluster), "volume": _("a volume"), "image": _("image pull")}
     if counts["start"] and not cluster.head_is_up:
-        reasons["start"] = "the head"
+        reasons["start"] = _("the head")
     found: list[str] = []
     for phase, reason in reasons.items():
         if count := counts[phase]:
-            verb = "" if found else " waits" if count == 1 else " wait"
-            found.append(f"{count}{verb} for {reason}")
+            waiting = ngettext("{count} waits for {reason}", "{count} wait for {reason}", count, reason=reason)
+            found.append(_("{count} for {reason}", count=count, reason=reason) if found else waiting)
     if (count := counts["start"]) and "start" not in reasons:
-        found.append(f"{count} {'starts' if count == 1 else 'start'}")
+        found.append(ngettext("{count} starts", "{count} start", count))
     if missing := max(0, cluster.wanted - len(cluster.staying)):
-        found.append(f"{missing} {_be(missing)} being created")
+        found.append(ngettext("{count} is being created", "{count} are being created", missing))
     if surplus := max(0, len(cluster.staying) - cluster.wanted):
-        found.append(f"{surplus} more {_be(surplus)} to be removed")
+        found.append(ngettext("{count} more is to be removed", "{count} more are to be removed", surplus))
     if count := counts["trouble"]:
-        found.append(f"{count} {_be(count)} in trouble")
+        found.append(ngettext("{count} is in trouble", "{count} are in trouble", count))
     if count := counts["ending"]:
-        found.append(f"{count} {_be(count)} leaving")
+        found.append(ngettext("{count} is leaving", "{count} are leaving", count))
     return found
-
-
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _which_node(cluster: ClusterSnapshot) -> str:
@@ -211,8 +227,8 @@ def _which_node(cluster: ClusterSnapshot) -> str:
     waiting = [one for one in cluster.workers if one.phase == "node"]
     promised = max((promised_size(one.events) for one in waiting), default=0)
     if promised <= cluster.ready_nodes:
-        return "a node"
-    return f"node {cluster.ready_nodes + 1} of {promised}"
+        return _("a node")
+    return _("node {ready_nodes} of {promised}", ready_nodes=cluster.ready_nodes + 1, promised=promised)
 
 
 def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
@@ -222,8 +238,8 @@ def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     why = cluster.head.diagnosis
     if cluster.head.phase == "start" and why.severity != "problem" and not cluster.ready:
         return ()
-    lost = " Workers reconnect by themselves when it is." if cluster.ready else ""
-    sentence = f"The head is not up: {why.sentence}{lost}"
+    lost = _(" Workers reconnect by themselves when it is.") if cluster.ready else ""
+    sentence = _("The head is not up: {sentence}{lost}", sentence=why.sentence, lost=lost)
     return [
         replace(why, code="head_down", sentence=sentence, severity="wait" if why.severity == "ok" else why.severity)
     ]
@@ -284,7 +300,7 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
         why = alike[0].diagnosis
         is_same = all(one.diagnosis.sentence == why.sentence for one in alike)
         sentence = why.sentence if is_same else _ASIDES.sub("", why.sentence)
-        found.append(replace(why, code=code, sentence=f"{plural(len(alike), 'worker')}: {sentence}"))
+        found.append(replace(why, code=code, sentence=f"{plural(len(alike), 'worker', 'workers')}: {sentence}"))
     if others := [one for alike in groups[len(told) :] for one in alike]:
         found.append(_others(code, others, reasons=len(groups) - len(told)))
     return found
@@ -297,24 +313,32 @@ def _reason(member: Member) -> tuple[str, str]:
 
 
 def _others(code: str, members: Sequence[Member], *, reasons: int) -> Diagnosis:
-    sentence = f"{plural(len(members), 'other worker')}: {reasons} other reasons, each on its pod's page."
+    sentence = _(
+        "{other_workers}: {reasons} other reasons, each on its pod's page.",
+        other_workers=plural(len(members), "other worker", "other workers"),
+        reasons=reasons,
+    )
     severity = min((one.diagnosis.severity for one in members), key=_WEIGHT.index)
     first = next(one.diagnosis for one in members if one.diagnosis.severity == severity)
-    return Diagnosis(code, sentence, severity, first.who, "Look at the pods of the workers.")
+    return Diagnosis(code, sentence, severity, first.who, _("Look at the pods of the workers."))
 
 
 def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     killed = [one.pod for one in cluster.workers if _died_of_memory(one.pod)]
     if not killed:
         return ()
-    was, they = ("was", "it") if len(killed) == 1 else ("were", "they")
-    sentence = (
-        f"{plural(len(killed), 'worker')} {was} ended for using more memory than the tier has, and started again; "
-        f"what only {they} held had to be computed again."
+    sentence = ngettext(
+        "{count:,} worker was ended for using more memory than the tier has, and started again; "
+        "what only it held had to be computed again.",
+        "{count:,} workers were ended for using more memory than the tier has, and started again; "
+        "what only they held had to be computed again.",
+        len(killed),
     )
     restarts = sum(status.restart_count for pod in killed for status in pod.status.container_statuses)
-    evidence = quoted(f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart')}: " + ", ".join(p.metadata.name for p in killed))
-    step = "Launch with a worker tier that has more memory, or cut the data into smaller pieces."
+    evidence = quoted(
+        f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart', 'restarts')}: " + ", ".join(p.metadata.name for p in killed)
+    )
+    step = _("Launch with a worker tier that has more memory, or cut the data into smaller pieces.")
     return [Diagnosis("workers_out_of_memory", sentence, "problem", "you", step, evidence)]
 
 
@@ -343,8 +367,12 @@ def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosi
     if not over:
         return ()
     measured = ", ".join(load.words for load in over)
-    sentence = f"The cluster is at its maximum of {plural(cluster.maximum, 'worker')}, and that is too few: {measured}."
-    step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
+    sentence = _(
+        "The cluster is at its maximum of {workers}, and that is too few: {measured}.",
+        workers=plural(cluster.maximum, "worker", "workers"),
+        measured=measured,
+    )
+    step = _("Raise the maximum with “Change workers”, or launch with a larger worker tier.")
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
 
 
@@ -352,8 +380,10 @@ def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagno
     turns = _turns([wanted for at, wanted in cluster.wanted_before if now - at <= THRASHING_SPAN])
     if turns < THRASHING_TURNS:
         return ()
-    sentence = f"The cluster alternated between growing and shrinking {turns} times in the last 15 minutes."
-    step = (
+    sentence = _(
+        "The cluster alternated between growing and shrinking {turns} times in the last 15 minutes.", turns=turns
+    )
+    step = _(
         "A longer wait before shrinking stops this: ask your admin to raise it in the central configuration, "
         "or raise the minimum with “Change workers”."
     )

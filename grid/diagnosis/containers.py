@@ -16,10 +16,11 @@ from grid.diagnosis.exits import (
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
-from grid.diagnosis.parts import is_about, part_of, spec_of, subject
+from grid.diagnosis.parts import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 from grid.quantity import format_bytes, whole
+from grid.translation import gettext as _
 from grid.wording import duration, plural
 
 OUT_OF_MEMORY = "out_of_memory"
@@ -30,11 +31,11 @@ _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
     "Pulling": "",
-    "Pulled": "The image is on the node; the container is being created.",
-    "Created": "The container is created and is being started.",
-    "Started": "The container was started; the node has not reported yet that it runs.",
+    "Pulled": _("The image is on the node; the container is being created."),
+    "Created": _("The container is created and is being started."),
+    "Started": _("The container was started; the node has not reported yet that it runs."),
 }
-_MEMORY_ADVICE = "Choose a tier with more memory, or work on less data at once."
+_MEMORY_ADVICE = _("Choose a tier with more memory, or work on less data at once.")
 
 
 def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], *, now: datetime) -> Diagnosis:
@@ -59,13 +60,21 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         return _out_of_memory(pod, status, ended)
     if ended.reason in NEVER_STARTED:
         return explain_no_start(pod, status, ended.message, reason=ended.reason)
-    evidence = quoted(ended.message, f"exit code {ended.exit_code}" + (f" ({ended.reason})" if ended.reason else ""))
+    evidence = quoted(
+        ended.message,
+        _("exit code {exit_code}", exit_code=ended.exit_code) + (f" ({ended.reason})" if ended.reason else ""),
+    )
     if ended.exit_code == 0:
-        return Diagnosis("completed", "The program ended by itself, without an error.", "ok", "", "", evidence)
+        return Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "", "", evidence)
     who, step = who_can_repair(pod, status, ended)
     code = "setup_failed" if part_of(pod, status) == "setup" else "exit_code"
     words = exit_words(ended, end_requested_by(pod, ended))
-    sentence = f"{subject(pod, status)} ended with an error: {words}.{cause_words(ended)}"
+    sentence = _(
+        "{program} ended with an error: {end}.{cause}",
+        program=subject(pod, status),
+        end=words,
+        cause=cause_words(ended),
+    )
     known = explain_by_log(ended)
     evidence = quoted(known.line, *evidence) if known else evidence
     return Diagnosis(code, sentence, "problem", who, step, evidence)
@@ -80,41 +89,55 @@ def explain_running(
         last = None
     if last is not None and last.reason == "OOMKilled":
         found = _out_of_memory(pod, status, last)
-        return replace(found, sentence=f"{found.sentence} It was restarted.")
+        return replace(found, sentence=_("{sentence} It was restarted.", sentence=found.sentence))
     if part_of(pod, status) == "setup":
         return _setting_up(pod, status, running, now)
     if last is not None:
         return _restarted(pod, status, running, last, events, now=now)
     if not status.ready:
         return explain_unanswered(pod, status, running, events, now=now)
-    return Diagnosis("running", "Running.", "ok", "")
+    return Diagnosis("running", _("Running."), "ok", "")
 
 
 def _restarted(
     pod: Pod, status: ContainerStatus, running: Running, last: Terminated, events: Sequence[Event], *, now: datetime
 ) -> Diagnosis:
     """Explain a container that runs again, ready or not, by the end of its previous run `last`."""
-    who = subject(pod, status).replace("The program", "Program")
+    who = subject(pod, status)
+    who = _("Program") if who == _("The program") else who
     at = last.finished_at or running.started_at
-    who = f"{who} restarted {duration(since(at, now))} ago" if at else f"{who} was restarted"
+    who = (
+        _("{program} restarted {time} ago", program=who, time=duration(since(at, now)))
+        if at
+        else _("{program} was restarted", program=who)
+    )
     message = "" if status.ready else probe_message(status, running, events)
-    unready = "" if status.ready else f" It {not_ready_words(pod, status, message)}."
+    unready = "" if status.ready else _(" It {answers}.", answers=not_ready_words(pod, status, message))
     probe = failed_probe(status, last, events)
     if probe is not None:
-        sentence = f"{who}: it failed its {probe.words}.{unready}"
+        sentence = _("{restarted}: it failed its {probe}.{unready}", restarted=who, probe=probe.words, unready=unready)
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
     sentence = f"{who}: {exit_words(last)}.{cause_words(last)}{unready}"
-    step = "See the previous run's log."
+    step = _("See the previous run's log.")
     return Diagnosis("restarted", sentence, "problem", "you", step, quoted(last.message, message))
 
 
 def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: datetime) -> Diagnosis:
     """Explain a setup step that runs: it answers nobody and may run long."""
-    sentence = f"{subject(pod, status)} is running, for {duration(since(running.started_at, now))} so far"
+    sentence = _(
+        "{program} is running, for {time} so far",
+        program=subject(pod, status),
+        time=duration(since(running.started_at, now)),
+    )
     last = status.last_state.terminated
     if not status.restart_count or last is None:
         return Diagnosis("setup", f"{sentence}.", "wait", "")
-    sentence = f"{sentence}, after {plural(status.restart_count, 'restart')}: {exit_words(last)}."
+    sentence = _(
+        "{running}, after {restarts}: {end}.",
+        running=sentence,
+        restarts=plural(status.restart_count, "restart", "restarts"),
+        end=exit_words(last),
+    )
     who, step = who_can_repair(pod, status, last)
     return Diagnosis("setup", sentence, "problem", who, step, quoted(last.message))
 
@@ -128,25 +151,25 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
         return explain_mount(mount.message)
     sandbox = latest(events, "FailedCreatePodSandBox")
     if sandbox is not None and moved_on is None:
-        return Diagnosis("sandbox", "The node cannot set up the container's network or sandbox.",
-                         "problem", "operator", "Ask an operator to look at the node.", quoted(sandbox.message))  # fmt: skip
+        return Diagnosis("sandbox", _("The node cannot set up the container's network or sandbox."),
+                         "problem", "operator", _("Ask an operator to look at the node."), quoted(sandbox.message))  # fmt: skip
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
     own = latest([one for one in events if is_about(one, status) and not _is_before(one, before)], *_STEPS)
     if own is not None and own.reason == "Pulling":
         waited = since(own.last_seen, now)
-        so_far = f", for {duration(waited)} so far" if waited >= timedelta(seconds=1) else ""
+        so_far = _(", for {waited} so far", waited=duration(waited)) if waited >= timedelta(seconds=1) else ""
         image = spec_of(pod, status).image
         return Diagnosis(
-            "pulling", f"The node downloads the image {image}{so_far}; next time it is cached there.",
-            "wait", "", "Nothing to do: it starts by itself.", quoted(own.message),
+            "pulling", _("The node downloads the image {image}{so_far}; next time it is cached there.", image=image, so_far=so_far),
+            "wait", "", _("Nothing to do: it starts by itself."), quoted(own.message),
         )  # fmt: skip
     if own is not None:
         return Diagnosis("preparing", _STEPS[own.reason], "wait", "", "", quoted(own.message))
     if moved_on is not None:
-        sentence = "The node is preparing the container; the pod's volumes and network are ready."
+        sentence = _("The node is preparing the container; the pod's volumes and network are ready.")
         return Diagnosis("preparing", sentence, "wait", "")
-    return Diagnosis("preparing", "The node is preparing the container: volumes, network, image.", "wait", "")
+    return Diagnosis("preparing", _("The node is preparing the container: volumes, network, image."), "wait", "")
 
 
 def _is_before(event: Event, moment: datetime | None) -> bool:
@@ -159,33 +182,41 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     if last is not None and last.reason == "OOMKilled":
         found = _out_of_memory(pod, status, last)
         evidence = (*found.evidence, *quoted(message))
-        return replace(found, sentence=f"{found.sentence} It will be restarted.", evidence=evidence)
+        return replace(
+            found, sentence=_("{sentence} It will be restarted.", sentence=found.sentence), evidence=evidence
+        )
     if last is not None and last.reason in NEVER_STARTED:
         found = explain_no_start(pod, status, last.message, reason=last.reason)
-        return replace(found, sentence=f"{found.sentence} It is tried again after a pause.")
+        return replace(found, sentence=_("{sentence} It is tried again after a pause.", sentence=found.sentence))
     why = f": {exit_words(last)}" if last else ""
     who, step = who_can_repair(pod, status, last)
-    verb = "failing" if part_of(pod, status) == "setup" else "crashing"
-    count = f" ({plural(status.restart_count, 'restart')})" if status.restart_count else ""
+    count = f" ({plural(status.restart_count, 'restart', 'restarts')})" if status.restart_count else ""
     probe = failed_probe(status, last, events) if last is not None else None
     if probe is not None:
-        sentence = f"{subject(pod, status)} is restarted again and again{count}: it fails its {probe.words}."
+        sentence = _(
+            "{program} is restarted again and again{restarts}: it fails its {probe}.",
+            program=subject(pod, status),
+            restarts=count,
+            probe=probe.words,
+        )
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
-    return Diagnosis(
-        "crash_loop",
-        f"{subject(pod, status)} keeps {verb}{count}{why}.{cause_words(last)} It is started again after a pause.",
-        "problem", who, step, quoted(last.message if last else "", message),
-    )  # fmt: skip
+    sentence = _("{program} keeps crashing{restarts}{why}.{cause} It is started again after a pause.")
+    if part_of(pod, status) == "setup":
+        sentence = _("{program} keeps failing{restarts}{why}.{cause} It is started again after a pause.")
+    sentence = sentence.format(program=subject(pod, status), restarts=count, why=why, cause=cause_words(last))
+    return Diagnosis("crash_loop", sentence, "problem", who, step, quoted(last.message if last else "", message))
 
 
 def _out_of_memory(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
     spec, name = spec_of(pod, status), subject(pod, status)
-    evidence = quoted(ended.message, f"OOMKilled, exit code {ended.exit_code}")
+    evidence = quoted(ended.message, _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code))
     text = spec.resources.limits.get("memory") or pod.spec.resources.limits.get("memory")
     if not text and spec in (*pod.spec.containers, *pod.spec.init_containers):
-        sentence = f"The node ran out of memory and ended {name[0].lower()}{name[1:]}, which has no memory limit."
-        step = "Choose a tier with more memory, or ask an operator what else runs on the node."
+        sentence = _(
+            "The node ran out of memory and ended {program}, which has no memory limit.", program=within(pod, status)
+        )
+        step = _("Choose a tier with more memory, or ask an operator what else runs on the node.")
         return Diagnosis(OUT_OF_MEMORY, sentence, "problem", "you", step, evidence)
-    limit = f" of {format_bytes(whole(text))}" if text else ""
-    sentence = f"{name} used more memory than its limit{limit} and was ended."
+    limit = _(" of {size}", size=format_bytes(whole(text))) if text else ""
+    sentence = _("{program} used more memory than its limit{limit} and was ended.", program=name, limit=limit)
     return Diagnosis(OUT_OF_MEMORY, sentence, "problem", "you", _MEMORY_ADVICE, evidence)

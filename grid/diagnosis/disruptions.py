@@ -8,46 +8,48 @@ import re
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated, true_condition
-from grid.quantity import format_bytes, format_cores, whole
+from grid.quantity import format_bytes, whole
+from grid.translation import gettext as _
 
 # By the condition's reason, as the end of "Kubernetes ended this because ...".
 CAUSES = {
-    "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
-    "DeletionByTaintManager": "its node has a taint that it does not tolerate",
-    "EvictionByEvictionAPI": "it was evicted through the Eviction API, as when its node is drained",
-    "DeletionByPodGC": "its node no longer exists",
+    "PreemptionByScheduler": _("the scheduler preempted it for a pod of higher priority"),
+    "DeletionByTaintManager": _("its node has a taint that it does not tolerate"),
+    "EvictionByEvictionAPI": _("it was evicted through the Eviction API, as when its node is drained"),
+    "DeletionByPodGC": _("its node no longer exists"),
 }
-_LAUNCH_AGAIN = "Launch it again; ask an operator if it happens often."
+_LAUNCH_AGAIN = _("Launch it again; ask an operator if it happens often.")
 _STEPS: dict[str, tuple[Who, str]] = {
-    "PreemptionByScheduler": ("admin", "Launch it again; ask your admin about its priority if it happens often."),
-    "DeletionByTaintManager": ("operator", "Launch it again; ask an operator about the node's taints."),
+    "PreemptionByScheduler": ("admin", _("Launch it again; ask your admin about its priority if it happens often.")),
+    "DeletionByTaintManager": ("operator", _("Launch it again; ask an operator about the node's taints.")),
 }
 _CLOCKS_DIFFER = timedelta(seconds=5)
 # Of the kubelet's own evictions, by the pod's reason and both messages.
 KUBELET_CAUSES = RuleTable(
-    ("shutdown", r"^Terminated |shutdown", "its node shuts down"),
-    ("critical-pod", r"critical pod", "its node makes room for a critical pod"),
-    ("low", r"low on resource: ([\w./-]*\w)", "its node is short of {}"),
+    ("shutdown", r"^Terminated |shutdown", _("its node shuts down")),
+    ("critical-pod", r"critical pod", _("its node makes room for a critical pod")),
+    ("low", r"low on resource: ([\w./-]*\w)", _("its node is short of {resource}")),
 )
 _SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.launch.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
 _USED = re.compile(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 _SHORTAGES = {
-    "ephemeral-storage": "disk",
-    "inodes": "disk",
-    "pids": "process ids",
-    "Memory": "memory",
-    "Disk": "disk",
-    "PID": "process ids",
+    "ephemeral-storage": _("disk"),
+    "inodes": _("disk"),
+    "pids": _("process ids"),
+    "Memory": _("memory"),
+    "Disk": _("disk"),
+    "PID": _("process ids"),
 }
 REJECTIONS = {
-    "NodeAffinity": "rejected this: its labels do not match what this asks for",
-    "Preempting": "ended this to make room for a critical pod",
-    "Shutdown": "shut down and ended this",
-    "Terminated": "shut down and ended this",
-    "NodeShutdown": "was shutting down and did not take this",
+    "NodeAffinity": _("Node {node} rejected this: its labels do not match what this asks for."),
+    "Preempting": _("Node {node} ended this to make room for a critical pod."),
+    "Shutdown": _("Node {node} shut down and ended this."),
+    "Terminated": _("Node {node} shut down and ended this."),
+    "NodeShutdown": _("Node {node} was shutting down and did not take this."),
 }
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
 _AMOUNTS = re.compile(r"requested: (\d+), used: (\d+), capacity: (\d+)")
@@ -65,7 +67,7 @@ def disruption_cause(pod: Pod, disruption: Condition) -> str:
     if disruption.reason != "TerminationByKubelet":
         return CAUSES.get(disruption.reason, "")
     found = KUBELET_CAUSES.find(f"{pod.status.reason} {pod.status.message} {disruption.message}")
-    return found[1].format(*(_SHORTAGES.get(one, one) for one in found[2].groups())) if found else ""
+    return found[1].format(resource="".join(_SHORTAGES.get(one, one) for one in found[2].groups())) if found else ""
 
 
 def end_requested_by(pod: Pod, ended: Terminated) -> str:
@@ -78,16 +80,19 @@ def end_requested_by(pod: Pod, ended: Terminated) -> str:
         return ""
     # The timestamp lies at the end of the grace period; once the node has confirmed the end, the object's own period is 0.
     grace = max(meta.deletion_grace_period_seconds or 0, pod.spec.termination_grace_period_seconds or 0)
-    return "its pod was deleted" if _is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
+    return _("its pod was deleted") if _is_before(meta.deletion_timestamp - timedelta(seconds=grace), ended) else ""
 
 
 def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...]) -> Diagnosis:
     cause = disruption_cause(pod, disruption)
     who, step = _STEPS.get(disruption.reason, ("operator", _LAUNCH_AGAIN))
     if cause:
-        return Diagnosis("disrupted", f"Kubernetes ended this because {cause}.", "problem", who, step, evidence)
+        return Diagnosis(
+            "disrupted", _("Kubernetes ended this because {cause}.", cause=cause), "problem", who, step, evidence
+        )
     says = folded(disruption.message) or disruption.reason
-    sentence = f"Kubernetes ended this{f': {says}' if says else ', and does not say why'}."
+    sentence = _("Kubernetes ended this: {says}.") if says else _("Kubernetes ended this, and does not say why.")
+    sentence = sentence.format(says=says)
     return Diagnosis("disrupted", sentence, "problem", who, step, evidence)
 
 
@@ -100,12 +105,13 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that its node did not take, although the scheduler or its maker chose the node."""
     node, reason, message = pod.spec.node_name, pod.status.reason, pod.status.message.removeprefix(_REJECTED)
     if reason.startswith("OutOf"):
-        step = "Launch it again: the scheduler looks for a node with room."
-        sentence = f"Node {node} had {_no_room(reason.removeprefix('OutOf'), message)}."
+        step = _("Launch it again: the scheduler looks for a node with room.")
+        sentence = _("Node {node} had {reason}.", node=node, reason=_no_room(reason.removeprefix("OutOf"), message))
         return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
     says = folded(message)
-    what = REJECTIONS.get(reason) or (f"rejected this: {says}" if says else f"rejected this ({reason})")
-    return Diagnosis("refused_by_node", f"Node {node} {what}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
+    unknown = _("Node {node} rejected this: {says}.") if says else _("Node {node} rejected this ({reason}).")
+    sentence = REJECTIONS.get(reason, unknown).format(node=node, says=says, reason=reason)
+    return Diagnosis("refused_by_node", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
 def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
@@ -114,7 +120,8 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     if found is not None:
         return found[1](pod, found[2], evidence)
     says = folded(pod.status.message)
-    sentence = f"The node evicted this{f': {says}' if says else ', and does not say why'}."
+    sentence = _("The node evicted this: {says}.") if says else _("The node evicted this, and does not say why.")
+    sentence = sentence.format(says=says)
     return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
@@ -123,33 +130,43 @@ def _full_volume(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> D
     told apart."""
     name, limit = match[1], _bytes(match[2])
     if name == _SHARED_MEMORY:
-        sentence = f"It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted."
-        step = "Use fewer worker processes or smaller batches, or choose a tier with more shared memory."
+        sentence = _(
+            "It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.", limit=limit
+        )
+        step = _("Use fewer worker processes or smaller batches, or choose a tier with more shared memory.")
     elif name in _SCRATCH:
-        sentence = f"It wrote more than {limit} to the volume {name} on its node's disk, and was evicted."
-        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+        sentence = _(
+            "It wrote more than {limit} to the volume {name} on its node's disk, and was evicted.",
+            limit=limit,
+            name=name,
+        )
+        step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
     else:
-        sentence = f"It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted."
-        step = "Write large files to another volume, or ask your admin to raise the limit."
+        sentence = _(
+            "It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted.",
+            limit=limit,
+            name=name,
+        )
+        step = _("Write large files to another volume, or ask your admin to raise the limit.")
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
 
 
 def _full_disk(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that exceeded its own limit on the node's disk, rather than the node being short."""
-    sentence = "It wrote more to its node's disk than its tier allows, and was evicted."
-    step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+    sentence = _("It wrote more to its node's disk than its tier allows, and was evicted.")
+    step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
 
 
 def _under_pressure(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
-    sentence = f"The node was short of {_SHORTAGES[match[1]]} and did not take this."
+    sentence = _("The node was short of {shortage} and did not take this.", shortage=_SHORTAGES[match[1]])
     return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
 def _short_of(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
-    sentence = f"The node ran short of {_SHORTAGES.get(match[1], match[1])} and evicted this"
+    sentence = _("The node ran short of {shortage} and evicted this", shortage=_SHORTAGES.get(match[1], match[1]))
     if used := _used(pod, match[1]):
-        step = "Launch it again on a tier that requests as much as it uses."
+        step = _("Launch it again on a tier that requests as much as it uses.")
         return Diagnosis("evicted", f"{sentence}: {used}.", "problem", "you", step, evidence)
     return Diagnosis("evicted", f"{sentence}.", "problem", "operator", _LAUNCH_AGAIN, evidence)
 
@@ -169,8 +186,13 @@ def _used(pod: Pod, resource: str) -> str:
     for name, used, requested in _USED.findall(pod.status.message):
         if resource in ("memory", "ephemeral-storage"):
             used, requested = _bytes(used), _bytes(requested)
-        asked = "none" if requested in ("0", "0 B") else requested
-        parts.append(f"{f'container {name}' if several else 'it'} used {used} and requests {asked}")
+        asked = _("none") if requested in ("0", "0 B") else requested
+        words = (
+            _("container {name} used {used} and requests {asked}")
+            if several
+            else _("it used {used} and requests {asked}")
+        )
+        parts.append(words.format(name=name, used=used, asked=asked))
     return "; ".join(parts)
 
 
@@ -179,19 +201,32 @@ def _no_room(resource: str, message: str) -> str:
     found = _AMOUNTS.search(message)
     requested, used, capacity = (int(amount) for amount in found.groups()) if found else (0, 0, 0)
     if resource == "pods":
-        return "no room for another pod" + (f": it ran {used:,} of at most {capacity:,}" if found else "")
-    name = {"cpu": "CPU", "ephemeral-storage": "disk"}.get(resource, "GPUs" if resource.endswith("/gpu") else resource)
-    left = f"too little {name} left for this" if name != "GPUs" else "too few GPUs left for this"
+        words = (
+            _("no room for another pod: it ran {used:,} of at most {capacity:,}")
+            if found
+            else _("no room for another pod")
+        )
+        return words.format(used=used, capacity=capacity)
+    name = {"cpu": "CPU", "ephemeral-storage": _("disk"), "memory": _("memory")}.get(resource, resource)
+    left = _("too little {resource} left for this", resource=name)
+    if resource.endswith("/gpu"):
+        left = _("too few GPUs left for this")
     if found is None:
         return left
     asked, free, all_of_it = (_amount(resource, one) for one in (requested, max(0, capacity - used), capacity))
-    return f"{left}: it requests {asked}, and {free} of {all_of_it} were free"
+    return _(
+        "{left}: it requests {asked}, and {free} of {capacity} were free",
+        left=left,
+        asked=asked,
+        free=free,
+        capacity=all_of_it,
+    )
 
 
 def _amount(resource: str, amount: int) -> str:
     """Return an amount as the kubelet counts it: CPU in thousandths of a core, memory and disk in bytes."""
     if resource == "cpu":
-        return f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
+        return core_words(amount)
     return format_bytes(amount) if resource in ("memory", "ephemeral-storage") else f"{amount:,}"
 
 

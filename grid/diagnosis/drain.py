@@ -14,6 +14,7 @@ from grid.kube.constraints import LabelSelector
 from grid.kube.objects import Metadata, Pod
 from grid.kube.slim import Slim
 from grid.labels import APP_COMPONENT, HEAD, WORKER
+from grid.translation import gettext as _
 from grid.wording import plural
 
 Fate = Literal["evicted", "stays", "ended"]
@@ -84,10 +85,12 @@ def drain_plan(
 def _planned(pod: Pod, volumes: Sequence[EvictedVolume], budgets: Sequence[DisruptionBudget]) -> DrainedPod:
     if is_own(pod):
         owner = _controller(pod)
-        kind = "a DaemonSet's pod" if owner == "DaemonSet" else "a static pod of the node"
-        return DrainedPod(pod, "stays", f"It is {kind}, and ends with the node.")
+        why = _("It is a static pod of the node, and ends with the node.")
+        if owner == "DaemonSet":
+            why = _("It is a DaemonSet's pod, and ends with the node.")
+        return DrainedPod(pod, "stays", why)
     if has_ended(pod):
-        return DrainedPod(pod, "ended", "It has ended.")
+        return DrainedPod(pod, "ended", _("It has ended."))
     lost = tuple(one.name for one in volumes if one.empty_dir is not None and one.empty_dir.get("medium") != "Memory")
     comes_back, why = _what_follows(pod)
     return DrainedPod(pod, "evicted", why, comes_back, lost, forbidding(pod, budgets))
@@ -97,15 +100,17 @@ def _what_follows(pod: Pod) -> tuple[bool, str]:
     """Return whether a pod takes its place, and in words what follows."""
     component = pod.metadata.labels.get(APP_COMPONENT)
     if is_placeholder(pod):
-        return True, "A placeholder of a tier's warm-up hours; the controller creates another while they last."
+        return True, _(
+            "A placeholder of warm-up hours or of a rush plan; the controller creates another while they last."
+        )
     owner = _controller(pod)
     if owner in ("", "ConfigMap"):
-        return False, "No controller creates it again."
+        return False, _("No controller creates it again.")
     if component == HEAD:
-        return True, "A new head starts elsewhere; what was in the old one's memory is lost."
+        return True, _("A new head starts elsewhere; what was in the old one's memory is lost.")
     if component == WORKER:
-        return True, "Another worker starts elsewhere."
-    return True, f"Its {owner} creates another one elsewhere."
+        return True, _("Another worker starts elsewhere.")
+    return True, _("Its {owner} creates another one elsewhere.", owner=owner)
 
 
 def _controller(pod: Pod) -> str:
@@ -125,12 +130,15 @@ def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str:
     ]
     if len(found) > 1:
         names = ", ".join(sorted(one.metadata.name for one in found))
-        return f"It has more than one PodDisruptionBudget ({names}), so Kubernetes refuses to evict it."
+        return _("It has more than one PodDisruptionBudget ({names}), so Kubernetes refuses to evict it.", names=names)
     for one in found:
         if one.status.disruptions_allowed < 1:
             status = one.status
-            return (
-                f"The PodDisruptionBudget {one.metadata.name} allows no eviction now: "
-                f"it needs {plural(status.desired_healthy, 'healthy pod')} and has {status.current_healthy}."
+            return _(
+                "The PodDisruptionBudget {name} allows no eviction now: "
+                "it needs {healthy_pods} and has {current_healthy}.",
+                name=one.metadata.name,
+                healthy_pods=plural(status.desired_healthy, "healthy pod", "healthy pods"),
+                current_healthy=status.current_healthy,
             )
     return ""

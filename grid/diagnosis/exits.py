@@ -9,17 +9,18 @@ from grid.diagnosis.parts import part_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 from grid.labels import KEYS
+from grid.translation import gettext as _
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 MEANINGS = {
-    126: "its command is not executable",
-    127: "its command was not found",
-    130: "something interrupted it (SIGINT)",
-    134: "it aborted",
-    137: "it was killed (SIGKILL)",
-    139: "it crashed (segmentation fault)",
-    143: "something asked it to end (SIGTERM)",
+    126: _("its command is not executable"),
+    127: _("its command was not found"),
+    130: _("something interrupted it (SIGINT)"),
+    134: _("it aborted"),
+    137: _("it was killed (SIGKILL)"),
+    139: _("it crashed (segmentation fault)"),
+    143: _("something asked it to end (SIGTERM)"),
 }
 _SIGNALS = {
     1: "SIGHUP",
@@ -33,43 +34,55 @@ _SIGNALS = {
     25: "SIGXFSZ",
 }
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
-_REQUESTED = {130: "it was interrupted (SIGINT)", 137: "it was killed (SIGKILL)", 143: "it was asked to end (SIGTERM)"}
+_REQUESTED = {
+    130: _("it was interrupted (SIGINT)"),
+    137: _("it was killed (SIGKILL)"),
+    143: _("it was asked to end (SIGTERM)"),
+}
 _NOT_FOUND = re.compile(
     r"(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’]+)\W?: No such file", re.MULTILINE
 )
-# What shells say of a file that they cannot execute; {} is the file.
+# What shells say of a file that they cannot execute.
 _NOT_EXECUTABLE = re.compile(
     r"(?:^|: )([^\s:]+): (Permission denied|Is a directory|cannot execute binary file|Exec format error)", re.MULTILINE
 )
-_WRONG_FORMAT = "is built for another architecture than the node's, or is a script without a #! line"
 # Of each: what is wrong with the file, and what repairs it.
 _FILES = {
-    "Permission denied": ("is not executable", "Make it executable (chmod +x)"),
-    "Is a directory": ("is a directory", "Correct its path"),
+    "Permission denied": (_("the command {file} is not executable"), _("Make it executable (chmod +x)")),
+    "Is a directory": (_("the command {file} is a directory"), _("Correct its path")),
 }
-_OTHER_FORMAT = (_WRONG_FORMAT, "Begin a script with a #! line, or build the file for the node's architecture")
-# What containerd (runc) and cri-o (crun) say of a command that they cannot start; {} is the command or directory.
+_OTHER_FORMAT = (
+    _("the command {file} is built for another architecture than the node's, or is a script without a #! line"),
+    _("Begin a script with a #! line, or build the file for the node's architecture"),
+)
+# What containerd (runc) and cri-o (crun) say of a command that they cannot start; {command} is the command or directory.
 CANNOT_START = RuleTable(
-    ("runc-no-command", r'exec: "([^"]+)": executable file not found', "its command {} does not exist in the image"),
-    ("crun-no-command", r"executable file [`'\"]([^`'\"]+)[`'\"] not found", "its command {} does not exist in the image"),
-    ("no-file", r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', "its command {} does not exist in the image"),
-    ("not-executable", r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', "its command {} is not executable"),
-    ("directory", r'exec: "([^"]+)": is a directory', "its command {} is a directory"),
-    ("format", r"exec(?: \"?([^\s\":]+)\"?)?: exec format error", f"its command {{}} {_WRONG_FORMAT}"),
-    ("working-directory", r'chdir to cwd \("([^"]+)"\)', "its working directory {} cannot be entered"),
-    ("no-command", r"no command specified", "neither its image nor its environment names a command"),
+    ("runc-no-command", r'exec: "([^"]+)": executable file not found', _("its command {command} does not exist in the image")),
+    ("crun-no-command", r"executable file [`'\"]([^`'\"]+)[`'\"] not found", _("its command {command} does not exist in the image")),
+    ("no-file", r'exec: "([^"]+)": (?:stat [^:]+: )?no such file or directory', _("its command {command} does not exist in the image")),
+    ("not-executable", r'exec: "([^"]+)": (?:stat [^:]+: )?permission denied', _("its command {command} is not executable")),
+    ("directory", r'exec: "([^"]+)": is a directory', _("its command {command} is a directory")),
+    ("format", r"exec(?: \"?([^\s\":]+)\"?)?: exec format error",
+     _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
+    ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
+    ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
 )  # fmt: skip
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
-_COMMAND_ADVICE = "Ask your admin to correct the environment's command."
+_COMMAND_ADVICE = _("Ask your admin to correct the environment's command.")
 
 
 def exit_words(ended: Terminated, why: str = "") -> str:
     """Return "exit code 137, it was killed (SIGKILL)"; the name of a command comes from the end of the log. `why` says what asked for the
     end, "" when that is not known."""
     if why and ended.exit_code in _REQUESTED:
-        return f"exit code {ended.exit_code}, {_REQUESTED[ended.exit_code]} because {why}"
+        return _(
+            "exit code {exit_code}, {end} because {why}",
+            exit_code=ended.exit_code,
+            end=_REQUESTED[ended.exit_code],
+            why=why,
+        )
     known = _command_words(ended) or _meaning(ended.exit_code)
-    return f"exit code {ended.exit_code}" + (f", {known}" if known else "")
+    return _("exit code {exit_code}", exit_code=ended.exit_code) + (f", {known}" if known else "")
 
 
 def code_words(code: int) -> str:
@@ -83,7 +96,7 @@ def _meaning(code: int) -> str:
     if code in MEANINGS:
         return MEANINGS[code]
     name = _SIGNALS.get(code - 128)
-    return f"a signal ended it ({name})" if name else ""
+    return _("a signal ended it ({name})", name=name) if name else ""
 
 
 def cause_words(ended: Terminated | None) -> str:
@@ -106,30 +119,30 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
     run by one, and may be the cause; other executions run the environment's.
     """
     if part_of(pod, status) != "program":
-        return "admin", f"See the log of container {status.name}, or show it to your admin."
+        return "admin", _("See the log of container {name}, or show it to your admin.", name=status.name)
     if ended is None:
-        return "you", "See the end of the log."
+        return "you", _("See the end of the log.")
     if ended.exit_code in (126, 127):
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
-            return "admin", "Ask your admin to check the environment's command."
-        return "you", f"{_command_advice(ended)}; if the command is the environment's, ask your admin."
+            return "admin", _("Ask your admin to check the environment's command.")
+        return "you", _("{advice}; if the command is the environment's, ask your admin.", advice=_command_advice(ended))
     if known := explain_by_log(ended):
         return "you", known.cure
     if ended.exit_code == 137 and not end_requested_by(pod, ended):
-        return "you", "See the end of the log, and whether its memory use came near the limit."
-    return "you", "See the end of the log."
+        return "you", _("See the end of the log, and whether its memory use came near the limit.")
+    return "you", _("See the end of the log.")
 
 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
     why = ""
     if found := CANNOT_START.find(message):
-        _, words, match = found
-        why = f": {words.format(next(iter(match.groups()), '') or '').replace('  ', ' ')}"
+        _unused, words, match = found
+        why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
     code = "command" if why else "container"
     who: Who = "admin" if why else "operator"
-    step = _COMMAND_ADVICE if why else "Show an operator the messages below."
-    sentence = f"{subject(pod, status)} cannot be started{why}."
+    step = _COMMAND_ADVICE if why else _("Show an operator the messages below.")
+    sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 
 
@@ -138,16 +151,16 @@ def _command_words(ended: Terminated) -> str:
     if ended.exit_code == 127:
         found = _NOT_FOUND.findall(ended.message.strip())
         missing = next((one or other for one, other in reversed(found)), "")
-        return f"the command {missing} was not found" if missing else ""
+        return _("the command {missing} was not found", missing=missing) if missing else ""
     file, why = _refused_file(ended)
-    return f"the command {file} {_FILES.get(why, _OTHER_FORMAT)[0]}" if file else ""
+    return _FILES.get(why, _OTHER_FORMAT)[0].format(file=file) if file else ""
 
 
 def _command_advice(ended: Terminated) -> str:
     if ended.exit_code == 127:
-        return "Check your command"
+        return _("Check your command")
     file, why = _refused_file(ended)
-    return _FILES.get(why, _OTHER_FORMAT)[1] if file else "Make its file executable (chmod +x), or correct its path"
+    return _FILES.get(why, _OTHER_FORMAT)[1] if file else _("Make its file executable (chmod +x), or correct its path")
 
 
 def _refused_file(ended: Terminated) -> tuple[str, str]:

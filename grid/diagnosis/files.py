@@ -2,12 +2,19 @@
 
 import msgspec
 
+from grid.diagnosis.beside import (
+    EXECUTOR,
+    PREPARER,
+    has_ordinary_executor,
+    has_ordinary_front,
+    program_ended,
+    programs,
+)
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.files.remotetroubles import explain
 from grid.kube.objects import ContainerStatus, Pod, Terminated
+from grid.translation import gettext as _
 
-EXECUTOR = "executor"  # the container's name
-PREPARER = "executor-prepare"  # where the cluster has no native sidecars: the setup step that fetches the files for it
 FILES_MISSING = "files_missing"
 _GONE = 3  # its exit code when the branch or commit does not exist
 
@@ -51,17 +58,6 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.code == _GONE
 
 
-def has_ordinary_executor(pod: Pod) -> bool:
-    """Return whether its executor is a container like its program, as where the cluster has no native sidecars."""
-    return any(one.name == PREPARER for one in pod.spec.init_containers)
-
-
-def programs(pod: Pod) -> list[ContainerStatus]:
-    """Return its containers without the executor: how that ends says nothing about the run."""
-    is_beside = has_ordinary_executor(pod)
-    return [one for one in pod.status.container_statuses if not (is_beside and one.name == EXECUTOR)]
-
-
 def fetches(pod: Pod, status: ContainerStatus) -> bool:
     """Return whether the program starts when this container has fetched the files."""
     return status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR) and any(
@@ -82,21 +78,23 @@ def was_cut_short(pod: Pod) -> bool:
     if ended is None or _read(ended) is not None:
         return False
     has_run = any(one.state.terminated is not None for one in programs(pod))
-    return has_run and (pod.metadata.deletion_timestamp is not None or _program_ended(pod))
+    return has_run and (pod.metadata.deletion_timestamp is not None or program_ended(pod))
 
 
 def is_saving(pod: Pod) -> bool:
     """Return whether the program has ended and its files are still being saved, or will be: an ordinary container may start later than its
     program, or again."""
     status = _status(pod)
-    if status is None or not _program_ended(pod):
+    if status is None or not program_ended(pod):
         return False
     return status.state.terminated is None if has_ordinary_executor(pod) else status.state.running is not None
 
 
-def has_ended_before_its_files(pod: Pod) -> bool:
-    """Return whether the program has ended for good while the pod, which nobody deletes, goes on for its files."""
-    return pod.metadata.deletion_timestamp is None and _status(pod) is not None and _program_ended(pod)
+def has_ended_before_its_pod(pod: Pod) -> bool:
+    """Return whether the program has ended for good while the pod, which nobody deletes, goes on: for its files, or with an nginx that is
+    no sidecar."""
+    goes_on = _status(pod) is not None or has_ordinary_front(pod)
+    return pod.metadata.deletion_timestamp is None and goes_on and program_ended(pod)
 
 
 def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosis | None:
@@ -107,17 +105,23 @@ def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosi
     if status.started and status.name == EXECUTOR:
         return None
     if report is not None and report.is_final:
-        return Diagnosis(FILES_MISSING, report.problem, "problem", "you", "Choose another branch or commit.")
+        return Diagnosis(FILES_MISSING, report.problem, "problem", "you", _("Choose another branch or commit."))
     if report is not None and report.problem and report.remote:
-        step = "It is tried again by itself. The project's owner can test the connection at the project's remote repository."
+        step = _(
+            "It is tried again by itself. The project's owner can test the connection at the project's remote repository."
+        )
         return Diagnosis("files_unusable", report.worded.problem, "problem", "you", step, link="project")
     if report is not None and report.problem:
-        step = "Ask an operator to look at the repositories' volume."
-        step = f"{step} Then launch it again." if is_over else f"It is tried again by itself. {step}"
+        step = _("Ask an operator to look at the repositories' volume.")
+        step = (
+            _("{step} Then launch it again.", step=step)
+            if is_over
+            else _("It is tried again by itself. {step}", step=step)
+        )
         return Diagnosis("files_unusable", report.problem, "problem", "operator", step)
     if status.state.running is None:
         return None
-    return Diagnosis("files", "Fetching the project's files from Git.", "wait", "")
+    return Diagnosis("files", _("Fetching the project's files from Git."), "wait", "")
 
 
 def _status(pod: Pod) -> ContainerStatus | None:
@@ -130,15 +134,6 @@ def _statuses(pod: Pod) -> list[ContainerStatus]:
         return [one for one in pod.status.init_container_statuses if one.name == EXECUTOR]
     both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     return [one for one in both if one.name in (EXECUTOR, PREPARER)]
-
-
-def _program_ended(pod: Pod) -> bool:
-    ended = [one.state.terminated for one in programs(pod)]
-    if not ended:
-        return False
-    if pod.status.phase in ("Succeeded", "Failed") or pod.spec.restart_policy == "Never":
-        return all(ended)
-    return all(one is not None and one.exit_code == 0 for one in ended)
 
 
 def _read(ended: Terminated) -> FilesReport | None:

@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, listed
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
@@ -41,22 +43,35 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     if pod.spec.scheduling_gates or _is_gated(pod):
         return _gated(pod, quoted(said))
     if (node := pod.status.nominated_node_name) and not any(words in said for words in _NO_PREEMPTION):
-        sentence = f"About to start: node {node} is being cleared for it, pods of lower priority end there."
-        return Diagnosis("about_to_start", sentence, "wait", "", "Nothing to do: it starts by itself.", quoted(said),
+        sentence = _(
+            "About to start: node {node} is being cleared for it, pods of lower priority end there.", node=node
+        )
+        return Diagnosis("about_to_start", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(said),
                          link=f"node:{node}", is_normal=True)  # fmt: skip
     scheduler = pod.spec.scheduler_name
     if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in said:
-        sentence = f"Waits for the scheduler {scheduler} to choose a node."
-        step = f"Ask an operator whether the scheduler {scheduler} runs." if settled else ""
+        sentence = _("Waits for the scheduler {scheduler} to choose a node.", scheduler=scheduler)
+        step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler) if settled else ""
         if said:  # it runs, and speaks of something else than of nodes
-            sentence = f"The scheduler {scheduler} has not chosen a node: {' '.join(said.split()).rstrip('. ')}."
-            step = f"Ask an operator what the scheduler {scheduler} waits for." if settled else ""
+            sentence = _(
+                "The scheduler {scheduler} has not chosen a node: {said}.",
+                scheduler=scheduler,
+                said=" ".join(said.split()).rstrip(". "),
+            )
+            step = (
+                _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler) if settled else ""
+            )
         return Diagnosis("other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
     about_claims = not said or "resourceclaim" in said.lower() or "allocate all claims" in said
     if pod.spec.resource_claims and about_claims:
         names = [one.resource_claim_name or one.resource_claim_template_name or one.name for one in pod.spec.resource_claims]  # fmt: skip
-        sentence = f"Waits for {'the resource claim' if len(names) == 1 else 'the resource claims'} {listed(names)}."
-        step = "Ask an operator whether the claim exists and a driver can allocate it." if settled else ""
+        sentence = ngettext(
+            "Waits for the resource claim {names}.",
+            "Waits for the resource claims {names}.",
+            len(names),
+            names=listed(names),
+        )
+        step = _("Ask an operator whether the claim exists and a driver can allocate it.") if settled else ""
         return Diagnosis("resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
     return None
 
@@ -64,10 +79,10 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
 def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
     """Explain a pod of which no scheduler has said anything."""
     if not is_settled(pod, now):
-        return Diagnosis("scheduling", "Looking for a node.", "wait", "", is_normal=True)
+        return Diagnosis("scheduling", _("Looking for a node."), "wait", "", is_normal=True)
     waited = duration(since(pod.metadata.creation_timestamp, now))
-    sentence = f"The cluster's scheduler has not looked at this for {waited}."
-    step = "Ask an operator to look at the scheduler."
+    sentence = _("The cluster's scheduler has not looked at this for {waited}.", waited=waited)
+    step = _("Ask an operator to look at the scheduler.")
     return Diagnosis("scheduler_silent", sentence, "problem", "operator", step, is_normal=False)
 
 
@@ -77,9 +92,13 @@ def _is_gated(pod: Pod) -> bool:
 
 def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     names = [gate.name for gate in pod.spec.scheduling_gates]
+    sentence = _("Something in the cluster holds this back on purpose.")
     if names:
-        sentence = f"Held back on purpose by the scheduling {'gate' if len(names) == 1 else 'gates'} {listed(names)}."
-    else:
-        sentence = "Something in the cluster holds this back on purpose."
-    step = "Ask an operator what removes the gate." if len(names) == 1 else "Ask an operator what removes the gates."
+        sentence = ngettext(
+            "Held back on purpose by the scheduling gate {names}.",
+            "Held back on purpose by the scheduling gates {names}.",
+            len(names),
+            names=listed(names),
+        )
+    step = ngettext("Ask an operator what removes the gate.", "Ask an operator what removes the gates.", len(names))
     return Diagnosis("gated", sentence, "wait", "operator", step, evidence)

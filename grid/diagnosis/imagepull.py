@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from grid.quantity import format_bytes
+from grid.translation import gettext as _
 from grid.wording import about
 
 
@@ -17,10 +18,12 @@ class ImagePull:
 
     def sentence(self, *, on_new_node: bool) -> str:
         """Return what the pull adds; "" when the image may be there, or nothing is known of a node that is still to be started."""
-        image = f"Its image of {format_bytes(self.size)}" if self.size else "Its image"
-        takes = f"usually in about {about(self.seconds)} here" if self.seconds is not None else ""
+        image = _("Its image of {size}", size=format_bytes(self.size)) if self.size else _("Its image")
+        takes = _("usually in about {seconds} here", seconds=about(self.seconds)) if self.seconds is not None else ""
         if on_new_node:
-            return f"{image} is pulled on the new node, {takes}." if takes else ""
+            return _("{image} is pulled on the new node, {time}.", image=image, time=takes) if takes else ""
         if not self.is_missing:
             return ""
-        return f"{image} is not on these nodes and is pulled first{f', {takes}' if takes else ''}."
+        return _(
+            "{image} is not on these nodes and is pulled first{time}.", image=image, time=f", {takes}" if takes else ""
+        )

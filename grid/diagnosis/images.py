@@ -8,6 +8,7 @@ from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
 from grid.diagnosis.parts import is_about
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event
+from grid.translation import gettext as _
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
 PULL_FAILED = frozenset(
@@ -33,74 +34,74 @@ class PullFailure:
     next_step: str
 
 
-_CHECK_IMAGE = "Ask your admin to correct the environment's image."
-_REACH = "It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry."
+_CHECK_IMAGE = _("Ask your admin to correct the environment's image.")
+_REACH = _("It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry.")
 # Of the message in lower case; what names its cause exactly comes before what merely mentions it.
 PULL_FAILURES = RuleTable(
     ("platform",
      r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
-     PullFailure("there is no build of it for the node's architecture", "admin",
-                 "Ask your admin for an image that has one, or choose a tier with other nodes.")),
+     PullFailure(_("there is no build of it for the node's architecture"), "admin",
+                 _("Ask your admin for an image that has one, or choose a tier with other nodes."))),
     ("rate-limit",
      r"toomanyrequests|\b429\b|too many requests|pull rate limit",
-     PullFailure("the registry's rate limit is reached", "admin",
-                 "It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror.")),
+     PullFailure(_("the registry's rate limit is reached"), "admin",
+                 _("It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror."))),
     ("disk-full",
      r"no space left on device|disk quota exceeded",
-     PullFailure("the node's disk is full", "operator", "Ask an operator to free disk space on the node.")),
+     PullFailure(_("the node's disk is full"), "operator", _("Ask an operator to free disk space on the node."))),
     ("host-name",
      r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
-     PullFailure("the node cannot resolve the registry's host name", "admin",
-                 "Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS.")),
+     PullFailure(_("the node cannot resolve the registry's host name"), "admin",
+                 _("Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS."))),
     ("timed-out",
      r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
-     PullFailure("the registry does not answer in time", "operator", _REACH)),
+     PullFailure(_("the registry does not answer in time"), "operator", _REACH)),
     ("connection",
      r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
-     PullFailure("the node cannot connect to the registry", "operator", _REACH)),
+     PullFailure(_("the node cannot connect to the registry"), "operator", _REACH)),
     ("plain-http",
      r"server gave http response to https client",
-     PullFailure("the registry speaks plain HTTP, which the node does not accept", "operator",
-                 "Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes.")),
+     PullFailure(_("the registry speaks plain HTTP, which the node does not accept"), "operator",
+                 _("Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes."))),
     ("certificate-of-another-host",
      r"certificate is (not )?valid for|not valid for any names|doesn't contain any ip sans",
-     PullFailure("the registry's TLS certificate is for another host name", "admin",
-                 "Ask your admin to check the registry's name in the environment's image, or an operator for a certificate "
-                 "with that name.")),
+     PullFailure(_("the registry's TLS certificate is for another host name"), "admin",
+                 _("Ask your admin to check the registry's name in the environment's image, or an operator for a certificate "
+                 "with that name."))),
     ("certificate-too-early",
      r"certificate has expired or is not yet valid: current time \S+ is before",
-     PullFailure("the registry's TLS certificate is not valid yet by the node's clock", "operator",
-                 "Ask an operator to check the node's clock and the registry's certificate.")),
+     PullFailure(_("the registry's TLS certificate is not valid yet by the node's clock"), "operator",
+                 _("Ask an operator to check the node's clock and the registry's certificate."))),
     ("certificate-expired",
      r"certificate has expired or is not yet valid: current time \S+ is after",
-     PullFailure("the registry's TLS certificate has expired", "operator", "Ask an operator to renew the registry's certificate.")),
+     PullFailure(_("the registry's TLS certificate has expired"), "operator", _("Ask an operator to renew the registry's certificate."))),
     ("certificate-out-of-time",
      r"certificate has expired",
-     PullFailure("the registry's TLS certificate has expired or is not valid yet", "operator",
-                 "Ask an operator to check the registry's certificate and the node's clock.")),
+     PullFailure(_("the registry's TLS certificate has expired or is not valid yet"), "operator",
+                 _("Ask an operator to check the registry's certificate and the node's clock."))),
     ("certificate-untrusted",
      r"x509:|tls:|certificate",
-     PullFailure("the node does not trust the registry's TLS certificate", "operator",
-                 "Ask an operator to install the registry's certificate authority on the nodes.")),
+     PullFailure(_("the node does not trust the registry's TLS certificate"), "operator",
+                 _("Ask an operator to install the registry's certificate authority on the nodes."))),
     ("access",
      r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
      # Registries say the same of an image that does not exist: who may not read it is not told.
-     PullFailure("the registry refuses access, or there is no such image", "admin",
-                 "Ask your admin to check the environment's image pull secret and the image's name.")),
+     PullFailure(_("the registry refuses access, or there is no such image"), "admin",
+                 _("Ask your admin to check the environment's image pull secret and the image's name."))),
     ("never-pulled",
      r"not present with pull policy of never",
-     PullFailure("it is not on the node, and its pull policy forbids to pull it", "admin", _CHECK_IMAGE)),
+     PullFailure(_("it is not on the node, and its pull policy forbids to pull it"), "admin", _CHECK_IMAGE)),
     ("signature",
      r"signature validation failed|signaturevalidationfailed",
-     PullFailure("its signature is not valid", "admin", _CHECK_IMAGE)),
-    ("invalid-name", r"invalid reference|parse image name", PullFailure("its name is not valid", "admin", _CHECK_IMAGE)),
+     PullFailure(_("its signature is not valid"), "admin", _CHECK_IMAGE)),
+    ("invalid-name", r"invalid reference|parse image name", PullFailure(_("its name is not valid"), "admin", _CHECK_IMAGE)),
     ("no-such-image",
      r"not found|does not exist|manifest unknown|name unknown|is not in the catalogue|\b404\b",
-     PullFailure("there is no such image", "admin", _CHECK_IMAGE)),
-    ("pull-qps", r"pull qps exceeded", PullFailure("the node limits its pulls", "operator", "It is tried again by itself.")),
-    ("registry-error", r"\b50[0-9]\b", PullFailure("the registry answers with an error of its own", "operator", _REACH)),
+     PullFailure(_("there is no such image"), "admin", _CHECK_IMAGE)),
+    ("pull-qps", r"pull qps exceeded", PullFailure(_("the node limits its pulls"), "operator", _("It is tried again by itself."))),
+    ("registry-error", r"\b50[0-9]\b", PullFailure(_("the registry answers with an error of its own"), "operator", _REACH)),
 )  # fmt: skip
-_OTHER = PullFailure("", "admin", "Ask your admin to check the environment's image and its registry.")
+_OTHER = PullFailure("", "admin", _("Ask your admin to check the environment's image and its registry."))
 
 
 def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -> Diagnosis:
@@ -109,11 +110,11 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
     failed = _detail(status, events)
     message = waiting.message if waiting else ""
     if waiting is not None and waiting.reason == _INSPECTED:
-        sentence = f"The node's container runtime cannot inspect the image {image}."
-        step = "Ask an operator to look at the node's container runtime and its disk."
+        sentence = _("The node's container runtime cannot inspect the image {image}.", image=image)
+        step = _("Ask an operator to look at the node's container runtime and its disk.")
         return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
     kind = _kind_of(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
-    sentence = f"The image {image} cannot be pulled{kind.meaning and f': {kind.meaning}'}."
+    sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=kind.meaning and f": {kind.meaning}")
     return Diagnosis("image", sentence, "problem", kind.who, kind.next_step, quoted(message, failed))
 
 

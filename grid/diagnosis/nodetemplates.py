@@ -14,6 +14,7 @@ from grid.diagnosis.nodeshapes import NodeShape, ShapeKey, shape_key
 from grid.diagnosis.places import taint_text, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
 from grid.kube.objects import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
+from grid.wording import date_words
 
 _NAME = "new"
 _OF_ONE_NODE = "kubernetes.io/hostname"
@@ -31,7 +32,7 @@ class NodeTemplate:
     @property
     def seen(self) -> str:
         """Return the day in words: "24 November 2026"."""
-        return f"{self.seen_at.astimezone(UTC):%-d %B %Y}"
+        return date_words(self.seen_at.astimezone(UTC))
 
     @property
     def shape(self) -> NodeShape:

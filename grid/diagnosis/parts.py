@@ -1,10 +1,12 @@
 """Tells the containers of a pod apart: setup steps (init containers), sidecars (init containers that are always restarted), and the
-program itself. The executor is a sidecar too where it is an ordinary container."""
+program itself. The executor and nginx of a run are sidecars too where they are ordinary containers."""
 
 from typing import Literal
 
-from grid.diagnosis.files import programs
+from grid.diagnosis.beside import programs
 from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod
+from grid.translation import gettext as _
+from grid.wording import capitalised
 
 Part = Literal["setup", "program", "sidecar"]
 
@@ -20,11 +22,18 @@ def part_of(pod: Pod, status: ContainerStatus) -> Part:
 
 
 def subject(pod: Pod, status: ContainerStatus) -> str:
-    """Return how sentences call the container: "The program", "Setup step fetch", "Sidecar proxy"; "Container a" if it is one of several
-    programs."""
-    program = f"Container {status.name}" if len(programs(pod)) > 1 else "The program"
-    words = {"setup": f"Setup step {status.name}", "sidecar": f"Sidecar {status.name}", "program": program}
-    return words[part_of(pod, status)]
+    """Return how sentences begin: "The program", "Setup step fetch", "Sidecar proxy"; "Container a" if it is one of several programs."""
+    return capitalised(within(pod, status))
+
+
+def within(pod: Pod, status: ContainerStatus) -> str:
+    """Return the same as it stands within a sentence: "the program", "setup step fetch"."""
+    words = {
+        "setup": _("setup step {name}"),
+        "sidecar": _("sidecar {name}"),
+        "program": _("container {name}") if len(programs(pod)) > 1 else _("the program"),
+    }
+    return words[part_of(pod, status)].format(name=status.name)
 
 
 def spec_of(pod: Pod, status: ContainerStatus) -> ContainerSpec:

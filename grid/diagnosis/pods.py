@@ -7,6 +7,7 @@ time give the same words.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from grid.diagnosis.beside import programs
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.disruptions import (
@@ -18,10 +19,12 @@ from grid.diagnosis.disruptions import (
     folded,
     is_rejected,
 )
-from grid.diagnosis.files import explain_files, fetches, programs
+from grid.diagnosis.files import explain_files, fetches
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, exact_duration, listed
 
 __all__ = ["Diagnosis", "explain_pod"]
@@ -67,7 +70,12 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         )
         found.append((weight, why))
     if not found:
-        return Diagnosis("preparing", f"Node {pod.spec.node_name} was chosen and starts preparing it.", "wait", "")
+        return Diagnosis(
+            "preparing",
+            _("Node {node} was chosen and starts preparing it.", node=pod.spec.node_name),
+            "wait",
+            "",
+        )
     return min(found, key=lambda pair: pair[0])[1]
 
 
@@ -104,7 +112,10 @@ def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         return lost
     if overdue <= _STUCK:
         cause = disruption_cause(pod, disruption) if disruption else ""
-        sentence = f"Ending{f' because {cause}' if cause else ''}: the program is given time to close its files."
+        sentence = _(
+            "Ending{because}: the program is given time to close its files.",
+            because=_(" because {cause}", cause=cause) if cause else "",
+        )
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     return _stuck_ending(pod, overdue, evidence)
 
@@ -122,12 +133,25 @@ def _has_stopped(pod: Pod) -> bool:
 
 def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that has ended and stays as an object: something else has to finish first, whatever the node does."""
-    names, is_one = pod.metadata.finalizers, len(pod.metadata.finalizers) == 1
-    they = f"finalizer{'' if is_one else 's'} {listed(names)}"
+    names, number = listed(pod.metadata.finalizers), len(pod.metadata.finalizers)
     if overdue <= _STUCK:
-        return Diagnosis("ending", f"Ended; waiting for the {they} to be removed.", "wait", "", "", evidence)
-    sentence = f"The {they} {'has' if is_one else 'have'} kept this from being deleted for {duration(overdue)}."
-    step = f"Ask an operator what removes the finalizer{'' if is_one else 's'}."
+        sentence = ngettext(
+            "Ended; waiting for the finalizer {names} to be removed.",
+            "Ended; waiting for the finalizers {names} to be removed.",
+            number,
+            names=names,
+        )
+        return Diagnosis("ending", sentence, "wait", "", "", evidence)
+    sentence = ngettext(
+        "The finalizer {names} has kept this from being deleted for {overdue}.",
+        "The finalizers {names} have kept this from being deleted for {overdue}.",
+        number,
+        names=names,
+        overdue=duration(overdue),
+    )
+    step = ngettext(
+        "Ask an operator what removes the finalizer.", "Ask an operator what removes the finalizers.", number
+    )
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 
@@ -135,16 +159,18 @@ def _stuck_ending(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Di
     """Explain a pod that is still there a while after the end of its grace period, and not for a finalizer alone."""
     node, ago = pod.spec.node_name, duration(overdue)
     if not node:
-        sentence = f"This should have been deleted {ago} ago; it has no node that could hold it."
-        step = "Ask an operator to look at the pod and at the cluster's controllers."
+        sentence = _("This should have been deleted {ago} ago; it has no node that could hold it.", ago=ago)
+        step = _("Ask an operator to look at the pod and at the cluster's controllers.")
     elif _has_stopped(pod):
-        sentence = f"Its containers have ended, but node {node} has not cleaned up after them for {ago}."
-        step = "Ask an operator to look at the node: it may wait for a volume."
+        sentence = _(
+            "Its containers have ended, but node {node} has not cleaned up after them for {ago}.", node=node, ago=ago
+        )
+        step = _("Ask an operator to look at the node: it may wait for a volume.")
     else:
-        sentence = f"This should have ended {ago} ago, but node {node} does not confirm that."
+        sentence = _("This should have ended {ago} ago, but node {node} does not confirm that.", ago=ago, node=node)
         if names := pod.metadata.finalizers:
-            sentence = f"{sentence} It is also held by {listed(names)} (finalizers)."
-        step = "Ask an operator whether the node is up."
+            sentence = _("{sentence} It is also held by {names} (finalizers).", sentence=sentence, names=listed(names))
+        step = _("Ask an operator whether the node is up.")
     return Diagnosis("stuck_ending", sentence, "problem", "operator", step, evidence)
 
 
@@ -161,14 +187,29 @@ def _failed(pod: Pod) -> Diagnosis:
         return explain_disrupted(pod, disruption, evidence)
     if is_rejected(pod):
         return explain_rejected(pod, evidence)
+    if reason == "DeadlineExceeded" and (own := _ended_in_time(pod)) is not None:
+        return own
     if reason == "DeadlineExceeded":
         limit = pod.spec.active_deadline_seconds
-        sentence = f"It ran longer than its {f'timeout of {exact_duration(limit)}' if limit else 'time limit'}."
-        step = "Do less in one run, or launch it with a longer timeout."
+        sentence = _("It ran longer than its time limit.")
+        if limit:
+            sentence = _("It ran longer than its timeout of {limit}.", limit=exact_duration(limit))
+        step = _("Do less in one run, or launch it with a longer timeout.")
         return Diagnosis("deadline", sentence, "problem", "you", step, evidence)
-    says, step = folded(pod.status.message) or reason, "Show an operator the messages below."
-    sentence = f"It failed: {says}." if says else "It failed, and Kubernetes does not say why."
+    says, step = folded(pod.status.message) or reason, _("Show an operator the messages below.")
+    sentence = _("It failed: {says}.", says=says) if says else _("It failed, and Kubernetes does not say why.")
     return _first_terminated(pod) or Diagnosis("failed", sentence, "problem", "operator", step, evidence)
+
+
+def _ended_in_time(pod: Pod) -> Diagnosis | None:
+    """Explain a program that had ended before its time was over, while what stands beside it, and no sidecar, went on."""
+    limit, began = pod.spec.active_deadline_seconds, pod.status.start_time
+    ends = [one.state.terminated for one in programs(pod)]
+    if limit is None or began is None or not ends:
+        return None
+    over = began + timedelta(seconds=limit)
+    in_time = all(one is not None and one.finished_at is not None and one.finished_at < over for one in ends)
+    return _first_terminated(pod) if in_time else None
 
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:
@@ -194,7 +235,7 @@ def _in_order_of_cause(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
 
 
 def _completed() -> Diagnosis:
-    return Diagnosis("completed", "The program ended by itself, without an error.", "ok", "")
+    return Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "")
 
 
 def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
@@ -214,12 +255,12 @@ def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
 
 
 def _node_lost(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
-    node = f"Node {pod.spec.node_name}" if pod.spec.node_name else "Its node"
-    step = "If it does not come back soon, launch this again; the project's files are kept."
-    return Diagnosis("node_lost", f"{node} no longer answers.", "problem", "operator", step, evidence)
+    node = _("Node {node}", node=pod.spec.node_name) if pod.spec.node_name else _("Its node")
+    step = _("If it does not come back soon, launch this again; the project's files are kept.")
+    return Diagnosis("node_lost", _("{node} no longer answers.", node=node), "problem", "operator", step, evidence)
 
 
 def _node_gone(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
-    node = f"Node {pod.spec.node_name}" if pod.spec.node_name else "Its node"
-    step = "Launch this again; the project's files are kept."
-    return Diagnosis("node_lost", f"{node} no longer exists.", "problem", "you", step, evidence)
+    node = _("Node {node}", node=pod.spec.node_name) if pod.spec.node_name else _("Its node")
+    step = _("Launch this again; the project's files are kept.")
+    return Diagnosis("node_lost", _("{node} no longer exists.", node=node), "problem", "you", step, evidence)

@@ -8,6 +8,7 @@ from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
+from grid.translation import gettext as _
 from grid.wording import duration
 
 _START_IS_SLOW = timedelta(minutes=5)
@@ -21,8 +22,8 @@ ANSWERS = RuleTable(
 )
 # Why there was no answer, and what the log may show of it.
 SILENCES = RuleTable(
-    ("timed-out", r"timed out|timeout|deadline exceeded", "it hung, or was too busy to answer in time"),
-    ("refused", r"connection refused", "it accepted no connections on the probe's port"),
+    ("timed-out", r"timed out|timeout|deadline exceeded", _("it hung, or was too busy to answer in time")),
+    ("refused", r"connection refused", _("it accepted no connections on the probe's port")),
 )
 
 
@@ -37,13 +38,14 @@ class FailedProbe:
     @property
     def words(self) -> str:
         answer = _answer(self.message)
-        return f"{self.name} probe" + (f" ({answer})" if answer else "")
+        words = _("{name} probe ({answer})") if answer else _("{name} probe")
+        return words.format(name=self.name, answer=answer)
 
     @property
     def next_step(self) -> str:
-        log = "See the previous run's log"
+        log = _("See the previous run's log")
         if answer := _answer(self.message):
-            return f"{log} for why it answered with {answer}."
+            return _("{log} for why it answered with {answer}.", log=log, answer=answer)
         why = SILENCES.meaning(self.message)
         return f"{log}: {why}." if why else f"{log}."
 
@@ -55,19 +57,35 @@ def explain_unanswered(
     waited, message = since(running.started_at, now), probe_message(status, running, events)
     evidence = quoted(message)
     if waited < _START_IS_SLOW:
-        sentence = f"{subject(pod, status)} is starting and {not_ready_words(pod, status, message)}."
+        sentence = _(
+            "{program} is starting and {answers}.",
+            program=subject(pod, status),
+            answers=not_ready_words(pod, status, message),
+        )
         return Diagnosis("starting", sentence, "wait", "", "", evidence)
-    runs = "Running" if part_of(pod, status) == "program" else f"{subject(pod, status)} has been running"
+    runs = (
+        _("Running")
+        if part_of(pod, status) == "program"
+        else _("{program} has been running", program=subject(pod, status))
+    )
     name, probe = _asked(pod, status)
     where, answer = _where(probe), _answer(message)
-    step = "Look at its log; stop it and launch it again if it hangs."
+    step = _("Look at its log; stop it and launch it again if it hangs.")
     if answer:
-        sentence = f"{runs} for {duration(waited)}, and still answers{where} with {answer}."
-        step = f"See its log for why it answers with {answer}."
+        sentence = _(
+            "{runs} for {waited}, and still answers{where} with {answer}.",
+            runs=runs,
+            waited=duration(waited),
+            where=where,
+            answer=answer,
+        )
+        step = _("See its log for why it answers with {answer}.", answer=answer)
     elif probe is not None and not probe.port:
-        sentence = f"{runs} for {duration(waited)} without passing its {name} probe."
+        sentence = _(
+            "{runs} for {waited} without passing its {name} probe.", runs=runs, waited=duration(waited), name=name
+        )
     else:
-        sentence = f"{runs} for {duration(waited)} without answering{where}."
+        sentence = _("{runs} for {waited} without answering{where}.", runs=runs, waited=duration(waited), where=where)
     return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
 
 
@@ -75,10 +93,10 @@ def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:
     """Return "does not answer on port 8888 yet", or what else its probe finds; `message` is the probe's last failure."""
     name, probe = _asked(pod, status)
     if answer := _answer(message):
-        return f"answers{_where(probe)} with {answer}, so it is not ready yet"
+        return _("answers{where} with {answer}, so it is not ready yet", where=_where(probe), answer=answer)
     if probe is not None and not probe.port:
-        return f"has not passed its {name} probe yet"
-    return f"does not answer{_where(probe)} yet"
+        return _("has not passed its {name} probe yet", name=name)
+    return _("does not answer{where} yet", where=_where(probe))
 
 
 def probe_message(status: ContainerStatus, running: Running, events: Sequence[Event]) -> str:
@@ -102,7 +120,7 @@ def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Ev
         failure = next((one.message for one in reversed(during) if one.message.startswith(said)), "")
         killed = any(one.message.startswith(f"Container {status.name} failed {probe} probe") for one in during)
         if killed or (failure and ended.exit_code in _BY_SIGNAL):
-            return FailedProbe(probe, failure, quoted(failure, f"exit code {ended.exit_code}"))
+            return FailedProbe(probe, failure, quoted(failure, _("exit code {exit_code}", exit_code=ended.exit_code)))
     return None
 
 
@@ -130,4 +148,4 @@ def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | Non
 
 
 def _where(probe: ContainerProbe | None) -> str:
-    return f" on port {probe.port}" if probe and probe.port else ""
+    return _(" on port {port}", port=probe.port) if probe and probe.port else ""

@@ -8,10 +8,11 @@ from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.shortages import is_more, spent
 from grid.quantity import format_cores
+from grid.translation import gettext as _
 from grid.wording import listed
 
 _LONGEST = 200
-_LIMITED = {"Container": "container", "Pod": "pod", "PersistentVolumeClaim": "volume claim"}
+_LIMITED = {"Container": _("a container"), "Pod": _("a pod"), "PersistentVolumeClaim": _("a volume claim")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,63 +40,94 @@ def _quota(match: re.Match[str]) -> RefusalReason:
         if resource in hard
     ]
     if not parts:
-        parts = [f"requested {requested}, used {used}, limited {limited}"]
+        parts = [
+            _("requested {requested}, used {used}, limited {limited}", requested=requested, used=used, limited=limited)
+        ]
     never = [resource for resource in asked if resource in hard and is_more(resource, asked[resource], hard[resource])]
     if never:
-        sentence = f"The quota “{name}” of the namespace is too small for it, even with nothing else there: {'; '.join(parts)}."
-        return RefusalReason(
-            "quota", sentence, "Choose a smaller tier, or ask an admin of the cluster to raise the quota."
+        sentence = _(
+            "The quota “{name}” of the namespace is too small for it, even with nothing else there: {parts}.",
+            name=name,
+            parts="; ".join(parts),
         )
-    sentence = f"The quota “{name}” of the namespace has too little left: {'; '.join(parts)}."
-    step = "It starts when something else in the namespace ends; an admin of the cluster can raise the quota."
+        return RefusalReason(
+            "quota", sentence, _("Choose a smaller tier, or ask an admin of the cluster to raise the quota.")
+        )
+    sentence = _("The quota “{name}” of the namespace has too little left: {parts}.", name=name, parts="; ".join(parts))
+    step = _("It starts when something else in the namespace ends; an admin of the cluster can raise the quota.")
     return RefusalReason("quota", sentence, step, for_good=False)
 
 
 def _must_specify(match: re.Match[str]) -> RefusalReason:
     """The server says "limits.memory for: app; requests.cpu for: app,proxy", older ones "limits.cpu,limits.memory"."""
     parts = [name for part in match[2].split(";") for name in part.partition(" for:")[0].strip(" .").split(",")]
-    sentence = f"The quota “{match[1]}” of the namespace takes only pods that say their {listed(parts)}."
-    return RefusalReason("quota", sentence, "Ask an admin to complete the tier, or to change the quota.")
+    sentence = _(
+        "The quota “{name}” of the namespace takes only pods that say their {resources}.",
+        name=match[1],
+        resources=listed(parts),
+    )
+    return RefusalReason("quota", sentence, _("Ask an admin to complete the tier, or to change the quota."))
 
 
 def _range(match: re.Match[str]) -> RefusalReason:
     bound, resource, kind, most, what, asked = match.groups()
-    allowed = "at most" if bound == "maximum" else "at least"
-    asks = f", and the {what} is {_amount_of(resource, asked)}" if what else ""
-    sentence = (
-        f"A limit range of the namespace allows {allowed} {_amount_of(resource, most)} for a {_LIMITED[kind]}{asks}."
+    allowed = _("at most {amount}") if bound == "maximum" else _("at least {amount}")
+    asks = ""
+    if what:
+        asks = _(", and the request is {amount}") if what == "request" else _(", and the limit is {amount}")
+        asks = asks.format(amount=_amount_of(resource, asked))
+    sentence = _(
+        "A limit range of the namespace allows {allowed} for {limited}{asks}.",
+        allowed=allowed.format(amount=_amount_of(resource, most)),
+        limited=_LIMITED[kind],
+        asks=asks,
     )
     if kind == "PersistentVolumeClaim":
-        return RefusalReason("limit_range", sentence, "Ask an admin of the cluster to change it.")
-    return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
+        return RefusalReason("limit_range", sentence, _("Ask an admin of the cluster to change it."))
+    return RefusalReason(
+        "limit_range", sentence, _("Choose another tier, or ask an admin of the cluster to change it.")
+    )
 
 
 def _ratio(match: re.Match[str]) -> RefusalReason:
-    sentence = (
-        f"A limit range of the namespace allows a limit of {match[1]} of at most {_ratio_of(match[3])} times the request, "
-        f"and the tier's is {_ratio_of(match[4])} times."
+    sentence = _(
+        "A limit range of the namespace allows a limit of {resource} of at most {most} times the request, "
+        "and the tier's is {asked} times.",
+        resource=match[1],
+        most=_ratio_of(match[3]),
+        asked=_ratio_of(match[4]),
     )
-    return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
+    return RefusalReason(
+        "limit_range", sentence, _("Choose another tier, or ask an admin of the cluster to change it.")
+    )
 
 
 def _namespace_ends(match: re.Match[str]) -> RefusalReason:
-    return RefusalReason("namespace", f"The namespace {match[1]} is being deleted.", "Ask an admin of the cluster.")
+    return RefusalReason(
+        "namespace", _("The namespace {name} is being deleted.", name=match[1]), _("Ask an admin of the cluster.")
+    )
 
 
 def _pod_security(match: re.Match[str]) -> RefusalReason:
-    sentence = f"Pod security of the namespace ({match[1]}) forbids it: {_short(match[2])}"
-    return RefusalReason("pod_security", sentence, "Ask an admin of the cluster.")
+    sentence = _(
+        "Pod security of the namespace ({level}) forbids it: {violations}", level=match[1], violations=_short(match[2])
+    )
+    return RefusalReason("pod_security", sentence, _("Ask an admin of the cluster."))
 
 
 def _webhook(match: re.Match[str]) -> RefusalReason:
     said = f": {_short(match[2])}" if match[2].strip() else "."
-    return RefusalReason("webhook", f"The cluster's rule {match[1]} forbids it{said}", "Ask an admin of the cluster.")
+    return RefusalReason(
+        "webhook",
+        _("The cluster's rule {name} forbids it{said}", name=match[1], said=said),
+        _("Ask an admin of the cluster."),
+    )
 
 
 def _rights(match: re.Match[str]) -> RefusalReason:
-    where = "in the cluster" if match[3] else "in the namespace"
-    sentence = f"Compute Grid may not {match[1]} {match[2]} {where}."
-    return RefusalReason("rights", sentence, "Ask an admin of the cluster to apply deploy/access.yaml again.")
+    where = _("in the cluster") if match[3] else _("in the namespace")
+    sentence = _("Compute Grid may not {verb} {resource} {where}.", verb=match[1], resource=match[2], where=where)
+    return RefusalReason("rights", sentence, _("Ask an admin of the cluster to apply deploy/access.yaml again."))
 
 
 REFUSALS = RuleTable[Callable[[re.Match[str]], RefusalReason]](
@@ -109,13 +141,13 @@ REFUSALS = RuleTable[Callable[[re.Match[str]], RefusalReason]](
     ("ratio",
      r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)", _ratio),
     ("namespace-ends", r"unable to create new content in namespace (\S+) because it is being terminated", _namespace_ends),
-    ("rights", r'User "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
+    ("rights", r'\bUser "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
 )  # fmt: skip
 
 
 def _amount_of(resource: str, text: str) -> str:
     amount = resource_amount(resource, text)
-    return amount_words(resource, amount) if amount else f"{text} of {resource}"
+    return amount_words(resource, amount) if amount else _("{amount} of {resource}", amount=text, resource=resource)
 
 
 def _ratio_of(text: str) -> str:

@@ -8,12 +8,14 @@ from functools import lru_cache
 
 from grid.kube.objects import Pod
 from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import listed, plural
 
 ResourceAmounts = Mapping[str, int]
 PODS = "pods"
-_BYTES = {"memory": "memory", "ephemeral-storage": "disk", "storage": "storage"}
-_NOTHING = {"cpu": "no core", "ephemeral-storage": "no disk", PODS: "no pod"}
+_BYTES = {"memory": _("memory"), "ephemeral-storage": _("disk"), "storage": _("storage")}
+_NOTHING = {"cpu": _("no core"), "ephemeral-storage": _("no disk"), PODS: _("no pod")}
 
 
 def resource_amounts(quantities: Mapping[str, str]) -> ResourceAmounts:
@@ -80,25 +82,33 @@ def resource_amount(name: str, text: str) -> int:
         return 0
 
 
+def core_words(milli: int) -> str:
+    """Return "1 core", "0.5 cores"."""
+    whole_cores = milli // 1000 if milli % 1000 == 0 else 2  # of a part of a core, many languages say the plural
+    return ngettext("{cores} core", "{cores} cores", whole_cores, cores=format_cores(milli))
+
+
 def amount_words(resource: str, amount: int) -> str:
     """Return "2 cores", "32 GiB of memory", "1 GPU", "2 example.com/fpga"."""
     if not amount:
-        return _NOTHING.get(resource) or ("no GPU" if resource.endswith("/gpu") else f"no {resource}")
+        return _NOTHING.get(resource) or (
+            _("no GPU") if resource.endswith("/gpu") else _("no {resource}", resource=resource)
+        )
     if resource == "cpu":
-        return "1 core" if amount == 1000 else f"{format_cores(amount)} cores"
+        return core_words(amount)
     if resource in _BYTES:
-        return f"{format_bytes(amount)} of {_BYTES[resource]}"
+        return _("{amount} of {resource}", amount=format_bytes(amount), resource=_BYTES[resource])
     if resource.startswith("hugepages-"):
-        return f"{format_bytes(amount)} of {resource}"
+        return _("{amount} of {resource}", amount=format_bytes(amount), resource=resource)
     if resource == PODS:
-        return plural(amount, "pod")
-    return plural(amount, "GPU") if resource.endswith("/gpu") else f"{amount:,} {resource}"
+        return plural(amount, "pod", "pods")
+    return plural(amount, "GPU", "GPUs") if resource.endswith("/gpu") else f"{amount:,} {resource}"
 
 
 def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:
     """Return both sides in words; where rounding makes them equal, the need is "a little more"."""
     pairs = [(amount_words(name, has[name]), amount_words(name, needs[name])) for name in has]
     return (
-        listed(mine for mine, _ in pairs),
-        listed(f"a little more than {mine}" if mine == need else need for mine, need in pairs),
+        listed(mine for mine, _need in pairs),
+        listed(_("a little more than {amount}", amount=mine) if mine == need else need for mine, need in pairs),
     )

@@ -17,6 +17,8 @@ from grid.diagnosis.held import explain_held, explain_silence, is_settled, sched
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import duration, listed, plural
 
 # The autoscaler's own limit for a node to register.
@@ -28,14 +30,20 @@ _AVAILABLE = re.compile(
 )
 _SCALE_UP = re.compile(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
 _SHORT = re.compile(r"Insufficient (\S+)")
-_WORDS = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "disk space", "pods": "room for another pod"}
+_WORDS = {"cpu": "CPU", "memory": _("memory"), "ephemeral-storage": _("disk space"), "pods": _("room for another pod")}
 _TAINT = "untolerated taint"
 _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
 _CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)"')
-_FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
+_FULL = (
+    "max node group size reached",
+    "max limit reached",
+    "max cluster cpu",
+    "max cluster memory",
+    "max total nodes",
+)
 _BACKOFF = "in backoff after failed scale-up"
 
 
@@ -96,17 +104,27 @@ class _Demands:
         return cls(spec.node_selector.get(NODE_POOL, ""), tuple(others))
 
 
+def pool_growth(size: str, target: str, maximum: str) -> str:
+    return _("from {size} to {target} of at most {maximum}", size=size, target=target, maximum=maximum)
+
+
 def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
     """Explain a pod for which the autoscaler started a node."""
     waited = since(event.last_seen, now)
     found = _SCALE_UP.search(event.message)
-    where = f" in the pool {found[1]} (from {found[2]} to {found[3]} of at most {found[4]})" if found else ""
+    where = ""
+    if found:
+        where = _(" in the pool {pool} ({growth})", pool=found[1], growth=pool_growth(*found.groups()[1:]))
     if waited > _NODE_SHOULD_BE_THERE:
-        sentence = f"A new node{where} was requested {duration(waited)} ago and has not come."
-        step = "Ask an operator to look at the node autoscaler."
+        sentence = _(
+            "A new node{where} was requested {waited} ago and has not come.", where=where, waited=duration(waited)
+        )
+        step = _("Ask an operator to look at the node autoscaler.")
         return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
-    sentence = f"A new node is being started for you{where}; this usually takes a few minutes."
-    return Diagnosis("scale_up", sentence, "wait", "", "Nothing to do: it starts by itself.", evidence, is_normal=True)
+    sentence = _("A new node is being started for you{where}; this usually takes a few minutes.", where=where)
+    return Diagnosis(
+        "scale_up", sentence, "wait", "", _("Nothing to do: it starts by itself."), evidence, is_normal=True
+    )
 
 
 def _not_scaling_up(
@@ -118,19 +136,22 @@ def _not_scaling_up(
     if len(others) < len(groups) and not all(map(_is_mismatch, others)):
         return _by_groups_alone(groups, evidence)
     if len(others) < len(groups):
-        sentence = f"The cloud could not deliver a new node{_of(pool)}; it is tried again after a while."
+        sentence = _(
+            "The cloud could not deliver a new node{of_pool}; it is tried again after a while.", of_pool=_of(pool)
+        )
         return Diagnosis(
-            "no_stock", sentence, "wait", "operator", "Choose a tier on another node pool, or wait.", evidence
+            "no_stock", sentence, "wait", "operator", _("Choose a tier on another node pool, or wait."), evidence
         )
     at_maximum = any(map(_is_full, groups))
     if at_maximum and not nodes:
         return _by_groups_alone(groups, evidence)
     if at_maximum and _short_of(nodes) and not _never_fits(said):
-        sentence = (
-            f"All nodes{_of(pool)} are busy, and the pool has as many nodes as it may have. "
-            "This starts when another execution ends."
+        sentence = _(
+            "All nodes{of_pool} are busy, and the pool has as many nodes as it may have. "
+            "This starts when another execution ends.",
+            of_pool=_of(pool),
         )
-        step = "Wait, choose another tier, or ask your admin for a larger pool."
+        step = _("Wait, choose another tier, or ask your admin for a larger pool.")
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     short = _resources_short(groups)
     if short and not at_maximum and (_never_fits(said) or not _short_of(nodes)):
@@ -145,27 +166,39 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     them. Nobody knows whether one of their nodes would take it. The other groups were tried, some with several complaints."""
     full = sum(count for reason, count in groups.items() if _is_full(reason))
     failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
-    parts = [f"{plural(full, 'node group')} {'has' if full == 1 else 'have'} as many nodes as allowed"] if full else []
+    parts = []
+    if full:
+        parts.append(
+            ngettext(
+                "{count:,} node group has as many nodes as allowed",
+                "{count:,} node groups have as many nodes as allowed",
+                full,
+            )
+        )
     if failed:
         parts.append(
-            f"the cloud could not deliver a node of {plural(failed, 'node group')}, and is asked again after a while"
+            ngettext(
+                "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
+                "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
+                failed,
+            )
         )
     untried = len(parts)
     small, others = _resources_short(groups), []
     if small:
-        others.append(f"be too small ({listed(small)})")
+        others.append(_("be too small ({small})", small=listed(small)))
     if any(map(_is_mismatch, groups)):
-        others.append("not match what this asks for")
+        others.append(_("not match what this asks for"))
     rest = [f"{count} {reason}" for reason, count in groups.items()
             if not (_is_full(reason) or _BACKOFF in reason or _is_mismatch(reason) or _SHORT.match(reason))]  # fmt: skip
-    parts += [*([f"a new node of another would {' and '.join(others)}"] if others else []), *rest]
-    sentence = f"The autoscaler starts no node for this: {'; '.join(parts)}."
+    parts += [*([_("a new node of another would {others}", others=_(" and ").join(others))] if others else []), *rest]
+    sentence = _("The autoscaler starts no node for this: {parts}.", parts="; ".join(parts))
     if len(parts) == untried and failed:
-        return Diagnosis("no_stock", sentence, "wait", "operator", "Choose another tier, or wait.", evidence)
+        return Diagnosis("no_stock", sentence, "wait", "operator", _("Choose another tier, or wait."), evidence)
     if len(parts) == untried:
-        step = "Wait, choose another tier, or ask your admin for a larger pool."
+        step = _("Wait, choose another tier, or ask your admin for a larger pool.")
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
-    step = "Choose another tier, or show an operator the messages below."
+    step = _("Choose another tier, or show an operator the messages below.")
     return Diagnosis("unschedulable", sentence, "problem", "operator", step, evidence)
 
 
@@ -176,14 +209,17 @@ def _without_autoscaler(
     if short and _never_fits(said) and settled:
         return _too_small(short, reasons, pool, evidence)
     if short:
-        sentence = (
-            f"The nodes{_of(pool)} have too little left: {listed(short)}. "
-            "This starts when something ends there or a node is added."
+        sentence = _(
+            "The nodes{of_pool} have too little left: {short}. This starts when something ends there or a node is added.",
+            of_pool=_of(pool),
+            short=listed(short),
         )
-        step = "Wait, stop something that you do not need, or choose a smaller tier."
+        step = _("Wait, stop something that you do not need, or choose a smaller tier.")
         return Diagnosis("busy", sentence, "wait", "you", step, evidence)
     if not settled:
-        return Diagnosis("scheduling", f"No node{_of(pool)} is free yet; looking.", "wait", "", "", evidence)
+        return Diagnosis(
+            "scheduling", _("No node{of_pool} is free yet; looking.", of_pool=_of(pool)), "wait", "", "", evidence
+        )
     return _no_node(reasons, said, demands, evidence)
 
 
@@ -195,35 +231,41 @@ def _no_node(reasons: Mapping[str, int], said: str, demands: _Demands, evidence:
     foreign = sum(count for reason, count in reasons.items() if _is_mismatch(reason))
     if pool and foreign and cordoned + tainted:
         # The scheduler says the first complaint of each node, so the closed ones may be of any pool.
-        sentence = (
-            f"No open node{_of(pool)}: of the whole cluster, {plural(cordoned + tainted, 'node')} "
-            f"{'is' if cordoned + tainted == 1 else 'are'} cordoned, tainted or not ready, and {foreign:,} of other pools."
+        sentence = ngettext(
+            "No open node{of_pool}: of the whole cluster, {count:,} node "
+            "is cordoned, tainted or not ready, and {foreign:,} of other pools.",
+            "No open node{of_pool}: of the whole cluster, {count:,} nodes "
+            "are cordoned, tainted or not ready, and {foreign:,} of other pools.",
+            cordoned + tainted,
+            of_pool=_of(pool),
+            foreign=foreign,
         )
-        step = "Choose another tier, or ask an operator about the pool's nodes."
+        step = _("Choose another tier, or ask an operator about the pool's nodes.")
         return Diagnosis("no_such_node", sentence, "problem", "operator", step, evidence)
     if cordoned:
-        sentence = f"{plural(cordoned, 'node')} of the cluster may not take new work now."
-        step = "Ask an operator whether the nodes are being repaired."
+        sentence = _("{nodes} of the cluster may not take new work now.", nodes=plural(cordoned, "node", "nodes"))
+        step = _("Ask an operator whether the nodes are being repaired.")
         return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
     if tainted:
-        sentence = f"{plural(tainted, 'node')} cannot take this: kept for other work, or not healthy."
-        step = "Ask an operator about the nodes' taints, or choose another tier."
+        sentence = _(
+            "{nodes} cannot take this: kept for other work, or not healthy.", nodes=plural(tainted, "node", "nodes")
+        )
+        step = _("Ask an operator about the nodes' taints, or choose another tier.")
         return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)
     if foreign and (demands.others or not pool):
-        what = (
-            f"has what this asks for: {listed(demands.others)}"
-            if demands.others
-            else "matches the labels that this asks for"
-        )
-        sentence = f"No node{_of(pool)} {what}."
-        step = "Choose another tier; tell your admin that no node takes this one."
+        sentence = _("No node{of_pool} matches the labels that this asks for.", of_pool=_of(pool))
+        if demands.others:
+            sentence = _(
+                "No node{of_pool} has what this asks for: {others}.", of_pool=_of(pool), others=listed(demands.others)
+            )
+        step = _("Choose another tier; tell your admin that no node takes this one.")
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
     if any(map(_is_mismatch, reasons)) or "no nodes available" in said:
-        sentence = f"There is no node{_of(pool)}, and none is being started."
-        step = "Choose another tier; tell your admin that this one's node pool is empty."
+        sentence = _("There is no node{of_pool}, and none is being started.", of_pool=_of(pool))
+        step = _("Choose another tier; tell your admin that this one's node pool is empty.")
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
-    step = "Show an operator the messages below."
-    return Diagnosis("unschedulable", "No node can take this now.", "problem", "operator", step, evidence)
+    step = _("Show an operator the messages below.")
+    return Diagnosis("unschedulable", _("No node can take this now."), "problem", "operator", step, evidence)
 
 
 def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis | None:
@@ -231,37 +273,45 @@ def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis |
     reasons = counted_reasons(said)
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
-    words = listed(
+    claims = listed(
         claims_in_words(pod, said)
-        or [f"the volume claim {one}" for one in _CLAIM.findall(said)]
-        or ["one of its claims"]
+        or [_("the volume claim {name}", name=one) for one in _CLAIM.findall(said)]
+        or [_("one of its claims")]
     )
     if any("node affinity" in reason for reason in reasons):
-        sentence = f"No free node of this tier can reach {words}."
+        sentence = _("No free node of this tier can reach {claims}.", claims=claims)
     elif "ephemeral volume controller" in said:
-        sentence = f"Not made yet: {words}."
+        sentence = _("Not made yet: {claims}.", claims=claims)
     elif any("not found" in reason or "available persistent volumes" in reason for reason in reasons):
-        sentence = f"There is no volume for {words}."
+        sentence = _("There is no volume for {claims}.", claims=claims)
     else:
-        sentence = f"The volume for {words} is not ready yet."
+        sentence = _("The volume for {claims} is not ready yet.", claims=claims)
         if not settled:
-            return Diagnosis("volume", sentence, "wait", "", "Nothing to do: it is being made.")
-    return Diagnosis("volume", sentence, "problem", "admin", "Ask your admin to look at the volume.", link="project")
+            return Diagnosis("volume", sentence, "wait", "", _("Nothing to do: it is being made."))
+    return Diagnosis("volume", sentence, "problem", "admin", _("Ask your admin to look at the volume."), link="project")
 
 
 def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that is larger than each node of which the scheduler says a size: it says none of a closed node's."""
     closed = sum(count for reason, count in nodes.items() if _TAINT in reason or _CORDONED in reason)
     if closed:
-        be = "is" if closed == 1 else "are"
-        sentence = (
-            f"No node{_of(pool)} that is open to this is large enough: {listed(short)}. "
-            f"Of the whole cluster, {plural(closed, 'node')} {be} cordoned, tainted or not ready."
+        sentence = ngettext(
+            "No node{of_pool} that is open to this is large enough: {short}. "
+            "Of the whole cluster, {count:,} node is cordoned, tainted or not ready.",
+            "No node{of_pool} that is open to this is large enough: {short}. "
+            "Of the whole cluster, {count:,} nodes are cordoned, tainted or not ready.",
+            closed,
+            of_pool=_of(pool),
+            short=listed(short),
         )
-        step = "Choose a smaller tier, or ask an operator about the nodes that are closed."
+        step = _("Choose a smaller tier, or ask an operator about the nodes that are closed.")
         return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
-    sentence = f"No node{_of(pool)} is large enough for this tier, not even an empty one: {listed(short)}."
-    step = "Choose a smaller tier; tell your admin that this one fits no node."
+    sentence = _(
+        "No node{of_pool} is large enough for this tier, not even an empty one: {short}.",
+        of_pool=_of(pool),
+        short=listed(short),
+    )
+    step = _("Choose a smaller tier; tell your admin that this one fits no node.")
     return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
 
 
@@ -280,7 +330,7 @@ def _short_of(reasons: Mapping[str, int]) -> list[str]:
         found = _SHORT.match(reason)
         if found or reason == _TOO_MANY_PODS:
             what = _resource(found[1] if found else "pods")
-            short.append(f"{what} on {plural(count, 'node')}")
+            short.append(_("{what} on {nodes}", what=what, nodes=plural(count, "node", "nodes")))
     return short
 
 
@@ -290,7 +340,7 @@ def _resources_short(groups: Mapping[str, int]) -> list[str]:
 
 
 def _resource(name: str) -> str:
-    return "GPUs" if name.endswith("/gpu") else _WORDS.get(name, name)
+    return _("GPUs") if name.endswith("/gpu") else _WORDS.get(name, name)
 
 
 def _never_fits(said: str) -> bool:
@@ -299,4 +349,4 @@ def _never_fits(said: str) -> bool:
 
 
 def _of(pool: str) -> str:
-    return f" of the pool {pool}" if pool else ""
+    return _(" of the pool {pool}", pool=pool) if pool else ""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from grid.kube.constraints import LabelSelector, NodeSelectorTerm, NodeTerms, SelectorRequirement
 from grid.kube.objects import Node
+from grid.translation import gettext as _
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
@@ -30,17 +31,17 @@ def keys_of(terms: NodeTerms) -> frozenset[str]:
 def in_words(terms: NodeTerms) -> str:
     """Return the alternatives: "zone z2 or z3, or a label disk"."""
     each = [
-        " and ".join([*map(_words, term.match_expressions or ()), *map(_field_words, term.match_fields or ())])
+        _(" and ").join([*map(_words, term.match_expressions or ()), *map(_field_words, term.match_fields or ())])
         for term in terms.node_selector_terms or ()
     ]
-    return ", or ".join(one or "nothing" for one in each) or "nothing"
+    return _(", or ").join(one or _("nothing") for one in each) or _("nothing")
 
 
 def selector_in_words(selector: LabelSelector | None) -> str:
     if selector is None:
-        return "nothing"
+        return _("nothing")
     labels = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
-    return ", ".join([*labels, *map(_words, selector.match_expressions or ())]) or "any labels"
+    return ", ".join([*labels, *map(_words, selector.match_expressions or ())]) or _("any labels")
 
 
 def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
@@ -86,16 +87,17 @@ def _words(requirement: SelectorRequirement) -> str:
         case "In":
             return f"{key}={values}"
         case "NotIn":
-            return f"{key} other than {values}"
+            return _("{key} other than {values}", key=key, values=values)
         case "Exists":
-            return f"a label {key}"
+            return _("a label {key}", key=key)
         case "DoesNotExist":
-            return f"no label {key}"
+            return _("no label {key}", key=key)
         case "Gt" | "Lt":
-            return f"{key} {'above' if requirement.operator == 'Gt' else 'below'} {values}"
+            words = _("{key} above {values}") if requirement.operator == "Gt" else _("{key} below {values}")
+            return words.format(key=key, values=values)
         case _:
             return f"{key} {requirement.operator} {values}"
 
 
 def _field_words(requirement: SelectorRequirement) -> str:
-    return _words(requirement).replace("metadata.name=", "the name ").replace("metadata.name", "a name")
+    return _words(requirement).replace("metadata.name=", _("the name ")).replace("metadata.name", _("a name"))

@@ -7,9 +7,11 @@ and slots promise. A quota whose scopes cannot be compared with our pods is left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from grid.diagnosis.resources import core_words
 from grid.kube.limits import LimitItem, LimitRange, ResourceQuota
 from grid.quantity import format_bytes, format_cores, millicores, whole
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.wording import capitalised, plural
 
 # Our pods have requests and no deadline, so quotas with these scopes count them; those with any other may not.
 _OUR_SCOPES = frozenset({"NotTerminating", "NotBestEffort"})
@@ -77,7 +79,7 @@ class Phantom:
 
     tier: str
     sentence: str
-    advice: str = field(default="Ask an admin of the cluster to raise it, or lower what is promised.")
+    advice: str = field(default=_("Ask an admin of the cluster to raise it, or lower what is promised."))
 
 
 def refusal(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> NamespaceRefusal | None:
@@ -91,7 +93,11 @@ def warnings(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> list[str]:
     for quota, name, hard, used, need in _compared(pods, limits):
         if need <= hard - used < 2 * need:
             found.append(
-                f"{_of(quota)} has {_left(name, hard, used)} left: enough for this, and not for another like it."
+                _(
+                    "{quota} has {left} left: enough for this, and not for another like it.",
+                    quota=capitalised(_of(quota)),
+                    left=_left(name, hard, used),
+                )
             )
     return found
 
@@ -103,8 +109,17 @@ def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: Namespac
         for name in _COUNTED:
             hard = _amount(name, quota.status.hard[name]) if name in quota.status.hard else None
             if hard is not None and hard < slots_per_user:
-                allowed = f"{_of(quota, 'the')} allows {plural(hard, 'pod')} in all"
-                found.append(Phantom("", f"One user may hold {plural(slots_per_user, 'slot')}, but {allowed}."))
+                allowed = _("{quota} allows {pods} in all", quota=_of(quota), pods=plural(hard, "pod", "pods"))
+                found.append(
+                    Phantom(
+                        "",
+                        _(
+                            "One user may hold {slots}, but {allowed}.",
+                            slots=plural(slots_per_user, "slot", "slots"),
+                            allowed=allowed,
+                        ),
+                    )
+                )
     for tier in tiers:
         broken = next(_never(tier.pod, limits), "") or next(_too_many(tier, limits), "")
         if broken:
@@ -116,7 +131,12 @@ def spent(name: str, hard: str, used: str, asked: str) -> str:
     """Return how much of one resource of a quota is used, as "10 of 10 pods are in use and this takes 1 pod"."""
     limit, taken, more = _amount(name, hard), _amount(name, used), _amount(name, asked)
     number = f"{taken:,}" if name in _COUNTED else _words(name, taken).removesuffix(f" ({name})")
-    return f"{number} of {_words(name, limit)} are in use and this takes {_words(name, more)}"
+    return _(
+        "{used} of {limit} are in use and this takes {asked}",
+        used=number,
+        limit=_words(name, limit),
+        asked=_words(name, more),
+    )
 
 
 def is_more(name: str, asked: str, hard: str) -> bool:
@@ -140,7 +160,12 @@ def _refusals(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[Nam
         yield from (NamespaceRefusal(sentence, for_good=True) for sentence in _never(pod, limits))
     for quota, name, hard, used, need in _compared(pods, limits):
         if need > hard - used:
-            sentence = f"{_of(quota)} has {_left(name, hard, used)} left, and this takes {_words(name, need)}."
+            sentence = _(
+                "{quota} has {left} left, and this takes {needed}.",
+                quota=capitalised(_of(quota)),
+                left=_left(name, hard, used),
+                needed=_words(name, need),
+            )
             yield NamespaceRefusal(sentence, for_good=need > hard)
 
 
@@ -163,15 +188,26 @@ def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
             judged: dict[str, tuple[PodNeeds | ContainerNeeds, ...]]
             judged = {"Container": (pod, *pod.beside), "Pod": (pod.whole(),)}
             for one in judged.get(item.type, ()):
-                yield from (f"The limit range “{range_.metadata.name}” {part}" for part in _outside(one, item))
+                yield from _outside(range_.metadata.name, one, item)
     single = needed(replace(pod, count=1))
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
             hard, kind = _amount(name, text), name.rpartition(".")[2]
             if single.get(name, 0) > hard:
-                yield f"{_of(quota)} allows {_words(name, hard)} in all, and {pod.name} takes {_words(name, single[name])}."
+                yield _(
+                    "{quota} allows {limit} in all, and {pod} takes {needed}.",
+                    quota=capitalised(_of(quota)),
+                    limit=_words(name, hard),
+                    pod=pod.name,
+                    needed=_words(name, single[name]),
+                )
             elif name not in single and kind in _COMPUTE and not _is_defaulted(name, limits):
-                yield f"{_of(quota)} takes only pods that say their {name}, and {pod.name} does not."
+                yield _(
+                    "{quota} takes only pods that say their {resource}, and {pod} does not.",
+                    quota=capitalised(_of(quota)),
+                    resource=name,
+                    pod=pod.name,
+                )
 
 
 def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
@@ -184,8 +220,13 @@ def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
             fits = _amount(name, text) // each[name] if each.get(name) else tier.maximum
             if fits < tier.maximum:
                 yield (
-                    f"It may run {tier.maximum:,} at once, but {_of(quota, 'the')} has {_words(name, _amount(name, text))} in all, "
-                    f"enough for {fits:,}."
+                    _(
+                        "It may run {maximum:,} at once, but {quota} has {limit} in all, enough for {fits:,}.",
+                        maximum=tier.maximum,
+                        quota=_of(quota),
+                        limit=_words(name, _amount(name, text)),
+                        fits=fits,
+                    )
                 )
 
 
@@ -198,29 +239,50 @@ def _total(own: Mapping[str, str], beside: Iterable[Mapping[str, str]]) -> dict[
     return found
 
 
-def _outside(pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
-    what = "a container" if item.type == "Container" else "a pod"
+def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
+    what = _("a container") if item.type == "Container" else _("a pod")
     for name, text in item.max.items():
         has = pod.limits.get(name) or pod.requests.get(name)
         if has and _amount(name, has) > _amount(name, text):
             bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
-            yield f"allows {what} at most {bound}, and {pod.name} takes up to {taken}."
+            yield _(
+                "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}.",
+                limit_range=limit_range,
+                what=what,
+                bound=bound,
+                pod=pod.name,
+                taken=taken,
+            )
     for name, text in item.min.items():
         has = pod.requests.get(name)
         if has and _amount(name, has) < _amount(name, text):
             bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
-            yield f"asks {what} for at least {bound}, and {pod.name} requests {taken}."
+            yield _(
+                "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}.",
+                limit_range=limit_range,
+                what=what,
+                bound=bound,
+                pod=pod.name,
+                taken=taken,
+            )
     for name, text in item.max_limit_request_ratio.items():
         requested, limit = _amount(name, pod.requests.get(name, "0")), _amount(name, pod.limits.get(name, "0"))
         # The ratio is itself a quantity; in thousandths, so that 1.5 is exact.
         if requested and limit * 1000 > requested * millicores(text):
             most = format_cores(millicores(text))
-            yield f"allows a limit of {name} of at most {most} times the request, and that of {pod.name} is larger."
+            yield _(
+                "The limit range “{limit_range}” allows a limit of {resource} of at most {most} times the request, "
+                "and that of {pod} is larger.",
+                limit_range=limit_range,
+                resource=name,
+                most=most,
+                pod=pod.name,
+            )
 
 
 def _is_defaulted(name: str, limits: NamespaceLimits) -> bool:
     """Return whether a limit range fills in what a pod leaves out."""
-    kind, _, resource = name.rpartition(".")
+    kind, _unused, resource = name.rpartition(".")
     for range_ in limits.ranges:
         for item in range_.spec.limits:
             filled = item.default if kind == "limits" else {**item.default, **item.default_request}
@@ -233,35 +295,35 @@ def _counting(quotas: Iterable[ResourceQuota]) -> list[ResourceQuota]:
     return [one for one in quotas if one.spec.scope_selector is None and _OUR_SCOPES.issuperset(one.spec.scopes)]
 
 
-def _of(quota: ResourceQuota, article: str = "The") -> str:
-    return f"{article} quota “{quota.metadata.name}” of the namespace"
+def _of(quota: ResourceQuota) -> str:
+    return _("the quota “{name}” of the namespace", name=quota.metadata.name)
 
 
 def _left(name: str, hard: int, used: int) -> str:
     """Return for example "4 of 10 pods" or "2 of 16 cores (requests.cpu)"."""
     left = max(0, hard - used)
     if name in _COUNTED:
-        return f"{left:,} of {plural(hard, 'pod')}"
+        return _("{left:,} of {pods}", left=left, pods=plural(hard, "pod", "pods"))
     number = format_cores(left) if name.rpartition(".")[2] == "cpu" else _words(name, left).removesuffix(f" ({name})")
-    return f"{number} of {_words(name, hard)}"
+    return _("{left} of {limit}", left=number, limit=_words(name, hard))
 
 
 def _words(name: str, amount: int) -> str:
     """Return an amount with the unit and the quota's own name of the resource."""
     kind = name.rpartition(".")[2] if not name.startswith(("requests.", "limits.")) else name.partition(".")[2]
     if name in _COUNTED:
-        return plural(amount, "pod")
+        return plural(amount, "pod", "pods")
     if kind == "cpu":
-        words = f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
+        words = core_words(amount)
     elif kind in ("memory", "ephemeral-storage"):
         words = format_bytes(amount)
     elif kind.endswith("/gpu"):
-        words = plural(amount, "GPU")
+        words = plural(amount, "GPU", "GPUs")
     else:
         words = f"{amount:,}"
     if name == "cpu":
         return words
-    return f"{words} of memory" if name == "memory" else f"{words} ({name})"
+    return _("{amount} of memory", amount=words) if name == "memory" else f"{words} ({name})"
 
 
 def _amount(name: str, text: str) -> int:

@@ -15,6 +15,8 @@ from grid.diagnosis.places import taint_text, untolerated
 from grid.diagnosis.resources import amount_words
 from grid.kube.objects import Taint, Toleration
 from grid.quantity import format_bytes, format_cores
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import listed, plural
 
 CPU, MEMORY = "cpu", "memory"
@@ -25,8 +27,8 @@ MOST_CUT = 4  # a size is cut by a fourth at most to get one more place: beyond 
 _WORTH = 10  # a tenth of a node unused is worth a word
 Sidecar = Literal["front", "executor"]
 _SIDECARS: Mapping[Sidecar, str] = {
-    "front": "nginx in front of a workspace or app",
-    "executor": "the executor of a project whose files are in Git",
+    "front": _("nginx in front of a web page"),
+    "executor": _("the executor of a project whose files are in Git"),
 }
 MOST_PLACES = 16  # beyond so many places a node is packed well enough by any size
 
@@ -34,7 +36,7 @@ MOST_PLACES = 16  # beyond so many places a node is packed well enough by any si
 @dataclass(frozen=True, slots=True)
 class TierRequest:
     """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; `beside` is
-    what stands in the same pod, by `sidecars`: nginx in front of a workspace or app, the executor where a project's files are in Git."""
+    what stands in the same pod, by `sidecars`: nginx in front of a web page, the executor where a project's files are in Git."""
 
     pool: str
     requests: Room
@@ -213,24 +215,38 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
         if len(kept_off) == len(large):
             return _tainted(pool, list(taints), ending)
     nodes = sum(one.shape.away for one in large if not one.untolerated)
-    are = "is" if nodes == 1 else "are all"
-    sentence = (
-        f"No node of the pool {pool.name} takes this tier now: {plural(nodes, 'node')} would have a place for it, "
-        f"and {are} cordoned, not ready or being removed."
+    sentence = ngettext(
+        "No node of the pool {name} takes this tier now: {count:,} node would have a place for it, "
+        "and is cordoned, not ready or being removed.",
+        "No node of the pool {name} takes this tier now: {count:,} nodes would have a place for it, "
+        "and are all cordoned, not ready or being removed.",
+        nodes,
+        name=pool.name,
     )
-    return Diagnosis("away", sentence, "wait", "operator", "Ask an operator about these nodes.")
+    return Diagnosis("away", sentence, "wait", "operator", _("Ask an operator about these nodes."))
 
 
 def _no_room_beside(request: TierRequest, ending: str) -> Diagnosis:
     """Explain a tier that fits exactly: there is no room for what stands beside programs."""
-    sentence = (
-        f"No node of the pool {request.pool} has room for this tier and, beside it, {words(request.beside, request.beside)} "
-        f"for {beside_words(request)}{ending}."
+    sentence = _(
+        "No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.",
+        pool=request.pool,
+        beside=words(request.beside, request.beside),
+        sidecars=beside_words(request),
+        ending=ending,
     )
-    programs = ["jobs and clusters"] if "front" in request.sidecars else []
-    projects = ["projects with their files on a volume"] if "executor" in request.sidecars else []
-    who = f"only {' of '.join(programs + projects)}"
-    step = f"Make the tier smaller by that much; until then, {who} can launch on it."
+    step = _(
+        "Make the tier smaller by that much; until then, "
+        "only jobs without a page and clusters of projects with their files on a volume can launch on it."
+    )
+    if request.sidecars == ("front",):
+        step = _(
+            "Make the tier smaller by that much; until then, only jobs without a page and clusters can launch on it."
+        )
+    elif "front" not in request.sidecars:
+        step = _(
+            "Make the tier smaller by that much; until then, only projects with their files on a volume can launch on it."
+        )
     return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
 
 
@@ -241,48 +257,63 @@ def beside_words(request: TierRequest) -> str:
 
 def as_seen(seen: str) -> str:
     """Return of when a pool's nodes are known, as an end of a sentence; "" when they are there."""
-    return f", as its nodes were when last seen on {seen}" if seen else ""
+    return _(", as its nodes were when last seen on {seen}", seen=seen) if seen else ""
 
 
 def _without_nodes(pool: PoolShapes) -> Diagnosis:
     """Explain a pool that has no node now, and whether it may get one."""
     if pool.maximum > 0:
-        sentence = (
-            f"The pool {pool.name} has no node now; the autoscaler starts one when somebody launches on this tier "
-            f"(at most {plural(pool.maximum, 'node')}). Only then is it known whether the tier fits."
+        sentence = _(
+            "The pool {name} has no node now; the autoscaler starts one when somebody launches on this tier "
+            "(at most {nodes}). Only then is it known whether the tier fits.",
+            name=pool.name,
+            nodes=plural(pool.maximum, "node", "nodes"),
         )
-        return Diagnosis("pool_empty", sentence, "wait", "", "Nothing to do if you know the size of its nodes.")
-    sentence = f"The pool {pool.name} has no node, and the autoscaler may not start one."
-    step = "Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits."
+        return Diagnosis("pool_empty", sentence, "wait", "", _("Nothing to do if you know the size of its nodes."))
+    sentence = _("The pool {name} has no node, and the autoscaler may not start one.", name=pool.name)
+    step = _("Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits.")
     return Diagnosis("no_nodes", sentence, "problem", "operator", step)
 
 
 def _tainted(pool: PoolShapes, taints: list[str], ending: str) -> Diagnosis:
-    has = "the taint" if len(taints) == 1 else "the taints"
-    sentence = (
-        f"No node of the pool {pool.name} takes this tier: the nodes that are large enough have {has} "
-        f"{listed(taints)}, which it does not tolerate{ending}."
+    sentence = ngettext(
+        "No node of the pool {name} takes this tier: the nodes that are large enough have the taint "
+        "{taints}, which it does not tolerate{ending}.",
+        "No node of the pool {name} takes this tier: the nodes that are large enough have the taints "
+        "{taints}, which it does not tolerate{ending}.",
+        len(taints),
+        name=pool.name,
+        taints=listed(taints),
+        ending=ending,
     )
-    step = f"Add {listed(taints)} to its tolerations, or choose another pool; until then, what is launched on it waits."
+    step = _(
+        "Add {taints} to its tolerations, or choose another pool; until then, what is launched on it waits.",
+        taints=listed(taints),
+    )
     return Diagnosis("tainted", sentence, "problem", "admin", step)
 
 
 def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...], ending: str) -> Diagnosis:
     short = []
-    beside = " left beside its own pods" if any(one.shape.own for one in packings) else ""
+    beside = _(" left beside its own pods") if any(one.shape.own for one in packings) else ""
     for name, asked in request.requests.items():
         known = [one.shape.free for one in packings if _is_told(name, one.shape.free)]
         most = max((free.get(name, 0) for free in known), default=asked)
         if asked > most:
             wants, has = amount_words(name, asked), number(name, most)
-            wants = f"a little more than {wants}" if number(name, asked) == has else wants
-            short.append(f"it asks for {wants}, but the largest node has {has}{beside}")
+            wants = _("a little more than {amount}", amount=wants) if number(name, asked) == has else wants
+            short.append(
+                _("it asks for {wants}, but the largest node has {has}{beside}", wants=wants, has=has, beside=beside)
+            )
     together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
-    reason = "; ".join(short) or f"none has {together} together"
-    sentence = (
-        f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}{ending}."
+    reason = "; ".join(short) or _("none has {together} together", together=together)
+    sentence = _(
+        "No node of the pool {name} is large enough for this tier, not even an empty one: {reason}{ending}.",
+        name=pool.name,
+        reason=reason,
+        ending=ending,
     )
-    step = (
+    step = _(
         "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
     )
     return Diagnosis("too_large", sentence, "problem", "admin", step)

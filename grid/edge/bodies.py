@@ -11,17 +11,20 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from grid.edge.refusals import Message, Receive, Refusal, Scope, header
+from grid.translation import gettext as _
 
 KIB, MIB = 2**10, 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """The largest bodies in bytes: without a session, on particular paths, otherwise, and of uploads of files, which are the paths that
+    """The largest bodies in bytes: without a session, on particular paths, on those where programs post
+    without a session, otherwise, and of uploads of files, which are the paths that
     match `uploads`; and the seconds in which a body, and an upload, must arrive."""
 
     anonymous: int = 16 * KIB
     paths: Mapping[str, int] = field(default_factory=dict)
+    posts: Mapping[str, int] = field(default_factory=dict)
     others: int = MIB
     seconds: float = 30.0
     uploads: re.Pattern[str] | None = None
@@ -38,19 +41,27 @@ class Bodies:
         """Return what is answered to a body beyond `most`."""
         size = _words(self.most(path, is_anonymous=is_anonymous))
         if not self.is_for_uploads(path):
-            sentence = f"This form takes no more than {size}. Put large data into your project's files, and name their path instead."
+            sentence = _(
+                "This form takes no more than {size}. Put large data into your project's files, and name their path instead.",
+                size=size,
+            )
         elif is_anonymous:
-            sentence = "Nothing was saved: you are not logged in, or your session has ended. Log in, and choose the files again."
+            sentence = _(
+                "Nothing was saved: you are not logged in, or your session has ended. Log in, and choose the files again."
+            )
         else:
-            sentence = (
-                f"Nothing was saved: all files of one upload and its form take no more than {size} together. Upload fewer at a time, and "
-                "have a workspace or job write large ones into the project."
+            sentence = _(
+                "Nothing was saved: all files of one upload and its form take no more than {size} together. Upload fewer at a time, and "
+                "have a workspace or job write large ones into the project.",
+                size=size,
             )
         return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", sentence)
 
     def most(self, path: str, *, is_anonymous: bool) -> int:
         if self.is_upload(path, is_anonymous=is_anonymous):
             return self.upload
+        if path in self.posts:
+            return self.posts[path]
         usual = self.anonymous if is_anonymous else self.others
         return min(usual, self.paths.get(path, usual))
 
@@ -108,5 +119,8 @@ def _too_late(seconds: float) -> Refusal:
     return Refusal(
         HTTPStatus.REQUEST_TIMEOUT,
         "body-too-late",
-        f"The form did not arrive within {seconds:g} seconds. Check your connection, go back and send it again.",
+        _(
+            "The form did not arrive within {seconds:g} seconds. Check your connection, go back and send it again.",
+            seconds=seconds,
+        ),
     )

@@ -13,6 +13,7 @@ from typing import Protocol
 from grid.edge.addresses import client_key
 from grid.edge.counts import Counts
 from grid.edge.refusals import Refusal
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +69,9 @@ class Connections:
         whose = _EVERYBODY if self._is_proxy(address) else client_key(address)
         most = self.limits.connections_of_address
         if len(self._open) >= self.limits.connections:
-            return _too_many(self.limits.connections, "here")
+            return _too_many(self.limits.connections, _("here"))
         if whose and self._counts[whose] >= most:
-            return _too_many(most, "from your address")
+            return _too_many(most, _("from your address"))
         self._open[transport] = connection, whose
         self._counts.add(whose)
         if self._sweep is None:
@@ -91,7 +92,7 @@ class Connections:
             return
         self._sweep_later()
         now = asyncio.get_running_loop().time()
-        for connection, _ in list(self._open.values()):
+        for connection, _unused in list(self._open.values()):
             try:
                 connection.cut_if_late(now)
             except Exception:
@@ -102,6 +103,10 @@ def _too_many(most: int, where: str) -> Refusal:
     return Refusal(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "too-many-connections",
-        f"{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
+        _(
+            "{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
+            most=most,
+            where=where,
+        ),
         retry_after=5,
     )

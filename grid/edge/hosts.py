@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.http.request import split_domain_port, validate_host
 
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, header, refuse
+from grid.translation import gettext as _
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -25,12 +26,15 @@ class OwnHosts:
         self._unknown_host = Refusal(
             HTTPStatus.BAD_REQUEST,
             "unknown-host",
-            f"This is not the address of the dashboard. Open {origin}, or ask an admin to add this host name to GRID_ALLOWED_HOSTS.",
+            _(
+                "This is not the address of the dashboard. Open {origin}, or ask an admin to add this host name to GRID_ALLOWED_HOSTS.",
+                origin=origin,
+            ),
         )
         self._foreign_origin = Refusal(
             HTTPStatus.FORBIDDEN,
             "foreign-origin",
-            f"Live pages are for pages of {origin} only. Open the dashboard there.",
+            _("Live pages are for pages of {origin} only. Open the dashboard there.", origin=origin),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,30 +13,31 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from grid.edge.connections import Connections
 from grid.edge.refusals import Refusal
+from grid.translation import gettext as _
 
 _HEAD_LATE = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "head-too-late",
-    "The request did not arrive in time. Check your connection and try again.",
+    _("The request did not arrive in time. Check your connection and try again."),
 )
 _BODY_IDLE = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "body-stopped",
-    "The rest of the request did not come. Check your connection and send it again.",
+    _("The rest of the request did not come. Check your connection and send it again."),
 )
 _URL_LONG = Refusal(
-    HTTPStatus.REQUEST_URI_TOO_LONG, "url-too-long", "This address is too long. Shorten the search or filter in it."
+    HTTPStatus.REQUEST_URI_TOO_LONG, "url-too-long", _("This address is too long. Shorten the search or filter in it.")
 )
 _HEAD_LONG = Refusal(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     "head-too-large",
-    "The request's headers are too large. Delete the browser's cookies for this address, and log in again.",
+    _("The request's headers are too large. Delete the browser's cookies for this address, and log in again."),
 )
-_MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", "This is not a request that this server understands.")
+_MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", _("This is not a request that this server understands."))
 _PIPELINED = Refusal(
-    HTTPStatus.TOO_MANY_REQUESTS, "too-many-waiting", "Too many requests were sent before the first was answered.", 1
+    HTTPStatus.TOO_MANY_REQUESTS, "too-many-waiting", _("Too many requests were sent before the first was answered."), 1
 )
-_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "answer-not-read", "The answer was not read in time.")
+_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "answer-not-read", _("The answer was not read in time."))
 
 
 class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types are not followed

@@ -11,6 +11,7 @@ from grid.edge.addresses import client_key
 from grid.edge.bodies import Bodies, BodyRefused, Gone, has_body, read_body
 from grid.edge.counts import Counts
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
+from grid.translation import gettext as _
 
 _RETRY_SECONDS = 5
 Key = tuple[str, str, str]  # what is counted, the kind of holder, the holder
@@ -119,19 +120,24 @@ class RequestLimits:
             yield
 
 
+_ADVICE = _("Close tabs that you do not need, wait a few seconds and try again.")
+
+
 def _too_many(kind: str, holder: str, most: int) -> Refusal:
-    what = {
-        "http": "requests are being answered",
-        "websocket": "websockets are open",
-        "body": "forms are arriving",
-        "upload": "uploads are arriving",
+    limit = {
+        "http": _("{most} requests are being answered {where} already, which is the limit."),
+        "websocket": _("{most} websockets are open {where} already, which is the limit."),
+        "body": _("{most} forms are arriving {where} already, which is the limit."),
+        "upload": _("{most} uploads are arriving {where} already, which is the limit."),
     }[kind]
-    owner = {"session": "in your session", "address": "from your address", "process": "from all people together"}[
-        holder
-    ]
+    where = {
+        "session": _("in your session"),
+        "address": _("from your address"),
+        "process": _("from all people together"),
+    }[holder]
     return Refusal(
         HTTPStatus.TOO_MANY_REQUESTS,
         f"too-many-{kind}-of-{holder}",
-        f"{most} {what} {owner} already, which is the limit. Close tabs that you do not need, wait a few seconds and try again.",
+        f"{limit.format(most=most, where=where)} {_ADVICE}",
         retry_after=_RETRY_SECONDS,
     )

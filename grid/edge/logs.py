@@ -1,21 +1,56 @@
-"""Logs each record in one line, without a traceback for a client's mistake.
+"""Logs each record in one line, as text or as JSON, without a traceback for a client's mistake.
 
 Django, channels and uvicorn log what a client sent without shortening it, and Django adds a traceback to each refusal.
 """
 
+import json
 import logging
+import re
+from datetime import UTC, datetime
 
 from grid.databasetrouble import trouble_of
 from grid.edge.text import cleaned
+from grid.logcontext import subjects
 
 _LONGEST_LINE = 4000
+_LONGEST_TRACEBACK = 20_000
+# What our lines say as name=value; a reason is a sentence and goes on until the next name.
+_FIELD = re.compile(r"(?:^|\s)(?:(reason|error)=(.+?)(?=\s[a-z_]+=|$)|([a-z][a-z_]*)=(\S+))", re.DOTALL)
+_OWN = frozenset({"time", "level", "logger", "message", "exception"})
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as one cleaned line; a traceback of our own errors still follows it."""
+    """Formats a record as one cleaned line, with the request, user and execution that it is about; a traceback of our own errors still
+    follows it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # logging's name
-        return cleaned(super().formatMessage(record).rstrip(), _LONGEST_LINE)
+        line = super().formatMessage(record).rstrip()
+        # What a message says of itself is no proof: a path may hold user=somebody-else.
+        told = "".join(
+            f" {name}={cleaned(id)}" for name, id in subjects().items() if f"{name}={id}" not in line.split()
+        )
+        return cleaned(line, _LONGEST_LINE) + told
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object in one line, for whatever collects logs: time in UTC, level, logger and message; the request,
+    user and execution that it is about; what the message says as name=value; and a traceback as `exception`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage().rstrip()
+        line: dict[str, str] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": cleaned(message, _LONGEST_LINE),
+        }
+        for long, sentence, name, word in _FIELD.findall(message[:_LONGEST_LINE]):
+            if (key := long or name) not in _OWN:
+                line[key] = cleaned(sentence or word, _LONGEST_LINE)
+        line |= subjects()  # last: what a message says of itself is no proof
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)[-_LONGEST_TRACEBACK:]
+        return json.dumps(line, ensure_ascii=False)
 
 
 class ClientFaults(logging.Filter):

@@ -15,16 +15,19 @@ from websockets.frames import Frame
 
 from grid.edge.connections import Connections
 from grid.edge.refusals import Message, Refusal
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 _INVALID_TEXT = 1007
-_NO_HANDSHAKE = Refusal(HTTPStatus.BAD_REQUEST, "no-handshake", "This is not the handshake of a websocket.")
-_TOO_EARLY = Refusal(HTTPStatus.BAD_REQUEST, "too-early", "Data came before the websocket was accepted.")
-_MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", "This is not a valid websocket message, or it is too large.")
-_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", "The messages were not read in time.")
+_NO_HANDSHAKE = Refusal(HTTPStatus.BAD_REQUEST, "no-handshake", _("This is not the handshake of a websocket."))
+_TOO_EARLY = Refusal(HTTPStatus.BAD_REQUEST, "too-early", _("Data came before the websocket was accepted."))
+_MALFORMED = Refusal(
+    HTTPStatus.BAD_REQUEST, "malformed", _("This is not a valid websocket message, or it is too large.")
+)
+_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", _("The messages were not read in time."))
 _TOO_MUCH = Refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE, "messages-half-sent", "Too much is being sent here at the same time."
+    HTTPStatus.SERVICE_UNAVAILABLE, "messages-half-sent", _("Too much is being sent here at the same time.")
 )
 
 

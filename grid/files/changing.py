@@ -11,6 +11,7 @@ from grid.files.commits import TRIES, advance, commit_on
 from grid.files.git import AnswerTooLong, GitFailed
 from grid.files.repositories import COMMIT, MAIN, Repository, is_path
 from grid.files.uploading import LONGEST_PATH, UploadRefused, check_folders, is_gits, known_at, problem_of_folder
+from grid.translation import gettext as _
 
 _GONE = "0 " + "0" * 40  # what git calls a path that is to be no more
 _Files = list[tuple[str, bytes]]  # git's mode and object, and the path, which need not be UTF-8
@@ -34,61 +35,67 @@ def delete(repository: Repository, path: str, *, shown: str, author: str) -> str
     def lines(now: str) -> bytes:
         return _removed(_files_in(repository, now, path))
 
-    return _change(repository, path, shown, lines, author=author, title=f"Delete {path}")
+    return _change(repository, path, shown, lines, author=author, title=_("Delete {path}", path=path))
 
 
 def move(repository: Repository, path: str, target: str, *, shown: str, author: str) -> str:
     """Commit that the file or folder has another path, and return the commit. Raise as `delete` does."""
-    if problem := problem_of_folder(target) or ("" if target else "A name cannot be empty."):
+    if problem := problem_of_folder(target) or ("" if target else _("A name cannot be empty.")):
         raise UploadRefused(problem)
     if target == path:
-        raise UploadRefused("That is its path already. Name another.")
+        raise UploadRefused(_("That is its path already. Name another."))
     if target.startswith(f"{path}/"):
-        raise UploadRefused("It cannot be moved into itself.")
+        raise UploadRefused(_("It cannot be moved into itself."))
 
     def lines(now: str) -> bytes:
         check_folders(repository, now, target.rpartition("/")[0])
         if known_at(repository, now, target) is not None:
-            raise UploadRefused(f"{target} exists already. Name another path, or delete that first.")
+            raise UploadRefused(_("{target} exists already. Name another path, or delete that first.", target=target))
         old = _files_in(repository, now, path)
         new = [(facts, target.encode() + name[len(path.encode()) :]) for facts, name in old]
         _check_moved(old, new)
         return _removed(old) + b"".join(f"{facts}\t".encode() + name + b"\0" for facts, name in new)
 
-    return _change(repository, path, shown, lines, author=author, title=f"Move {path} to {target}")
+    return _change(
+        repository, path, shown, lines, author=author, title=_("Move {path} to {target}", path=path, target=target)
+    )
 
 
 def _change(
     repository: Repository, path: str, shown: str, lines: Callable[[str], bytes], *, author: str, title: str
 ) -> str:
     if not path or not is_path(path) or not COMMIT.fullmatch(shown) or repository.resolve(shown) is None:
-        raise UploadRefused("There is no such file. Open it again from the list.")
+        raise UploadRefused(_("There is no such file. Open it again from the list."))
     seen = known_at(repository, shown, path)
-    for _ in range(TRIES):
+    for _unused in range(TRIES):
         before = repository.resolve(MAIN)
         found = known_at(repository, before, path)
         if before is None or found is None:
-            raise FileChanged(f"{path} is no longer on {MAIN}: somebody has deleted or moved it.")
+            raise FileChanged(
+                _("{path} is no longer on {branch}: somebody has deleted or moved it.", path=path, branch=MAIN)
+            )
         if found != seen:
-            raise FileChanged(f"{path} was changed since you opened this page. Look at it again, then decide.")
+            raise FileChanged(
+                _("{path} was changed since you opened this page. Look at it again, then decide.", path=path)
+            )
         if advance(repository, before, commit := _commit(repository, before, lines, author=author, title=title)):
             return commit
-    raise GitFailed("others push all the time")
+    raise GitFailed(_("others push all the time"))
 
 
 def _commit(repository: Repository, before: str, lines: Callable[[str], bytes], *, author: str, title: str) -> str:
     try:
         return commit_on(repository, before, lines(before), author=author, title=title)
     except AnswerTooLong as error:
-        raise UploadRefused("These are too many files for this page. Do it in a workspace.") from error
+        raise UploadRefused(_("These are too many files for this page. Do it in a workspace.")) from error
 
 
 def _files(repository: Repository, commit: str, path: str) -> _Files:
     found: _Files = []
     for line in git.run(repository.path, "ls-tree", "-r", "-z", commit, "--", path).split(b"\0"):
-        facts, _, name = line.partition(b"\t")
+        facts, _tab, name = line.partition(b"\t")
         if name:
-            mode, _, object_id = facts.decode().split()
+            mode, _type, object_id = facts.decode().split()
             found.append((f"{mode} {object_id}", name))
     return found
 
@@ -97,7 +104,9 @@ def _files_in(repository: Repository, commit: str, path: str) -> _Files:
     """Return the files of a path; raise UploadRefused for a folder with none, which a commit made by hand can have."""
     if found := _files(repository, commit, path):
         return found
-    raise UploadRefused(f"There is no file in {path}. It is gone with the next change of a file beside it.")
+    raise UploadRefused(
+        _("There is no file in {path}. It is gone with the next change of a file beside it.", path=path)
+    )
 
 
 def _removed(files: _Files) -> bytes:
@@ -112,7 +121,13 @@ def _check_moved(old: _Files, new: _Files) -> None:
     """
     longest = max(len(name) for _, name in new)
     if longest > max(LONGEST_PATH, *(len(name) for _, name in old)):
-        raise UploadRefused(f"A path would have {longest} bytes; at most {LONGEST_PATH} are possible.")
-    for _, name in old:
+        raise UploadRefused(
+            _(
+                "A path would have {longest} bytes; at most {most} are possible.",
+                longest=longest,
+                most=LONGEST_PATH,
+            )
+        )
+    for _unused, name in old:
         if any(is_gits(part) for part in name.decode(errors="replace").split("/")):
-            raise UploadRefused("There is a Git repository of its own in it. Move it in a workspace.")
+            raise UploadRefused(_("There is a Git repository of its own in it. Move it in a workspace."))

@@ -7,6 +7,7 @@ from grid.files import git
 from grid.files.executor import identity
 from grid.files.git import GitFailed
 from grid.files.repositories import COMMIT, MAIN, Repository
+from grid.translation import gettext as _
 
 TRIES = 5
 _NOTHING = "0" * 40  # what git calls a branch that is not there
@@ -42,5 +43,5 @@ def id_of(answer: bytes) -> str:
     """Return the name of the object that git has answered with."""
     found = answer.decode().strip()
     if not COMMIT.fullmatch(found):
-        raise GitFailed("git named no object")
+        raise GitFailed(_("git named no object"))
     return found

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from grid.errors import GridError
+from grid.translation import gettext as _
 
 SECONDS = 20.0
 LONGEST_ANSWER = 16 * 2**20
@@ -58,7 +59,7 @@ def run(
     read = _read(repository, arguments, limit=limit + 1, seconds=seconds, given=given, variables=variables)
     answer = b"".join(_in_turn(_answers, read))
     if len(answer) > limit:
-        raise AnswerTooLong(f"git {arguments[0]} answered with more than {limit} bytes")
+        raise AnswerTooLong(_("git {command} answered with more than {limit} bytes", command=arguments[0], limit=limit))
     return answer
 
 
@@ -74,7 +75,7 @@ def head(repository: Path, *arguments: str, limit: int) -> bytes:
 
 def _in_turn(turns: threading.BoundedSemaphore, read: Iterator[bytes]) -> Iterator[bytes]:
     if not turns.acquire(timeout=_PATIENCE):
-        raise GitBusy(f"{_AT_ONCE} calls of git are running already")
+        raise GitBusy(_("{calls} calls of git are running already", calls=_AT_ONCE))
     try:
         yield from read
     finally:
@@ -106,7 +107,7 @@ def _read(
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        raise GitMissing("git is not installed where the dashboard runs") from error
+        raise GitMissing(_("git is not installed where the dashboard runs")) from error
     assert process.stdout is not None
     timer = threading.Timer(seconds, _kill, [process])
     timer.start()
@@ -122,7 +123,7 @@ def _read(
         if left == 0:  # enough was read
             _kill(process)
         elif process.wait() != 0:
-            raise GitFailed(f"git {arguments[0]} ended with code {process.returncode}")
+            raise GitFailed(_("git {command} ended with code {code}", command=arguments[0], code=process.returncode))
     finally:
         timer.cancel()
         _kill(process)

@@ -30,6 +30,7 @@ from grid.errors import GridError
 from grid.files.executor import ASKPASS, SSH_COMMAND
 from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.remoteurls import RemoteUrl
+from grid.translation import gettext as _
 
 SECONDS = 25.0
 _PUSH_SECONDS = 240.0
@@ -153,7 +154,9 @@ class Remote:
             with suppress(ValueError):
                 found.append(HostKey.parse(line.partition(" ")[2].strip()))
         if not found:
-            raise RemoteFailed(f"No SSH server answers at {self.url.host}, port {self.url.port}.")
+            raise RemoteFailed(
+                _("No SSH server answers at {host}, port {port}.", host=self.url.host, port=self.url.port)
+            )
         return min(found, key=lambda one: _KEY_TYPES.index(one.type))
 
     # --- Git ---
@@ -162,7 +165,7 @@ class Remote:
     def _folder(self) -> Iterator[tuple[Path, str]]:
         """Yield a private folder with the secret and an empty repository, and the address to connect to."""
         if not _AT_ONCE.acquire(timeout=_PATIENCE):
-            raise RemoteFailed("Several connections are being tested now. Try again in a minute.")
+            raise RemoteFailed(_("Several connections are being tested now. Try again in a minute."))
         try:
             _remove_stale_folders(Path(tempfile.gettempdir()), time.time())
             address = _address(self.url, self.may_reach)
@@ -179,7 +182,7 @@ class Remote:
                 yield folder, address
         except OSError as error:
             raise RemoteFailed(
-                f"The connection could not be prepared: {error.strerror or type(error).__name__}."
+                _("The connection could not be prepared: {reason}.", reason=error.strerror or type(error).__name__)
             ) from error
         finally:
             _AT_ONCE.release()
@@ -200,7 +203,7 @@ class Remote:
         if self.url.is_ssh and is_about_host_key(said):
             raise HostKeyRefused(explain(said))
         hidden = (self.credentials.token, self.credentials.key.strip())
-        raise RemoteFailed(explain(said) or f"Git reports: {scrubbed(said, hidden) or 'nothing'}.")
+        raise RemoteFailed(explain(said) or _("Git reports: {said}.", said=scrubbed(said, hidden) or _("nothing")))
 
     def _environment(self, folder: Path, address: str) -> dict[str, str]:
         paths = {"key": shlex.quote(str(folder / "key")), "known": shlex.quote(str(folder / "known_hosts"))}
@@ -231,7 +234,7 @@ def _address(url: RemoteUrl, may_reach: MayReach) -> str:
     addresses = [str(one[4][0]) for one in found]
     allowed = [one for one in addresses if may_reach(one)]
     if not allowed:
-        raise RemoteFailed(f"{url.host} leads to a private or excepted address: ask an admin to allow it.")
+        raise RemoteFailed(_("{host} leads to a private or excepted address: ask an admin to allow it.", host=url.host))
     return allowed[0]
 
 
@@ -249,11 +252,16 @@ def _check_room(bundle: Path) -> None:
     size, free = bundle.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
     if size > _LARGEST_BUNDLE:
         raise RemoteFailed(
-            f"They are a bundle of {size / 2**20:.0f} MiB, and {_LARGEST_BUNDLE // 2**20} MiB is the most that is pushed from here. "
-            f"Ask an operator to push {bundle.name} from the volume of the repositories."
+            _(
+                "They are a bundle of {size:.0f} MiB, and {most} MiB is the most that is pushed from here. "
+                "Ask an operator to push {name} from the volume of the repositories.",
+                size=size / 2**20,
+                most=_LARGEST_BUNDLE // 2**20,
+                name=bundle.name,
+            )
         )
     if 2 * size > free:
-        raise RemoteFailed("There is not enough free disk space for that here. Ask an operator to make room.")
+        raise RemoteFailed(_("There is not enough free disk space for that here. Ask an operator to make room."))
 
 
 def _remove_stale_folders(root: Path, now: float) -> None:
@@ -271,7 +279,7 @@ def _run(
     """Return the exit code and what it has printed, of both outputs. Raise RemoteFailed when it takes too long or says too much. It and
     all that it starts have so many MiB of address space each."""
     if shutil.which(command[0], path=environment["PATH"]) is None:
-        raise RemoteFailed(f"The program {command[0]} is not installed where the dashboard runs.")
+        raise RemoteFailed(_("The program {command} is not installed where the dashboard runs.", command=command[0]))
     process = subprocess.Popen(
         ["sh", "-c", f'ulimit -v {memory * 1024} && exec "$@"', "sh", *command],
         stdin=subprocess.DEVNULL,
@@ -301,7 +309,7 @@ def _run(
     if is_late.is_set():
         raise RemoteFailed(explain("timed out"))
     if len(said) > _LONGEST_ANSWER:
-        raise RemoteFailed("The server answers with more than anybody would read.")
+        raise RemoteFailed(_("The server answers with more than anybody would read."))
     return code, said.decode(errors="replace")
 
 

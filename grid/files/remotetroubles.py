@@ -7,6 +7,8 @@ credential.
 import re
 from collections.abc import Iterable
 
+from grid.translation import gettext as _
+
 _CREDENTIALS = re.compile(r"//[^/\s@]*@")
 _LONGEST = 500
 _HOST_KEY = (
@@ -19,51 +21,64 @@ _KNOWN = tuple(
     for pattern, sentence in (
         (
             r"[Oo]ut of memory|Cannot allocate memory",
-            "It needs more memory than it may have: the server names too many branches, or the changes are too large. Ask an operator.",
+            _(
+                "It needs more memory than it may have: the server names too many branches, or the changes are too large. Ask an operator."
+            ),
         ),
         (
             _HOST_KEY[0],
-            "The server's key is not the confirmed one. Ask who runs the server whether it has a new key; then test the connection.",
+            _(
+                "The server's key is not the confirmed one. Ask who runs the server whether it has a new key; then test the connection."
+            ),
         ),
         (
             _HOST_KEY[1],
-            "The server's key is not known yet. Confirm its fingerprint on the page of the remote repository.",
+            _("The server's key is not known yet. Confirm its fingerprint on the page of the remote repository."),
         ),
         (
             r"Could not resolve host|Name or service not known|Temporary failure in name resolution|No address associated",
-            "There is no such host. Look at its name in the URL.",
+            _("There is no such host. Look at its name in the URL."),
         ),
         (
             r"certificate|SSL|TLS",
-            "The server's certificate is not trusted or the connection is not secured. Ask an admin whether its authority is known here.",
+            _(
+                "The server's certificate is not trusted or the connection is not secured. Ask an admin whether its "
+                "authority is known here."
+            ),
         ),
         (
             r"Could not read from remote repository.*Permission denied \(|Permission denied \(|invalid format|error in libcrypto",
-            "Access was refused: the server does not accept the key. Add its public half there, or store another key.",
+            _(
+                "Access was refused: the server does not accept the key. Add its public half there, or store another key."
+            ),
         ),
         (
             r"Authentication failed|could not read (Username|Password)|HTTP Basic: Access denied|returned error: 40[13]|403",
-            "Access was refused: look at the user name, and whether the token is valid and may read and write the repository.",
+            _(
+                "Access was refused: look at the user name, and whether the token is valid and may read and write the repository."
+            ),
         ),
         (
             r"repository .*not found|returned error: 404|does not appear to be a git repository|not exist|no such repository",
-            "There is no such repository, or the secret may not see it. Look at the path in the URL.",
+            _("There is no such repository, or the secret may not see it. Look at the path in the URL."),
         ),
         (
             r"returned error: 3\d\d|redirect",
-            "The server redirects, which is not followed. Enter the URL that it leads to.",
+            _("The server redirects, which is not followed. Enter the URL that it leads to."),
         ),
         (
             r"remote rejected|declined|protected branch|denied to|not allowed to push",
-            "The server does not accept the push: the secret may only read, or the branch is protected.",
+            _("The server does not accept the push: the secret may only read, or the branch is protected."),
         ),
         (
             r"timed out|Timeout|too slow|Operation too slow",
-            "The server did not answer in time. Try again, or ask an admin whether it can be reached from here.",
+            _("The server did not answer in time. Try again, or ask an admin whether it can be reached from here."),
         ),
         (
             r"Connection refused|Failed to connect|Couldn't connect|Network is unreachable|No route to host|Connection (closed|reset)",
-            "The server cannot be reached. Look at the host and port, or ask an admin whether it can be reached from here.",
+            _(
+                "The server cannot be reached. Look at the host and port, or ask an admin whether it can be reached from here."
+            ),
         ),
     )
 )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Literal
 
+from grid.translation import gettext as _
+
 LONGEST = 500
 _SCHEMES = {"https": 443, "ssh": 22}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
@@ -50,11 +52,11 @@ def parse(text: str) -> RemoteUrl:
     """Return the URL. Raise ValueError with a sentence for the person who has typed it."""
     text = text.strip()
     if not text:
-        raise ValueError("Enter the URL of the repository.")
+        raise ValueError(_("Enter the URL of the repository."))
     if len(text) > LONGEST:
-        raise ValueError(f"A URL has at most {LONGEST} characters.")
+        raise ValueError(_("A URL has at most {most} characters.", most=LONGEST))
     if text.startswith("-") or not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError("A URL begins with no dash, and has no blanks and no special characters.")
+        raise ValueError(_("A URL begins with no dash, and has no blanks and no special characters."))
     short = None if "://" in text else _SHORT.fullmatch(text)
     if short is not None:
         path = short["path"]
@@ -62,14 +64,14 @@ def parse(text: str) -> RemoteUrl:
     found = _URL.fullmatch(text)
     scheme = found["scheme"].lower() if found else ""
     if found is None or scheme not in _SCHEMES:
-        raise ValueError("Use https://host/path, ssh://git@host/path or git@host:path.")
-    user, _, place = found["place"].rpartition("@")
+        raise ValueError(_("Use https://host/path, ssh://git@host/path or git@host:path."))
+    user, _at, place = found["place"].rpartition("@")
     if scheme == "https" and user:
         raise ValueError(
-            "Leave the user name and token out of the URL: whoever reads it would have them. They have fields."
+            _("Leave the user name and token out of the URL: whoever reads it would have them. They have fields.")
         )
     if scheme == "ssh" and ":" in user:
-        raise ValueError("Leave the password out of the URL. SSH uses the key.")
+        raise ValueError(_("Leave the password out of the URL. SSH uses the key."))
     host, port = _host_and_port(place, _SCHEMES[scheme])
     return _checked(scheme, user, host, port, found["path"] or "")
 
@@ -78,7 +80,7 @@ def _host_and_port(place: str, default: int) -> tuple[str, int]:
     if place.startswith("["):
         host, closed, rest = place[1:].partition("]")
         if not closed:
-            raise ValueError("An IPv6 address stands in brackets.")
+            raise ValueError(_("An IPv6 address stands in brackets."))
     else:
         host, colon, rest = place.partition(":")
         rest = colon + rest
@@ -86,22 +88,22 @@ def _host_and_port(place: str, default: int) -> tuple[str, int]:
         return host, default
     digits = rest[1:]
     if not (rest.startswith(":") and digits.isdecimal() and len(digits) <= 5 and 0 < int(digits) < 2**16):
-        raise ValueError("The port is a number from 1 to 65535.")
+        raise ValueError(_("The port is a number from 1 to 65535."))
     return host, int(digits)
 
 
 def _checked(scheme: str, user: str, host: str, port: int, path: str) -> RemoteUrl:
     if not _is_host(host):
-        raise ValueError("The URL names no valid host.")
+        raise ValueError(_("The URL names no valid host."))
     if user and not _USER.fullmatch(user):
-        raise ValueError("The user of the URL has characters that are not allowed.")
+        raise ValueError(_("The user of the URL has characters that are not allowed."))
     if scheme == "ssh" and not user:
-        raise ValueError("Name the user in the URL, which is git at most servers: ssh://git@host/path.")
+        raise ValueError(_("Name the user in the URL, which is git at most servers: ssh://git@host/path."))
     parts = path.split("/")[1:]
     if not path.strip("/") or not _PATH.fullmatch(path):
-        raise ValueError("The URL names no repository, or its path has characters that are not allowed.")
+        raise ValueError(_("The URL names no repository, or its path has characters that are not allowed."))
     if any(part in (".", "..") or part.startswith("-") for part in parts):
-        raise ValueError("No part of the path begins with a dash, or is . or ..")
+        raise ValueError(_("No part of the path begins with a dash, or is . or .."))
     return RemoteUrl("ssh" if scheme == "ssh" else "https", host.lower(), port, path, user)
 
 

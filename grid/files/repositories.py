@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grid.files import git
 from grid.files.git import GitFailed
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ class Repository:
         """Return the bundle of an execution's changes that could not be pushed. Raise GitFailed when there is none."""
         bundle = self._bundle(name)
         if name not in self.unpushed() or bundle.is_symlink():
-            raise GitFailed("nothing is kept of this execution")
+            raise GitFailed(_("nothing is kept of this execution"))
         return bundle
 
     def forget_bundle(self, name: str) -> None:
@@ -217,14 +218,14 @@ def repository_name(project_id: str) -> str:
 
 def _known(object_id: str) -> str:
     if not COMMIT.fullmatch(object_id):
-        raise GitFailed("no name of an object")
+        raise GitFailed(_("no name of an object"))
     return object_id
 
 
 def _entries(listing: bytes, *, whole: bool = False) -> Iterator[TreeEntry]:
     """Yield the entries that git lists, with their `whole` paths or with their names alone."""
     for line in listing.split(b"\0"):
-        facts, _, raw = line.partition(b"\t")
+        facts, _unused, raw = line.partition(b"\t")
         if not raw:
             continue
         mode, kind, id, size = facts.decode().split()

@@ -14,6 +14,8 @@ from grid.files.commits import TRIES, advance, commit_on, id_of
 from grid.files.executor import size_of
 from grid.files.git import GitFailed
 from grid.files.repositories import MAIN, Repository
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.wording import listed, listed_up_to, plural
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
@@ -31,7 +33,14 @@ class AlreadyThere(UploadRefused):
     """Files of these paths exist, and nobody has said that they are to be replaced."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        super().__init__(f"{listed_up_to(_TITLE_NAMES, paths)} {'exists' if len(paths) == 1 else 'exist'} already.")
+        super().__init__(
+            ngettext(
+                "{paths} exists already.",
+                "{paths} exist already.",
+                len(paths),
+                paths=listed_up_to(_TITLE_NAMES, paths),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +55,17 @@ def problem_of_name(name: str) -> str:
     """Return why a file or folder cannot have this name, as a sentence; "" when it can."""
     shown = name[:60].encode(errors="replace").decode() + ("…" if len(name) > 60 else "")
     if not name.strip():
-        return "A name cannot be empty."
+        return _("A name cannot be empty.")
     if any(unicodedata.category(one) in ("Cc", "Cs") or one in _HIDDEN for one in name):
-        return "A name cannot have control characters or invisible ones."
+        return _("A name cannot have control characters or invisible ones.")
     if "/" in name or "\\" in name:
-        return f"“{shown}” cannot have a slash in it."
+        return _("“{shown}” cannot have a slash in it.", shown=shown)
     if name in (".", ".."):
-        return f"“{shown}” is no name of a file."
+        return _("“{shown}” is no name of a file.", shown=shown)
     if is_gits(name):
-        return f"“{shown}” is a name that Git keeps for itself."
+        return _("“{shown}” is a name that Git keeps for itself.", shown=shown)
     if len(name.encode()) > LONGEST_NAME:
-        return f"“{shown}” is too long: a name has at most {LONGEST_NAME} bytes."
+        return _("“{shown}” is too long: a name has at most {most} bytes.", shown=shown, most=LONGEST_NAME)
     return ""
 
 
@@ -65,7 +74,10 @@ def problem_of_folder(path: str) -> str:
     if not path:
         return ""
     if path.startswith("/") or len(path) > LONGEST_PATH:
-        return f"Name a folder below the project's files, such as data/raw, with at most {LONGEST_PATH} characters."
+        return _(
+            "Name a folder below the project's files, such as data/raw, with at most {most} characters.",
+            most=LONGEST_PATH,
+        )
     return next((problem for part in path.split("/") if (problem := problem_of_name(part))), "")
 
 
@@ -93,10 +105,12 @@ def upload(
     _check_size(repository, files, largest)
     paths = {f"{folder}/{name}" if folder else name: content for name, content in files.items()}
     blobs: dict[str, str] = {}
-    for _ in range(TRIES):
+    for _unused in range(TRIES):
         before = repository.resolve(MAIN)
         if before is None and (others := repository.branches()):
-            raise UploadRefused(f"The project's files have no branch {MAIN}, only {others[0].name}.")
+            raise UploadRefused(
+                _("The project's files have no branch {main}, only {name}.", main=MAIN, name=others[0].name)
+            )
         known = {path: known_at(repository, before, path) for path in paths}
         if before is not None:
             check_folders(repository, before, folder)
@@ -108,7 +122,7 @@ def upload(
         commit = commit_on(repository, before, lines, author=author, title=_title(list(paths)))
         if advance(repository, before, commit):
             return commit
-    raise GitFailed("others push all the time")
+    raise GitFailed(_("others push all the time"))
 
 
 def _stored(repository: Repository, content: bytes) -> str:
@@ -119,10 +133,16 @@ def _stored(repository: Repository, content: bytes) -> str:
 def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
     problems = [problem for problem in (problem_of_folder(folder), *map(problem_of_name, files)) if problem]
     if problems or not files:
-        raise UploadRefused(problems[0] if problems else "Choose at least one file.")
+        raise UploadRefused(problems[0] if problems else _("Choose at least one file."))
     longest = max(len(name) for name in files) + len(folder) + 1
     if longest > LONGEST_PATH:
-        raise UploadRefused(f"The path would have {longest} characters; at most {LONGEST_PATH} are possible.")
+        raise UploadRefused(
+            _(
+                "The path would have {longest} characters; at most {most} are possible.",
+                longest=longest,
+                most=LONGEST_PATH,
+            )
+        )
 
 
 def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int) -> None:
@@ -132,8 +152,12 @@ def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int
     size = (size_of(repository.path) + sum(map(len, files.values()))) / 2**30
     if size > largest:
         raise UploadRefused(
-            f"Nothing was saved: the project's repository would have {size:.1f} GiB, and may have {largest} GiB. "
-            "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there."
+            _(
+                "Nothing was saved: the project's repository would have {size:.1f} GiB, and may have {largest} GiB. "
+                "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there.",
+                size=size,
+                largest=largest,
+            )
         )
 
 
@@ -146,9 +170,9 @@ def check_folders(repository: Repository, commit: str, folder: str) -> None:
         if entry is None:
             return
         if entry.is_link:
-            raise UploadRefused(f"{path} is a link. Files are not put where a link leads.")
+            raise UploadRefused(_("{path} is a link. Files are not put where a link leads.", path=path))
         if not entry.is_folder:
-            raise UploadRefused(f"{path} is not a folder.")
+            raise UploadRefused(_("{path} is not a folder.", path=path))
 
 
 def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
@@ -156,9 +180,11 @@ def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
         if found is None:
             continue
         if found.mode == "120000":
-            raise UploadRefused(f"{path} is a link. It is not replaced by a file, nor is anything put where it leads.")
+            raise UploadRefused(
+                _("{path} is a link. It is not replaced by a file, nor is anything put where it leads.", path=path)
+            )
         if not found.mode.startswith("100"):
-            raise UploadRefused(f"{path} is a folder.")
+            raise UploadRefused(_("{path} is a folder.", path=path))
     there = [path for path, found in known.items() if found is not None]
     if there and not replace:
         raise AlreadyThere(there)
@@ -176,4 +202,6 @@ def _mode(found: Known | None) -> str:
 
 
 def _title(paths: Sequence[str]) -> str:
-    return f"Upload {listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), 'file')}"
+    return _(
+        "Upload {paths}", paths=listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
+    )

@@ -19,6 +19,7 @@ import yaml
 
 from grid.errors import ClusterUnavailable
 from grid.kube.errors import translated
+from grid.translation import gettext as _
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 DEFAULT = Path("~/.kube/config")
@@ -111,7 +112,10 @@ class CredentialSource:
         paths = self.paths()
         if paths and not any(path.is_file() for path in paths):
             raise ClusterUnavailable(
-                f"There is no kubeconfig at {', '.join(map(str, paths))}; start the cluster that writes it, or set KUBECONFIG."
+                _(
+                    "There is no kubeconfig at {paths}; start the cluster that writes it, or set KUBECONFIG.",
+                    paths=", ".join(map(str, paths)),
+                )
             )
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT):
@@ -125,13 +129,17 @@ class CredentialSource:
                 else:
                     kube_config.load_incluster_config(client_configuration=configuration)
         except kube_config.ConfigException as error:
-            raise ClusterUnavailable(f"The cluster's credentials cannot be used: {error}") from error
+            raise ClusterUnavailable(_("The cluster's credentials cannot be used: {error}", error=error)) from error
         except TimeoutError as error:
-            raise ClusterUnavailable("The program that fetches the cluster's credentials does not finish.") from error
+            raise ClusterUnavailable(
+                _("The program that fetches the cluster's credentials does not finish.")
+            ) from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError) as error:
             # The client raises all of these for a malformed file; their texts may quote it, so only the type is reported.
-            where = ", ".join(map(str, paths)) or "the service account"
-            raise ClusterUnavailable(f"The credentials of {where} cannot be read ({type(error).__name__}).") from error
+            where = ", ".join(map(str, paths)) or _("the service account")
+            raise ClusterUnavailable(
+                _("The credentials of {where} cannot be read ({name}).", where=where, name=type(error).__name__)
+            ) from error
         return configuration
 
 
@@ -143,7 +151,7 @@ def host_of(url: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.")
+        raise ClusterUnavailable(_("The API server's address in the kubeconfig is not a valid URL."))
     return f"{parts.hostname}:{port}" if port else parts.hostname
 
 

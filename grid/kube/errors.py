@@ -25,6 +25,7 @@ from grid.errors import (
     Rejected,
     TooManyRequests,
 )
+from grid.translation import gettext as _
 
 _LONGEST_MESSAGE = 500
 _LONGEST_BODY = 1_000_000  # a Status with a thousand causes is far smaller
@@ -84,9 +85,9 @@ def answer_of(error: BaseException) -> Status:
 
 
 def _error_of(code: int, status: Status, headers: Mapping[str, str]) -> GridError:
-    message = trimmed(status.message) or f"The API server answered HTTP {code}."
+    message = trimmed(status.message) or _("The API server answered HTTP {code}.", code=code)
     if code == 401:
-        return NotAllowed("The cluster does not accept our credentials; they may have expired.")
+        return NotAllowed(_("The cluster does not accept our credentials; they may have expired."))
     if code == 403:
         return NotAllowed(message)
     if code == 404:
@@ -101,9 +102,9 @@ def _error_of(code: int, status: Status, headers: Mapping[str, str]) -> GridErro
         return Rejected(_problems(status, message))
     if 300 <= code < 400:
         return ClusterUnavailable(
-            f"The API server's address answers with a redirect (HTTP {code}); is it the right one?"
+            _("The API server's address answers with a redirect (HTTP {code}); is it the right one?", code=code)
         )
-    return ClusterUnavailable(f"The cluster is failing: {message}")
+    return ClusterUnavailable(_("The cluster is failing: {said}", said=message))
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
@@ -128,18 +129,25 @@ def translated(host: str) -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
         raise ClusterUnavailable(
-            f"The API server at {host} shows a certificate that is not trusted; check the kubeconfig's certificate-authority."
+            _(
+                "The API server at {host} shows a certificate that is not trusted; check the kubeconfig's certificate-authority.",
+                host=host,
+            )
         ) from error
     except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-        raise ClusterUnavailable(f"No secure connection to the API server at {host}: {_kind(error)}.") from error
+        raise ClusterUnavailable(
+            _("No secure connection to the API server at {host}: {error}.", host=host, error=_kind(error))
+        ) from error
     except TimeoutError as error:
-        raise ClusterUnavailable(f"The API server at {host} does not answer in time.") from error
+        raise ClusterUnavailable(_("The API server at {host} does not answer in time.", host=host)) from error
     except aiohttp.InvalidURL as error:
-        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.") from error
+        raise ClusterUnavailable(_("The API server's address in the kubeconfig is not a valid URL.")) from error
     except aiohttp.ClientConnectorError as error:
-        raise ClusterUnavailable(f"The API server at {host} cannot be reached: {_reason(error.os_error)}.") from error
+        raise ClusterUnavailable(
+            _("The API server at {host} cannot be reached: {reason}.", host=host, reason=_reason(error.os_error))
+        ) from error
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-        raise ClusterUnavailable(f"The connection to the API server at {host} broke.") from error
+        raise ClusterUnavailable(_("The connection to the API server at {host} broke.", host=host)) from error
 
 
 def _reason(error: OSError) -> str:

@@ -104,3 +104,7 @@ class HttpKubeApi(Transport):
         self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
     ) -> RawObject:
         return await self._object(method, f"/sandbox/{path}", body=body)
+
+    async def server_text(self, path: str, *, verbose: bool = False) -> str:
+        async with self._request("GET", path, query=query_of(verbose="true") if verbose else None) as response:
+            return (await response.read()).decode(errors="replace")

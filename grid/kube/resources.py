@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from grid.errors import Problem, Rejected
+from grid.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Resource:
 def _segment(name: str) -> str:
     """Quote one part of a path. Raise Rejected for "." and "..", which no quoting protects."""
     if name in (".", ".."):
-        raise Rejected([Problem("metadata.name", f"“{name}” is not a name.")])
+        raise Rejected([Problem("metadata.name", _("“{name}” is not a name.", name=name))])
     return quote(name, safe="")
 
 
@@ -56,6 +57,7 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "Prior
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
@@ -69,3 +71,6 @@ API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIServi
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)

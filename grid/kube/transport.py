@@ -5,6 +5,7 @@ Every request has a connect and a read timeout. Connecting happens at the first 
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,15 +16,18 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from grid import telemetry
+from grid import telemetry, tracing
 from grid.errors import ClusterUnavailable
 from grid.kube.api import Propagation
 from grid.kube.credentials import Access, Credentials, host_of
 from grid.kube.errors import decode_status, error_of, translated
 from grid.kube.objects import RawObject
 from grid.kube.resources import Resource
+from grid.translation import gettext as _
 
 FIELD_MANAGER = "compute-grid"
+logger = logging.getLogger(__name__)
+
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 LIST_SECONDS = 120.0  # a page of a large list may be read from the disk first
@@ -139,7 +143,7 @@ class Transport:
         try:
             return decode_object(answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterUnavailable("The API server's address answers with something that is not JSON.") from error
+            raise ClusterUnavailable(_("The API server's address answers with something that is not JSON.")) from error
 
     async def _delete(self, path: str, *, grace_seconds: int | None, propagation: Propagation | None, uid: str) -> None:
         options: RawObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -175,11 +179,11 @@ class Transport:
         )
         try:
             with translated(connection.host):
-                response = await self._counted(method, ask(connection))
+                response = await self._counted(method, path, ask(connection))
                 if response.status == 401 and (renewed := await self._renewed(connection)) is not connection:
                     response.release()
                     connection = renewed
-                    response = await self._counted(method, ask(connection))
+                    response = await self._counted(method, path, ask(connection))
                 try:
                     if response.status >= 300:
                         raise error_of(response.status, decode_status(await response.read()), response.headers)
@@ -191,14 +195,20 @@ class Transport:
             self._suspect = True
             raise
 
-    async def _counted(self, method: str, answer: Awaitable[aiohttp.ClientResponse]) -> aiohttp.ClientResponse:
+    async def _counted(
+        self, method: str, path: str, answer: Awaitable[aiohttp.ClientResponse]
+    ) -> aiohttp.ClientResponse:
         began, code = self._clock(), 0
         try:
-            response = await answer
-            code = response.status
+            with tracing.span(method, tracing.CLIENT, peer__service="kube-apiserver", url__path=path) as span:
+                response = await answer
+                code = response.status
+                span.set("http.response.status_code", code)
             return response
         finally:
-            telemetry.asked(method, code, self._clock() - began)
+            seconds = self._clock() - began
+            telemetry.asked(method, code, seconds)
+            logger.debug("asked the API server method=%s path=%s code=%d seconds=%.3f", method, path, code, seconds)
 
     async def _connected(self) -> _Connection:
         """Return the connection, which is made at the first request, and again when requests failed and the kubeconfig was rewritten."""
@@ -263,7 +273,9 @@ async def _ask(
     except RuntimeError as error:
         # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was closed
         # meanwhile, because the credentials changed.
-        raise ClusterUnavailable(f"The connection to the API server at {connection.host} broke.") from error
+        raise ClusterUnavailable(
+            _("The connection to the API server at {host} broke.", host=connection.host)
+        ) from error
 
 
 def query_of(**given: str) -> dict[str, str]:
@@ -287,4 +299,4 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             begun.append(rest)
             size += len(rest)
             if size > _LONGEST_LINE:
-                raise ClusterUnavailable("The API server sends a watch event of more than 64 MiB.")
+                raise ClusterUnavailable(_("The API server sends a watch event of more than 64 MiB."))

@@ -6,11 +6,13 @@ Two processes may run this at the same time and no slot is given twice; see `sna
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
+from grid import telemetry
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
-from grid.launch import lifecycle, snapshot, startups
+from grid.launch import lifecycle, snapshot, startups, takeover
 from grid.launch.budgets.closing import closed_projects
 from grid.launch.lifecycle import Transition
 from grid.launch.maintenance.gate import current_maintenance, last_end
@@ -18,9 +20,11 @@ from grid.launch.maintenance.rules import waiting_sentence
 from grid.launch.quota import Deferred, QuotaSnapshot, admit
 from grid.launch.snapshot import Queue, Unit
 from grid.models import Execution, LastAdmission, QueueOrder, State
-from grid.wording import again, duration
+from grid.models.environment import Kind
+from grid.translation import gettext as _
+from grid.wording import duration
 
-ADMITTED = Transition(State.DEPLOYING, "admitted", "Has a slot; creating its objects in the cluster.")
+ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its objects in the cluster."))
 
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -34,25 +38,29 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
         queue = snapshot.take(data_plane)
         decisions = admit(_with_gates(queue, now))
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
-        opened_at = last_end(now)
+        opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
         admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
         _remember_turns(admitted, now)
         _forget_orders(queue, admitted)
         for id, refused in decisions.refused.items():
             since = _waits_since(queue.units[id], queue.orders.get(id), opened_at)
-            is_late = refused.code not in ("held", "maintenance") and now - since > timeout
+            is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
             _keep_waiting(queue.units[id], refused, is_late, timeout, now)
+        transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
     return [row.pk for row in admitted]
 
 
 def _with_gates(queue: Queue, now: datetime) -> QuotaSnapshot:
-    """Return the snapshot with what keeps units from starting whatever is free: maintenance, and a used up budget of their project."""
+    """Return the snapshot with what keeps units from starting whatever is free: maintenance, an operator
+    who has taken over the queue, and a used up budget of their project."""
     maintenance = current_maintenance(now)
     until = waiting_sentence(maintenance) if maintenance is not None else ""
+    taken = takeover.current_takeover(now)
+    by_hand = takeover.waiting_sentence(taken) if taken is not None else ""
     project_of = {id: unit[0].project_id for id, unit in queue.units.items()}
     closed = closed_projects(set(project_of.values()), now)
     waiting = (
-        replace(one, maintenance=until, over_budget=closed.get(project_of[one.execution_id], ""))
+        replace(one, maintenance=until, taken_over=by_hand, over_budget=closed.get(project_of[one.execution_id], ""))
         for one in queue.snapshot.waiting
     )
     return replace(queue.snapshot, waiting=tuple(waiting))
@@ -76,7 +84,8 @@ def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
 
 
 def _waits_since(unit: Unit, order: QueueOrder | None, opened_at: datetime | None) -> datetime:
-    """Return since when it waits for a slot: being held does not count, nor does what was before the end of maintenance, `opened_at`."""
+    """Return since when it waits for a slot: being held does not count, nor does what was before the end of maintenance or of a
+    takeover, `opened_at`."""
     released_at = order.released_at if order is not None else None
     return max(moment for moment in (unit[0].state_since, released_at, opened_at) if moment is not None)
 
@@ -103,13 +112,20 @@ def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedel
 
 def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
-        message = f"No slot became free within {duration(timeout)}. {again(row.kind).capitalize()} when there is room."
         if refused.code == "over_budget":
-            message = f"It has waited {duration(timeout)} and could not start. {refused.message}"
+            message = _("It has waited {timeout} and could not start. {why}")
+        elif row.kind == Kind.WORKSPACE:
+            message = _("No slot became free within {timeout}. Resume it when there is room.")
+        else:
+            message = _("No slot became free within {timeout}. Launch it again when there is room.")
+        message = message.format(timeout=duration(timeout), why=refused.message)
         change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
         start_up = startups.never_admitted(row.pk, change.reason, now)
+        transaction.on_commit(partial(telemetry.asked_for_slots, "timed_out"))
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, start_up=start_up)
     if (row.reason, row.message) == (refused.code, refused.message):
         return True
+    if row.reason != refused.code:  # else it only moved in the queue
+        transaction.on_commit(partial(telemetry.asked_for_slots, "deferred"))
     columns = {"reason": refused.code, "message": refused.message}
     return lifecycle.update(row.pk, columns, revision=row.revision, now=now)

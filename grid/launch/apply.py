@@ -17,8 +17,9 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Re
 from grid.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.launch import manifests
 from grid.launch.manifests import Manifest
-from grid.launch.ordinaryexecutor import without_sidecar
+from grid.launch.ordinarysidecars import without_sidecars
 from grid.launch.spec import ExecutionSpec
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -68,11 +69,11 @@ async def create_all(
     has_sidecars: bool = True,
 ) -> None:
     """Create the missing objects of a run, in order, of which `build` makes the manifests for the anchor's uid; without native sidecars
-    its executor is an ordinary container. Raise NameTaken, or the API server's error."""
+    what stands beside the program is ordinary containers. Raise NameTaken, or the API server's error."""
     uid = await create_anchor(api, spec, namespace=namespace)
     for manifest in build(uid)[1:]:
         is_changed = manifest.resource == PODS and not has_sidecars
-        await get_or_create(api, without_sidecar(manifest) if is_changed else manifest, spec.id)
+        await get_or_create(api, without_sidecars(manifest) if is_changed else manifest, spec.id)
 
 
 async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:
@@ -149,7 +150,14 @@ async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> 
     # A claim has many users, and an admin may have created it by hand.
     if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
         kind = manifest.resource.kind
-        raise NameTaken(f"There is a {kind} {manifest.name} in {namespace} already that belongs to something else.")
+        raise NameTaken(
+            _(
+                "There is a {kind} {name} in {namespace} already that belongs to something else.",
+                kind=kind,
+                name=manifest.name,
+                namespace=namespace,
+            )
+        )
     return found
 
 

@@ -22,6 +22,7 @@ from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import ConfigMap, Event, Node, Pod, StorageClass, Volume, VolumeClaim
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.translation import gettext as _
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
 from grid.watch.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
 
@@ -170,7 +171,7 @@ class NodesAround:
 
 def _anonymous(pod: Pod) -> str:
     """Return words for any pod, because without words it is named, and the message is read by the execution's owner."""
-    return "another pod"
+    return _("another pod")
 
 
 def _asks_for_pods(pod: Pod) -> bool:

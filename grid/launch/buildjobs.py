@@ -15,6 +15,7 @@ from grid.kube.resources import CONFIG_MAPS, JOBS
 from grid.labels import APP_COMPONENT, APP_INSTANCE, APP_NAME, MANAGED_BY, MANAGER
 from grid.launch.manifests import Manifest
 from grid.launch.revisions import BuildProgress
+from grid.translation import gettext as _
 
 BUILD_SECONDS = 1800
 KEPT_SECONDS = 24 * 3600  # an ended Job stays as long, for its log
@@ -230,7 +231,7 @@ def progress_of(
     if "Complete" in ended:
         found = _DIGEST.search(_terminated(pod)[1])
         if found is None:
-            sentence = (
+            sentence = _(
                 "The image was built and pushed, but its pod was gone before its digest was read. Build it again."
             )
             return BuildProgress(id, "failed", sentence, log)
@@ -251,15 +252,22 @@ def last_error(log: str) -> str:
 
 def _why_failed(condition: Mapping[str, Any], pod: Pod | None, log: str, settings: BuildSettings, before: str) -> str:
     if condition.get("reason") == "DeadlineExceeded":
-        waited = f" {before}" if before else ""
-        return f"It was not built within {BUILD_SECONDS // 60} minutes.{waited}"
-    reason, _ = _terminated(pod)
+        return f"{_('It was not built within {minutes} minutes.', minutes=BUILD_SECONDS // 60)} {before}".rstrip()
+    reason, _unused = _terminated(pod)
     if reason == "OOMKilled":
-        return f"{settings.kind.title} ran out of memory, of which it has {settings.memory}: an admin raises GRID_BUILD_MEMORY."
+        return _(
+            "{builder} ran out of memory, of which it has {memory}: an admin raises GRID_BUILD_MEMORY.",
+            builder=settings.kind.title,
+            memory=settings.memory,
+        )
     if pod is not None and pod.status.reason:  # Evicted, say
-        return f"Its pod was ended: {pod.status.reason}. {pod.status.message}".strip()
+        return _("Its pod was ended: {reason}. {message}", reason=pod.status.reason, message=pod.status.message).strip()
     said = last_error(log)
-    return f"{settings.kind.title} failed: {said}." if said else f"{settings.kind.title} failed and wrote nothing."
+    return (
+        _("{builder} failed: {error}.", builder=settings.kind.title, error=said)
+        if said
+        else _("{builder} failed and wrote nothing.", builder=settings.kind.title)
+    )
 
 
 def _terminated(pod: Pod | None) -> tuple[str, str]:
@@ -272,19 +280,31 @@ def _terminated(pod: Pod | None) -> tuple[str, str]:
 
 def _why_waiting(pod: Pod | None, order: RevisionOrder, settings: BuildSettings) -> str:
     """Return what a build that has not begun waits for, as a sentence; "" while it runs."""
-    who = f"{settings.kind.title} (Job {order.job} in {settings.namespace})"
+    who = _(
+        "{builder} (Job {job} in {namespace})", builder=settings.kind.title, job=order.job, namespace=settings.namespace
+    )
     if pod is None:
-        return f"{who} has no pod yet."
+        return _("{builder} has no pod yet.", builder=who)
     statuses = pod.status.container_statuses
     waiting = next((one.state.waiting for one in statuses if one.state.waiting is not None), None)
     if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
-        return f"{who} waits: {waiting.reason}. {waiting.message}".strip()
+        return _(
+            "{builder} waits: {reason}. {message}", builder=who, reason=waiting.reason, message=waiting.message
+        ).strip()
     unplaced = next(
         (one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "False"), None
     )
     if unplaced is not None:
-        return f"{who} waits for a node with {settings.cores} cores and {settings.memory}. {unplaced.message}".strip()
+        return _(
+            "{builder} waits for a node with {cores} cores and {memory}. {message}",
+            builder=who,
+            cores=settings.cores,
+            memory=settings.memory,
+            message=unplaced.message,
+        ).strip()
     if pod.status.phase == "Pending":
-        secret = f" and the Secret {settings.secret}" if settings.secret else ""
-        return f"{who} waits for its image, {settings.image or settings.kind.image}{secret}."
+        sentence = _("{builder} waits for its image, {image}.")
+        if settings.secret:
+            sentence = _("{builder} waits for its image, {image} and the Secret {secret}.")
+        return sentence.format(builder=who, image=settings.image or settings.kind.image, secret=settings.secret)
     return ""

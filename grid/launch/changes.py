@@ -18,6 +18,7 @@ from grid.launch.clusters.request import beyond_limit, beyond_slots, wrong_count
 from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry, State, User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 from grid.wording import plural
 
 RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
@@ -40,7 +41,9 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
                 raise Rejected(problems)
             columns = {"workers_minimum": minimum, "workers_maximum": maximum, "slots": wanted}
             before = _words(cluster.workers_minimum, cluster.workers_maximum)
-            message = f"{by} changed it from {before} to {_words(minimum, maximum)}."
+            message = _(
+                "{by} changed it from {before} to {after}.", by=by, before=before, after=_words(minimum, maximum)
+            )
             if record_change(row, columns, reason="Resized", message=message, by=by, now=now):
                 break
     execution.refresh_from_db()
@@ -57,10 +60,12 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
             _living_cluster(row)
             if row.state not in RESTARTABLE:
                 raise Rejected(
-                    [Problem("", "Its head is not running yet, so there is nothing to restart.", "too_early")]
+                    [Problem("", _("Its head is not running yet, so there is nothing to restart."), "too_early")]
                 )
             columns = {"restart_requested_at": now}
-            message = f"{by} restarted the head; what its memory held is lost, and the workers join the new one."
+            message = _(
+                "{by} restarted the head; what its memory held is lost, and the workers join the new one.", by=by
+            )
             if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
                 break
     execution.refresh_from_db()
@@ -113,9 +118,9 @@ def _living_cluster(row: Execution) -> ClusterSpec:
     except ValueError as error:
         raise Rejected([Problem("", str(error), "unreadable")]) from error
     if cluster is None:
-        raise Rejected([Problem("", "Only a cluster has workers and a head.", "kind")])
+        raise Rejected([Problem("", _("Only a cluster has workers and a head."), "kind")])
     if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):
-        raise Rejected([Problem("", "This cluster has ended or is being stopped; launch a new one.", "ended")])
+        raise Rejected([Problem("", _("This cluster has ended or is being stopped; launch a new one."), "ended")])
     return cluster
 
 
@@ -125,7 +130,7 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
     if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # scaling down is always allowed
         problems.append(beyond_limit("workers_maximum", policy))
     if not cluster.scaling.autoscale and minimum != maximum and not problems:
-        sentence = "This cluster does not scale by itself; enter the same minimum and maximum."
+        sentence = _("This cluster does not scale by itself; enter the same minimum and maximum.")
         problems.append(Problem("workers_maximum", sentence, "fixed"))
     return problems
 
@@ -143,12 +148,20 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
     if more <= max(free, 0):
         return []
     most = row.slots + max(free, 0) - 1
-    sentence = (
-        f"This takes {plural(more, 'more slot')}, and of {limit} only {max(free, 0)} are free. "
-        f"Choose at most {plural(most, 'worker')}, or stop something that you no longer need."
+    sentence = _(
+        "This takes {more_slots}, and of {limit} only {free} are free. "
+        "Choose at most {workers}, or stop something that you no longer need.",
+        more_slots=plural(more, "more slot", "more slots"),
+        limit=limit,
+        free=max(free, 0),
+        workers=plural(most, "worker", "workers"),
     )
     return [Problem("workers_maximum", sentence, "slots")]
 
 
 def _words(minimum: int, maximum: int) -> str:
-    return plural(minimum, "worker") if minimum == maximum else f"{minimum} to {maximum} workers"
+    return (
+        plural(minimum, "worker", "workers")
+        if minimum == maximum
+        else _("{minimum} to {maximum} workers", minimum=minimum, maximum=maximum)
+    )

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
+from grid.diagnosis.platform.facts import LogShipping
 from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
@@ -35,6 +36,17 @@ class Database(Protocol):
     def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
 
 
+class ShipsLogs(Protocol):
+    """Sends executions' logs to the log receiver, as `grid.launch.logshipping` does."""
+
+    @property
+    def state(self) -> LogShipping: ...
+
+    async def read_to_end(self, pod: Pod) -> None:
+        """Read what is left of the log of a pod that is to go. Never raises, and never waits for the receiver."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchTarget:
     """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token and
@@ -56,7 +68,7 @@ class NotYet(GridError):
 class Context:
     """The context of one term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` are the
     timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet; `reporting` are clusters
-    whose framework has answered when it was asked last."""
+    whose framework has answered when it was asked last; `shipping` is None where logs stay here."""
 
     api: KubeApi
     database: Database
@@ -69,6 +81,7 @@ class Context:
     invalidated: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
     reporting: set[str] = field(default_factory=set)
+    shipping: ShipsLogs | None = None
     nodes: NodesAround = field(init=False)
     cpu: CpuWindow = field(init=False)
 

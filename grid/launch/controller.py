@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from grid import logcontext, tracing
 from grid.backoff import Backoff
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.database import background
@@ -238,7 +239,8 @@ class Controller:
         """Take one execution and reconcile it; a failure is retried after a growing delay."""
         id = await self._queue.get()
         try:
-            again = await self._reconciler.reconcile(id)
+            with tracing.of_execution(id), logcontext.of_execution(id):
+                again = await self._reconciler.reconcile(id)
         except GridError as error:
             delay = self._queue.retry(id)
             logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
@@ -247,6 +249,7 @@ class Controller:
                 logger.exception("execution=%s looking at it failed", id)
             self._queue.retry(id)
         else:
+            logger.debug("execution=%s reconciled again_in=%s", id, "never" if again is None else f"{again:.1f}s")
             self._queue.succeeded(id)
             if again != 0:
                 self.first_round.reconciled(id)

@@ -15,6 +15,7 @@ from grid.launch.departures import LIVES
 from grid.launch.lookingagain import look_again
 from grid.launch.notifications.outbox import tell_of_coming_stop
 from grid.models import Execution, StopWarning
+from grid.translation import gettext as _
 from grid.wording import duration, exact_duration
 
 WARNED_BEFORE = timedelta(minutes=10)
@@ -48,16 +49,19 @@ def tell_deadlines(deadlines: Mapping[str, Deadline], *, now: datetime) -> None:
     living = Execution.objects.filter(LIVES, pk__in=deadlines).exclude(pk__in=told).order_by()
     for id in living.values_list("pk", flat=True):
         with transaction.atomic():
-            _, is_first = StopWarning.objects.get_or_create(execution_id=id, defaults={"at": now})
+            _unused, is_first = StopWarning.objects.get_or_create(execution_id=id, defaults={"at": now})
             if is_first:
                 tell_of_coming_stop(id, _sentence(deadlines[id], now), now=now)
 
 
 def _sentence(deadline: Deadline, now: datetime) -> str:
     timeout = exact_duration(int(deadline.timeout.total_seconds()))
-    return (
-        f"Its timeout of {timeout} ends it in {duration(deadline.at - now)}, at {deadline.at:%H:%M} UTC. "
-        "What it has written to the project's files stays. Give the job a longer timeout before its next run."
+    return _(
+        "Its timeout of {timeout} ends it in {wait}, at {end:%H:%M} UTC. "
+        "What it has written to the project's files stays. Give the job a longer timeout before its next run.",
+        timeout=timeout,
+        wait=duration(deadline.at - now),
+        end=deadline.at,
     )
 
 

@@ -16,6 +16,7 @@ from grid.launch.notifications.outbox import tell_of_coming_stop
 from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
 from grid.models import Execution, Membership, State
 from grid.models.execution import ACTIVE_STATES
+from grid.translation import gettext as _
 from grid.wording import duration
 
 PROJECTS_PATH = "/projects/"  # who has left a project does not see the execution's page any more
@@ -91,16 +92,24 @@ def _reason(execution: Execution) -> str:
     return ONLY_VIEWS if looks_on else LEFT_PROJECT
 
 
+_LOST = {
+    LEFT_PROJECT: _("{name} has left the project {project}. It is stopped in {limit}, unless {name} is back by then."),
+    ONLY_VIEWS: _(
+        "{name} is a viewer of the project {project} now. It is stopped in {limit}, unless that is undone by then."
+    ),
+    ACCOUNT_CLOSED: _("The account of {name} was closed. It is stopped in {limit}, unless that is undone by then."),
+}
+
+
 def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
-    what, unless = {
-        LEFT_PROJECT: (f"{name} has left the project {project}", f"{name} is back by then"),
-        ONLY_VIEWS: (f"{name} is a viewer of the project {project} now", "that is undone by then"),
-        ACCOUNT_CLOSED: (f"The account of {name} was closed", "that is undone by then"),
-    }[_reason(execution)]
-    return {"reason": "AccessLost", "message": f"{what}. It is stopped in {duration(limit)}, unless {unless}."}
+    sentence = _LOST[_reason(execution)].format(name=name, project=project, limit=duration(limit))
+    return {"reason": "AccessLost", "message": sentence}
 
 
 def _back(execution: Execution) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
-    return {"reason": "AccessRegained", "message": f"{name} has access to the project {project} again; it continues."}
+    return {
+        "reason": "AccessRegained",
+        "message": _("{name} has access to the project {project} again; it continues.", name=name, project=project),
+    }

@@ -8,12 +8,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from grid.launch.ledger import EventRecord
+from grid.translation import gettext as _
 from grid.watch.store import Freshness
+from grid.wording import day_words
 
 LEAST = timedelta(seconds=5)  # nobody notices a shorter delay
 _SENTENCES = {
-    "controller": "executions were not managed, because the controller was not running.",
-    "cluster": "the cluster did not answer the controller.",
+    "controller": _(
+        "Until {when} UTC executions were not managed, because the controller was not running. "
+        "Running programs continued; unfinished steps are resumed."
+    ),
+    "cluster": _(
+        "Until {when} UTC the cluster did not answer the controller. Running programs continued; unfinished steps are resumed."
+    ),
 }
 
 
@@ -49,13 +56,17 @@ class Outage:
 def history_entry(downtime: Downtime) -> EventRecord:
     """Build the history entry; its uid is deterministic, so recording it twice is a no-op."""
     since, until = downtime.since.astimezone(UTC), downtime.until.astimezone(UTC)
-    when = f"{until:%H:%M:%S}" if since.date() == until.date() else f"{until:%H:%M:%S on %-d %B}"
+    when = (
+        f"{until:%H:%M:%S}"
+        if since.date() == until.date()
+        else _("{time:%H:%M:%S} on {day}", time=until, day=day_words(until))
+    )
     return EventRecord(
         uid=f"{downtime.of}-away/{int(since.timestamp())}",
         at=downtime.since,
         object="",
         level="Warning",
         reason=f"{downtime.of}_away",
-        message=f"Until {when} UTC {_SENTENCES[downtime.of]} Running programs continued; unfinished steps are resumed.",
+        message=_SENTENCES[downtime.of].format(when=when),
         count=1,
     )

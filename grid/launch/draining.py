@@ -18,6 +18,7 @@ from grid.kube.errors import answer_of
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.labels import KEYS
+from grid.translation import gettext as _
 from grid.watch.wholelist import read_chunks
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def _seen(pod: Pod, before: PodProgress | None, now: datetime) -> PodProgress:
     since = before.since if before is not None and is_same else now
     why = before.why if before is not None and is_same and state == "waits" else ""
     if meta.deletion_timestamp is not None and now - meta.deletion_timestamp > PATIENCE:
-        why = (
+        why = _(
             "It has not ended though its grace period is over: its node may not answer, or a finalizer holds it. The drain waits; "
             "look at the pod, and remove the node in the cloud if it is lost."
         )
@@ -137,5 +138,5 @@ def why_refused(error: GridError) -> str:
     causes = [cause.message for cause in (answer.details.causes if answer.details else None) or () if cause.message]
     said = " ".join([answer.message, *causes])[:_LONGEST_WHY]
     if isinstance(error, TooManyRequests):
-        return f"A PodDisruptionBudget does not allow it now; it is tried again: {said}"
-    return f"The API server refused; it is tried again: {said}"
+        return _("A PodDisruptionBudget does not allow it now; it is tried again: {answer}", answer=said)
+    return _("The API server refused; it is tried again: {answer}", answer=said)

@@ -25,6 +25,7 @@ from grid.launch.manifests import Manifest
 from grid.launch.preview import Preview
 from grid.launch.spec import ExecutionSpec
 from grid.models import CheckOutcome, LaunchCheck, User
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -111,13 +112,15 @@ async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) 
         except (NotAllowed, Rejected) as error:
             return _refused(manifest, error)
         except NotFound:
-            sentence = "The namespace of executions does not exist yet, so there was nothing to try it in."
+            sentence = _("The namespace of executions does not exist yet, so there was nothing to try it in.")
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence)
         except (GridError, TimeoutError) as error:
-            sentence = "The cluster did not answer. You can launch it anyway."
+            sentence = _("The cluster did not answer. You can launch it anyway.")
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence, str(error))
         tried += 1
-    return DryRunAnswer(CheckOutcome.CONFIRMED, f"The cluster accepted a dry run of its {tried} objects.")
+    return DryRunAnswer(
+        CheckOutcome.CONFIRMED, _("The cluster accepted a dry run of its {count} objects.", count=tried)
+    )
 
 
 class DryRuns:
@@ -165,7 +168,7 @@ class DryRuns:
         try:
             preview = Preview(tuple(msgspec.convert(one, ExecutionSpec) for one in specs))
         except msgspec.ValidationError as error:
-            return DryRunAnswer(CheckOutcome.NOT_KNOWN, "The controller is of another release.", str(error))
+            return DryRunAnswer(CheckOutcome.NOT_KNOWN, _("The controller is of another release."), str(error))
         token = context.target.token(preview.specs[0].id)
         objects = preview.objects(namespace=context.namespace, storage=context.target.storage, token=token)
         return await dry_run(context.api, objects, namespace=context.namespace)
@@ -177,7 +180,7 @@ def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
     sentence = (
         f"{known.sentence} {known.next_step}"
         if known
-        else f"The cluster would not take its {manifest.resource.kind}. Ask an admin of the cluster."
+        else _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
     )
     return DryRunAnswer(CheckOutcome.REFUSED, sentence, evidence)
 

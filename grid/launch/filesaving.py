@@ -5,33 +5,27 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from grid.diagnosis.files import (
-    EXECUTOR,
-    FilesReport,
-    has_ordinary_executor,
-    is_saving,
-    report_of,
-    was_cut_short,
-)
+from grid.diagnosis.beside import EXECUTOR, FRONT, has_ordinary_executor
+from grid.diagnosis.files import FilesReport, is_saving, report_of, was_cut_short
 from grid.errors import Conflict, NotFound
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.labels import PROGRAM_ENDED
 from grid.launch import ledger
 from grid.launch.context import Context
-from grid.launch.front import FRONT
 from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import GRACE_SECONDS, Manifest
 from grid.launch.notifications import outbox
-from grid.launch.ordinaryexecutor import bare
+from grid.launch.ordinarysidecars import bare
 from grid.launch.spec import FilesSpec, parse_spec
 from grid.models import RunFiles, State
+from grid.translation import gettext as _
 from grid.wording import plural
 
 logger = logging.getLogger(__name__)
 
 _MARGIN = timedelta(minutes=1)
-_CUT_SHORT = FilesReport(problem="Saving its files was cut short", kept="unsure")
+_CUT_SHORT = FilesReport(problem=_("Saving its files was cut short"), kept="unsure")
 
 
 class FileSaving:
@@ -136,10 +130,13 @@ def record(execution_id: str, report: FilesReport, now: datetime) -> None:
 
 def sentence_of(report: FilesReport) -> str:
     """Return what has become of the files, and of the results."""
-    kept = f"Results: {plural(report.results_files, 'file')}." if report.results else ""
+    kept = _("Results: {files}.", files=plural(report.results_files, "file", "files")) if report.results else ""
     problem = report.results_problem and f"{report.results_problem}."
     gone = (
-        f"The branch {report.instead_of}, where the workspace had left its files, is gone, so it began at the project's usual one."
+        _(
+            "The branch {branch}, where the workspace had left its files, is gone, so it began at the project's usual one.",
+            branch=report.instead_of,
+        )
         if report.instead_of
         else ""
     )
@@ -149,13 +146,19 @@ def sentence_of(report: FilesReport) -> str:
 def _changes_sentence(report: FilesReport) -> str:
     if report.problem:
         where = {
-            "repository": "They are kept beside the repository: push them again.",
-            "home": "They are kept in HOME, in the folder unpushed-files.",
-            "copy": "A copy of them is kept beside the branches: ask an operator for it.",
-            "unsure": "The history of the project's files, and in HOME the folder unpushed-files, say what of them was saved.",
+            "repository": _("They are kept beside the repository: push them again."),
+            "home": _("They are kept in HOME, in the folder unpushed-files."),
+            "copy": _("A copy of them is kept beside the branches: ask an operator for it."),
+            "unsure": _(
+                "The history of the project's files, and in HOME the folder unpushed-files, say what of them was saved."
+            ),
         }
-        return f"{report.problem}. {where.get(report.kept, 'They are lost.') if report.code == 0 else ''}".strip()
-    left_out = f" {report.left_out} files could not be saved and are not in it." if report.left_out else ""
-    if report.ended == report.began:
-        return f"Nothing in the project's files has changed.{left_out}"
-    return f"The project's files are saved: commit {report.ended[:8]} on {report.branch}.{left_out}"
+        return f"{report.problem}. {where.get(report.kept, _('They are lost.')) if report.code == 0 else ''}".strip()
+    sentence = _("Nothing in the project's files has changed.")
+    if report.ended != report.began:
+        sentence = _(
+            "The project's files are saved: commit {commit} on {branch}.", commit=report.ended[:8], branch=report.branch
+        )
+    if report.left_out:
+        return f"{sentence} {_('{count} files could not be saved and are not in it.', count=report.left_out)}"
+    return sentence

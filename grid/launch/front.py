@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from grid.labels import PREFIX
+from grid.translation import LANGUAGE
+from grid.translation import gettext as _
 
-FRONT = "nginx"  # the container's name
 TOKEN_HEADER, STATE_HEADER, OPEN_HEADER = "x-grid-token", "x-grid-run", "x-grid-open"
 CRASHED = "crashed"  # what STATE_HEADER says of a program that has ended and is started again
 STATUS_PATH, USE_PATH = "/__grid__/front", "/__grid__/use"
@@ -123,7 +124,7 @@ http {{
             proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;
         }}
         location @too_large {{
-            return 413 'The upload is larger than {body_mebibytes} MiB, which is the limit here. An admin can raise it.';
+            return 413 {too_large};
         }}
         location @not_there {{
             default_type 'text/html; charset=utf-8';
@@ -215,12 +216,14 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
     """Return nginx.conf for a program that listens on the port `upstream` of the pod. Its relative paths are below the folder that nginx
     is started in; the key is in a file of its own beside it."""
     starting = (
-        "Starting",
-        "The program is starting and does not answer yet. This page reloads by itself every 3 seconds.",
+        _("Starting"),
+        _("The program is starting and does not answer yet. This page reloads by itself every 3 seconds."),
     )
     crashed = (
-        "The program has crashed",
-        "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended.",
+        _("The program has crashed"),
+        _(
+            "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended."
+        ),
     )
     return _CONFIGURATION.format(
         starting=_quoted(_page(*starting, front.page)),
@@ -236,6 +239,12 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
         use_path=USE_PATH,
         open_header=OPEN_HEADER,
         unattended=STORED_UNATTENDED,
+        too_large=_quoted(
+            _(
+                "The upload is larger than {size} MiB, which is the limit here. An admin can raise it.",
+                size=front.body_mebibytes,
+            )
+        ),
         body_mebibytes=front.body_mebibytes,
     )
 
@@ -256,9 +265,9 @@ def _hashed(execution_id: str, expires: str, key: str) -> str:
 
 
 def _page(title: str, sentence: str, page: str) -> str:
-    link = f'<p><a href="{escape(page)}" target="_top">Its page on the dashboard</a></p>' if page else ""
+    link = f'<p><a href="{escape(page)}" target="_top">{escape(_("Its page on the dashboard"))}</a></p>' if page else ""
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="3">'
+        f'<!doctype html><html lang="{LANGUAGE}"><head><meta charset="utf-8"><meta http-equiv="refresh" content="3">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title></head>"
         '<body style="font-family:system-ui,sans-serif;max-width:40em;margin:10vh auto;padding:0 1em">'

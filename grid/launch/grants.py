@@ -25,7 +25,7 @@ from grid.labels import HEAD
 from grid.launch.frameworks import framework
 from grid.launch.opening import openable, openable_ports
 from grid.launch.spec import base_url
-from grid.models import Execution, PortShare, User, WorkspaceGrant
+from grid.models import Execution, PortShare, State, User, WorkspaceGrant
 from grid.models.environment import Kind
 from grid.sessions import stored_key, valid_users
 
@@ -58,6 +58,10 @@ class Passage:
     start_path: str = ""
     front_port: int = 0  # of the nginx in front, if its pod has one
     is_shared_port: bool = False  # not the execution's own program, but one that its owner started in it
+
+    @property
+    def state_word(self) -> str:
+        return State(self.state).label.lower()
 
 
 def new_opener() -> str:
@@ -172,7 +176,8 @@ class _WebServer:
 def _web_server(execution: Execution) -> _WebServer:
     """Return the program's web server; for a cluster the framework's UI on its head, and none for an unknown framework."""
     if execution.kind != Kind.CLUSTER:
-        return _WebServer(int(execution.spec.get("port") or 0))
+        # The page of a job knows nothing of the path below which it is shown.
+        return _WebServer(int(execution.spec.get("port") or 0), strips_prefix=execution.kind == Kind.JOB)
     try:
         made_of = framework(execution.framework)
     except ValueError:

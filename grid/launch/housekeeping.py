@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q
 from grid import lockouts, sessions
 from grid.centralconfig import GRANT_RETENTION, value_of
 from grid.launch import dryrun, nodetasks, retention
+from grid.launch.apichecks import apicheckruns
 from grid.launch.context import Database
 from grid.launch.expectation import outcomes
 from grid.models import Session, WorkspaceGrant
@@ -55,11 +56,15 @@ CHORES: Mapping[str, Chore] = {
     "grants": purge_grants,
     "launch checks": dryrun.purge,
     "node tasks": nodetasks.purge,
+    "API checks": apicheckruns.purge,
     "logs": retention.drop_logs,
     "samples": retention.drop_samples,
     "metrics": retention.drop_metrics,
     "lifecycle entries": retention.drop_lifecycle_entries,
     "audit entries": retention.drop_audit_entries,
+    "incidents": retention.drop_incidents,
+    "alerts": retention.drop_alerts,
+    "silences": retention.drop_silences,
     "notifications": retention.drop_notifications,
     "deliveries": retention.drop_deliveries,
     "expected waits": outcomes.drop_predictions,

@@ -27,11 +27,12 @@ from grid.launch.logend import end_of_log
 from grid.launch.revisions import BuildProgress
 from grid.models import EnvironmentRevision
 from grid.requirementlines import BUILT_HERE
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 _IMAGE = re.compile(r"[!-~]{1,255}")
-_BUILT_ELSEWHERE = (
+_BUILT_ELSEWHERE = _(
     "It stands on an image of the embedded cluster, or is named after one, and no registry has those. "
     "Make it again on top of a revision whose image is in a registry."
 )
@@ -69,7 +70,7 @@ def order_of(revision: EnvironmentRevision) -> RevisionOrder:
     if base.startswith(BUILT_HERE) or revision.image.startswith(BUILT_HERE):
         raise Rejected([Problem("", _BUILT_ELSEWHERE, "base")])
     if not _IMAGE.fullmatch(base):
-        raise Rejected([Problem("", "Its base is no name of an image.", "base")])
+        raise Rejected([Problem("", _("Its base is no name of an image."), "base")])
     return RevisionOrder(revision.image, base, tuple(revision.requirements.splitlines()))
 
 
@@ -90,8 +91,12 @@ class JobBuilder:
             return BuildProgress(
                 revision.build,
                 "building",
-                f"{self._settings.kind.title} cannot be run in the namespace {self._settings.namespace}, which does not exist, or in "
-                "which the controller has no right to: an admin of the cluster applies deploy/builds.yaml. The build begins then.",
+                _(
+                    "{title} cannot be run in the namespace {namespace}, which does not exist, or in "
+                    "which the controller has no right to: an admin of the cluster applies deploy/builds.yaml. The build begins then.",
+                    title=self._settings.kind.title,
+                    namespace=self._settings.namespace,
+                ),
             )
 
     async def _ask(self, order: RevisionOrder, revision: EnvironmentRevision) -> BuildProgress:
@@ -123,8 +128,10 @@ class JobBuilder:
             except Conflict:
                 job = await self._api.get(JOBS, order.job, namespace=namespace)
         if job["metadata"].get("labels", {}).get(MANAGED_BY) != MANAGER:
-            sentence = (
-                f"A Job {order.job} of somebody else is in {namespace}. Delete it there, or make the revision again."
+            sentence = _(
+                "A Job {job} of somebody else is in {namespace}. Delete it there, or make the revision again.",
+                job=order.job,
+                namespace=namespace,
             )
             raise Rejected([Problem("", sentence, "name_taken")])
         return job

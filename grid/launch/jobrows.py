@@ -135,5 +135,6 @@ def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None
         parameters=dict(attempt.run.parameters) if attempt else {},
         folder=settings.folder,
         files_at=settings.files_at,
+        page_port=settings.page_port or 0,
         timeout_seconds=settings.timeout_seconds,
     )

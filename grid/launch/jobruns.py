@@ -25,7 +25,9 @@ from grid.launch.request import LaunchRequest, submit
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings, State
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
-from grid.wording import exact_duration, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import exact_duration
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +40,12 @@ REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 20  # launches in one transaction, so that others get their turn of the database
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
-POD_STAYS = "Its last pod is not confirmed gone. The next attempt starts when it is."
-_HOW = {Outcome.FAILED: "failed", Outcome.STOPPED: "was stopped", Outcome.NOT_STARTED: "was not started"}
+POD_STAYS = _("Its last pod is not confirmed gone. The next attempt starts when it is.")
+_AFTER = {
+    Outcome.FAILED: _("It was to start after {name}, which failed."),
+    Outcome.STOPPED: _("It was to start after {name}, which was stopped."),
+    Outcome.NOT_STARTED: _("It was to start after {name}, which was not started."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,8 @@ def next_step(run: RunFacts, now: datetime) -> RunStep:
     wait = back_off(run.retry_seconds, last.number)
     due = (last.ended_at or now) + timedelta(seconds=wait)
     if now < due:
-        return WaitStep(f"{_attempt_failed(run, last)} The next attempt follows {exact_duration(wait)} later.", due)
+        failure, later = _attempt_failed(run, last), exact_duration(wait)
+        return WaitStep(_("{failure} The next attempt follows {wait} later.", failure=failure, wait=later), due)
     return _launch_if_room(run, last.number + 1)
 
 
@@ -131,24 +138,33 @@ def _wait_for_earlier(run: RunFacts) -> RunStep | None:
     if after is None or after.outcome == Outcome.SUCCEEDED:
         return None
     if not after.outcome:
-        return WaitStep(f"It starts when {after.name} has succeeded.")
-    how = _HOW[Outcome(after.outcome)]
-    return EndStep(Outcome.NOT_STARTED, f"It was to start after {after.name}, which {how}.")
+        return WaitStep(_("It starts when {name} has succeeded.", name=after.name))
+    return EndStep(Outcome.NOT_STARTED, _AFTER[Outcome(after.outcome)].format(name=after.name))
 
 
 def _wait_behind(run: RunFacts) -> RunStep | None:
-    return None if run.behind is None else WaitStep(f"It starts when run {run.behind} of its schedule has ended.")
+    if run.behind is None:
+        return None
+    return WaitStep(_("It starts when run {number} of its schedule has ended.", number=run.behind))
 
 
 def _launch_if_room(run: RunFacts, attempt: int) -> RunStep:
     if run.at_once is not None and run.others_active >= run.at_once:
-        active = f"{plural(run.others_active, 'run')} of this job {'is' if run.others_active == 1 else 'are'} active"
-        return WaitStep(f"{active}, and at most {run.at_once} may be at once. It starts when one has ended.")
+        return WaitStep(
+            ngettext(
+                "{count:,} run of this job is active, and at most {most} may be at once. It starts when one has ended.",
+                "{count:,} runs of this job are active, and at most {most} may be at once. It starts when one has ended.",
+                run.others_active,
+                most=run.at_once,
+            )
+        )
     return LaunchStep(attempt)
 
 
 def _attempt_failed(run: RunFacts, last: AttemptFacts) -> str:
-    return f"Attempt {last.number} of {run.retries + 1} failed: {last.message}"
+    return _(
+        "Attempt {number} of {most} failed: {message}", number=last.number, most=run.retries + 1, message=last.message
+    )
 
 
 # --- Which jobs to look at ---
@@ -237,8 +253,8 @@ def launch_request(job: Job, record: RunRecord, attempt: RunAttempt | None = Non
     environment = Environment.objects.filter(pk=record.environment).first()
     tier = HardwareTier.objects.filter(pk=record.tier).first()
     if environment is None or tier is None:
-        path, gone = ("tier", record.tier_name) if environment else ("environment", record.environment_name)
-        raise Rejected([Problem(path, f"{gone} no longer exists. Choose another.", "not_offered")])
+        path, name = ("tier", record.tier_name) if environment else ("environment", record.environment_name)
+        raise Rejected([Problem(path, _("{name} no longer exists. Choose another.", name=name), "not_offered")])
     return LaunchRequest(
         owner=job.owner,
         project=job.project,
@@ -339,7 +355,7 @@ class _Advance:
             return self._refused
         if self._tries >= AT_ONCE:
             self._is_more = True
-            return WaitStep("It starts in a moment.", self._now)
+            return WaitStep(_("It starts in a moment."), self._now)
         self._tries += 1
         id = attempt_id(self._job.pk, run.number, number)
         try:
@@ -354,14 +370,15 @@ class _Advance:
     def _put_off(self, run: JobRun, number: int, problems: Sequence[Problem]) -> WaitStep | EndStep:
         why = " ".join(problem.message for problem in problems)
         if all(problem.code in PASSING for problem in problems):
-            again = f"{why} It is tried again by itself."
+            again = _("{why} It is tried again by itself.", why=why)
             wait = CLOSED_SECONDS if any(problem.code == CLOSED for problem in problems) else REFUSED_SECONDS
             self._refused = WaitStep(again, self._now + timedelta(seconds=wait))
             return self._refused
         if number == 1:
             return EndStep(Outcome.NOT_STARTED, why)
         last = self._last[run.pk]
-        return EndStep(Outcome.FAILED, f"Attempt {last.number} failed: {last.message} It was not tried again: {why}")
+        sentence = _("Attempt {number} failed: {message} It was not tried again: {why}")
+        return EndStep(Outcome.FAILED, sentence.format(number=last.number, message=last.message, why=why))
 
 
 def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:

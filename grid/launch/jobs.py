@@ -16,13 +16,14 @@ from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import cluster_settings
 from grid.launch.jobrows import make_job, make_run, make_runs, record_of
 from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
-from grid.launch.jobsettings import JobSettings, RunRecord, read_record, wrong_variables
+from grid.launch.jobsettings import PARAMETERS, JobSettings, RunRecord, read_record, wrong_variables
 from grid.launch.maintenance.gate import why_closed
+from grid.launch.pinned import pinned_environment
 from grid.launch.request import LaunchRequest, draft, validate, wrong_title
-from grid.launch.spec import pinned_environment
 from grid.launch.stopping import REPLACED, request_stop
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 MAXIMUM_ROWS = 1000  # of a sweep
 MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores
@@ -68,7 +69,7 @@ def start(
         record = record or record_of(job, job.environment, job.tier)
         given = dict(parameters or {})
         problems = [
-            *wrong_variables(given, path="parameters", what="parameter"),
+            *wrong_variables(given, path="parameters", words=PARAMETERS),
             *validate(launch_request(job, record)),
             *(_wrong_earlier(after, job.project_id) if after else ()),
             *why_closed(job.project_id, now),
@@ -143,7 +144,11 @@ def delete(job_id: str, *, now: datetime) -> None:
         job = locked(job_id)
         count = JobRun.objects.filter(job=job, outcome="").count()
         if count:
-            sentence = f"{plural(count, 'run')} of it {'has' if count == 1 else 'have'} not ended. Stop all runs first."
+            sentence = ngettext(
+                "{count:,} run of it has not ended. Stop all runs first.",
+                "{count:,} runs of it have not ended. Stop all runs first.",
+                count,
+            )
             raise Rejected([Problem("", sentence, ACTIVE)])
         Schedule.objects.filter(job=job).delete()
         job.deleted_at = now
@@ -175,8 +180,8 @@ def stop_run(run: JobRun, *, by: str, now: datetime) -> None:
     if attempt is not None and not attempt.is_final:
         request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by else "")
         return
-    when = "before it started" if attempt is None else "before its next attempt"
-    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or f"Stopped by {by} {when}."), now, by=by)
+    sentence = _("Stopped by {by} before its next attempt.") if attempt else _("Stopped by {by} before it started.")
+    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or sentence.format(by=by)), now, by=by)
 
 
 def _requested_before(job: Job, request_key: str) -> list[JobRun]:
@@ -189,14 +194,33 @@ def _requested_before(job: Job, request_key: str) -> list[JobRun]:
 
 def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
     if not 1 <= len(rows) <= MAXIMUM_ROWS:
-        return [Problem("table", f"Use 1 to {MAXIMUM_ROWS:,} lines of values; these are {len(rows):,}.", "rows")]
+        return [
+            Problem(
+                "table",
+                _(
+                    "Use 1 to {most:,} lines of values; these are {count:,}.",
+                    most=MAXIMUM_ROWS,
+                    count=len(rows),
+                ),
+                "rows",
+            )
+        ]
     for number, row in enumerate(rows, 1):
-        problems = list(wrong_variables(row, path="table", what="parameter"))
+        problems = list(wrong_variables(row, path="table", words=PARAMETERS))
         if problems:
-            return [Problem(one.path, f"Line {number} of the values: {one.message}", one.code) for one in problems]
+            return [
+                Problem(
+                    one.path, _("Line {number} of the values: {problem}", number=number, problem=one.message), one.code
+                )
+                for one in problems
+            ]
     size = sum(len(name) + len(value.encode()) for row in rows for name, value in row.items())
     if size > MAXIMUM_SWEEP_BYTES:
-        sentence = f"These parameters are {size:,} bytes together; use at most {MAXIMUM_SWEEP_BYTES:,}. Put the longest into files."
+        sentence = _(
+            "These parameters are {size:,} bytes together; use at most {most:,}. Put the longest into files.",
+            size=size,
+            most=MAXIMUM_SWEEP_BYTES,
+        )
         return [Problem("table", sentence, "too_long")]
     return []
 
@@ -204,14 +228,14 @@ def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
 def _wrong_earlier(after: JobRun, project_id: str) -> list[Problem]:
     if after.job.project_id == project_id:
         return []
-    return [Problem("after", "Choose a run of a job in the same project.", "after")]
+    return [Problem("after", _("Choose a run of a job in the same project."), "after")]
 
 
 def locked(job_id: str) -> Job:
     """Return the job, locked until the transaction ends. Raise Rejected when it was deleted."""
     job = lock_job(job_id)
     if job is None or job.deleted_at is not None:
-        raise Rejected([Problem("", "This job was deleted.", DELETED)])
+        raise Rejected([Problem("", _("This job was deleted."), DELETED)])
     return job
 
 

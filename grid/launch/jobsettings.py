@@ -5,7 +5,7 @@ The record is frozen when a run is asked for, so that all its attempts run with 
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,9 @@ from grid.launch.spec import EnvironmentSpec
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
 from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken
-from grid.wording import exact_duration, listed, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import exact_duration, listed
 
 MAXIMUM_COMMAND = 20_000  # characters; Linux takes 128 KiB in one argument, and a character may be four bytes
 MAXIMUM_VALUE = 20_000
@@ -26,6 +28,7 @@ SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 60, 30 * 86400
 MAXIMUM_RETRIES = 10
 SHORTEST_WAIT, LONGEST_WAIT = 1, 3600  # seconds between two attempts
 MAXIMUM_AT_ONCE = 1000
+LOWEST_PORT, HIGHEST_PORT = 1024, 65535  # a program without rights can listen on no lower one
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
 
@@ -37,6 +40,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     folder: str = ""
     files_at: str = ""  # the branch or commit of files in Git to begin with; "" for main
+    page_port: int | None = None  # where the program serves a web page while it runs; None for the environment's
     timeout_seconds: int | None = None
     retries: int = 0
     retry_seconds: int = 30
@@ -70,7 +74,7 @@ def read_record(stored: object) -> RunRecord:
     try:
         return msgspec.convert(stored, RunRecord)
     except msgspec.ValidationError as error:
-        sentence = "What was stored for this run can no longer be read. Start a new run of its job."
+        sentence = _("What was stored for this run can no longer be read. Start a new run of its job.")
         raise Rejected([Problem("", sentence, "unreadable")]) from error
 
 
@@ -80,71 +84,124 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
     yield from wrong_variables(settings.variables)
     yield from _wrong_folder(settings.folder)
     if settings.files_at and not is_revision(settings.files_at):
-        sentence = "Name a branch, or a commit by its 40 letters and digits, as the project's files show them."
+        sentence = _("Name a branch, or a commit by its 40 letters and digits, as the project's files show them.")
         yield Problem("files_at", sentence, "revision")
+    if settings.page_port is not None and not LOWEST_PORT <= settings.page_port <= HIGHEST_PORT:
+        yield Problem(
+            "page_port",
+            _("Use a port from {lowest} to {highest}, or leave it empty.", lowest=LOWEST_PORT, highest=HIGHEST_PORT),
+            "page_port",
+        )
     timeout = settings.timeout_seconds
     if timeout is not None and not SHORTEST_TIMEOUT <= timeout <= LONGEST_TIMEOUT:
-        yield Problem("timeout", "Use a timeout between 1 minute and 30 days, or none.", "timeout")
+        yield Problem("timeout", _("Use a timeout between 1 minute and 30 days, or none."), "timeout")
     if not 0 <= settings.retries <= MAXIMUM_RETRIES:
-        yield Problem("retries", f"Use 0 to {MAXIMUM_RETRIES} retries.", "retries")
+        yield Problem("retries", _("Use 0 to {most} retries.", most=MAXIMUM_RETRIES), "retries")
     if not SHORTEST_WAIT <= settings.retry_seconds <= LONGEST_WAIT:
-        sentence = (
-            f"Wait between {exact_duration(SHORTEST_WAIT)} and {exact_duration(LONGEST_WAIT)} before the first retry."
+        sentence = _(
+            "Wait between {shortest} and {longest} before the first retry.",
+            shortest=exact_duration(SHORTEST_WAIT),
+            longest=exact_duration(LONGEST_WAIT),
         )
         yield Problem("retry_wait", sentence, "retry_wait")
     if settings.at_once is not None and not 1 <= settings.at_once <= MAXIMUM_AT_ONCE:
-        yield Problem("at_once", f"Use 1 to {MAXIMUM_AT_ONCE:,} runs at once, or leave it empty.", "at_once")
+        yield Problem(
+            "at_once",
+            _("Use 1 to {most:,} runs at once, or leave it empty.", most=MAXIMUM_AT_ONCE),
+            "at_once",
+        )
+
+
+class VariableWords(NamedTuple):
+    """What is said of names and values."""
+
+    too_many: str
+    name: str
+    unprintable: str
+
+
+VARIABLES = VariableWords(
+    _("Use at most {most:,} variables; these are {count}."),
+    _("{names} cannot name a variable. Use letters, digits and underscores, and no digit first."),
+    _("The value of a variable holds a character that cannot be stored, such as NUL."),
+)
+PARAMETERS = VariableWords(
+    _("Use at most {most:,} parameters; these are {count}."),
+    _("{names} cannot name a parameter. Use letters, digits and underscores, and no digit first."),
+    _("The value of a parameter holds a character that cannot be stored, such as NUL."),
+)
 
 
 def wrong_variables(
-    variables: Mapping[str, str], *, path: str = "variables", what: str = "variable"
+    variables: Mapping[str, str], *, path: str = "variables", words: VariableWords = VARIABLES
 ) -> Iterator[Problem]:
-    """Yield the problems of names and values; `what` they are called."""
+    """Yield the problems of names and values, in the words for what they are."""
     if len(variables) > MAXIMUM_VARIABLES:
-        yield Problem(path, f"Use at most {plural(MAXIMUM_VARIABLES, what)}; these are {len(variables)}.", "too_many")
+        yield Problem(path, words.too_many.format(most=MAXIMUM_VARIABLES, count=len(variables)), "too_many")
         return
     wrong = [name for name in variables if not VARIABLE_NAME.fullmatch(name)]
     if wrong:
         names = listed(f"“{_shown(name)}”" for name in wrong[:3])
-        sentence = f"{names} cannot name a {what}. Use letters, digits and underscores, and no digit first."
-        yield Problem(path, sentence, "name")
+        yield Problem(path, words.name.format(names=names), "name")
     taken = [name for name in variables if is_taken(name)]
     if taken:
-        sentence = (
-            f"{listed(taken[:3])} {'is' if len(taken) == 1 else 'are'} set by Compute Grid. Choose another name: "
-            f"{listed(sorted(TAKEN_NAMES))} and all that begin with {TAKEN_PREFIX} are taken."
+        sentence = ngettext(
+            "{names} is set by Compute Grid. Choose another name: {taken} and all that begin with {prefix} are taken.",
+            "{names} are set by Compute Grid. Choose another name: {taken} and all that begin with {prefix} are taken.",
+            len(taken),
+            names=listed(taken[:3]),
+            taken=listed(sorted(TAKEN_NAMES)),
+            prefix=TAKEN_PREFIX,
         )
         yield Problem(path, sentence, "taken")
     long = [name for name, value in variables.items() if len(value) > MAXIMUM_VALUE]
     if long:
-        sentence = (
-            f"The value of {_shown(long[0])} has {len(variables[long[0]]):,} characters; use at most {MAXIMUM_VALUE:,}."
+        sentence = _(
+            "The value of {name} has {length:,} characters; use at most {most:,}. Put more into a file of the project.",
+            name=_shown(long[0]),
+            length=len(variables[long[0]]),
+            most=MAXIMUM_VALUE,
         )
-        yield Problem(path, f"{sentence} Put more into a file of the project.", "too_long")
+        yield Problem(path, sentence, "too_long")
     elif sum(len(name) + len(value.encode(errors="replace")) for name, value in variables.items()) > MAXIMUM_BYTES:
-        sentence = f"These are more than {MAXIMUM_BYTES:,} bytes together. Put the longest into a file of the project."
+        sentence = _(
+            "These are more than {most:,} bytes together. Put the longest into a file of the project.",
+            most=MAXIMUM_BYTES,
+        )
         yield Problem(path, sentence, "too_long")
     if any(_is_unstorable(value) for value in variables.values()):
-        yield Problem(
-            path, f"The value of a {what} holds a character that cannot be stored, such as NUL.", "unprintable"
-        )
+        yield Problem(path, words.unprintable, "unprintable")
 
 
 def _wrong_command(command: str) -> Iterator[Problem]:
     if len(command) > MAXIMUM_COMMAND:
-        sentence = f"Use at most {MAXIMUM_COMMAND:,} characters; these are {len(command):,}. Put a longer script into the project."
+        sentence = _(
+            "Use at most {most:,} characters; these are {length:,}. Put a longer script into the project.",
+            most=MAXIMUM_COMMAND,
+            length=len(command),
+        )
         yield Problem("command", sentence, "too_long")
     if _is_unstorable(command):
-        yield Problem("command", "It holds a character that no shell takes, such as NUL.", "unprintable")
+        yield Problem("command", _("It holds a character that no shell takes, such as NUL."), "unprintable")
 
 
 def _wrong_folder(folder: str) -> Iterator[Problem]:
     if len(folder) > MAXIMUM_FOLDER:
-        yield Problem("folder", f"Use at most {MAXIMUM_FOLDER} characters; these are {len(folder)}.", "too_long")
+        yield Problem(
+            "folder",
+            _(
+                "Use at most {most} characters; these are {length}.",
+                most=MAXIMUM_FOLDER,
+                length=len(folder),
+            ),
+            "too_long",
+        )
     if not folder.isprintable() or _is_unstorable(folder):
-        yield Problem("folder", "Use visible characters, in one line.", "unprintable")
+        yield Problem("folder", _("Use visible characters, in one line."), "unprintable")
     elif folder.startswith(("/", "~")) or ".." in folder.split("/"):
-        sentence = "Name a folder below the project's files, such as training/churn; it cannot begin with / or lead up by “..”."
+        sentence = _(
+            "Name a folder below the project's files, such as training/churn; it cannot begin with / or lead up by “..”."
+        )
         yield Problem("folder", sentence, "folder")
 
 

@@ -18,12 +18,12 @@ from grid.launch.front import FrontSpec, IngressSpec, front_port
 from grid.models import Execution
 from grid.models.environment import Kind
 
-WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP})
+WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP, Kind.JOB})
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """The size of home volumes that are made now, the queue's limit, whether new workspaces and apps have a front, and the bounds of a
+    """The size of home volumes that are made now, the queue's limit, whether new programs with a web page have a front, and the bounds of a
     project's repository and of a job's results in it."""
 
     home_gibibytes: int = HOME_VOLUME_SIZE.default
@@ -33,16 +33,16 @@ class LaunchSettings:
     repository_gibibytes: int = REPOSITORY_SIZE.default
     results_mebibytes: int = RESULTS_SIZE.default
 
-    def front_of(self, execution: Execution) -> FrontSpec | None:
-        """Return the front of an execution's web server; None without a web server or an image, and where fronts are off."""
-        port = execution.environment.port
+    def front_of(self, execution: Execution, port: int) -> FrontSpec | None:
+        """Return the front of an execution's web server on that port; None without a web server (0) or an image, and where fronts are
+        off."""
         if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in WITH_FRONT):
             return None
         page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
         return self._front(port, page, _ingress_to(execution))
 
     def any_front(self) -> FrontSpec | None:
-        """Return a front as workspaces and apps are launched with now, for what it takes; None where there is none."""
+        """Return a front as programs with a web page are launched with now, for what it takes; None where there is none."""
         return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
 
     def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> FrontSpec:

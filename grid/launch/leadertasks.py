@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from grid.databasetrouble import TroubleLog
 from grid.launch import telling
+from grid.launch.apichecks.keeper import ApiCheckKeeper
 from grid.launch.auditsealer import AuditSealer
 from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context
@@ -14,10 +15,13 @@ from grid.launch.dryrun import DryRuns
 from grid.launch.firstround import FirstRound
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
+from grid.launch.logshipping.shipper import LogShipper, PostsLines
 from grid.launch.nodekeeper import NodeKeeper
 from grid.launch.packagechecks import package_checks
 from grid.launch.peaks import PeakKeeper
 from grid.launch.placeholders import PlaceholderKeeper
+from grid.launch.platform.keeper import PlatformKeeper
+from grid.launch.platform.reading import Watched
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.portsharing import StoredPorts
 from grid.launch.revisionbuilds import revision_builds
@@ -40,6 +44,8 @@ class LeaderTasks:
         self._troubles = troubles
         self._rng = rng
         self._peaks: PeakKeeper | None = None
+        self._platform: PlatformKeeper | None = None
+        self._shipper: LogShipper | None = None
         self.framework_poller = FrameworkPoller(context, rng=rng, framework_of=framework_of)
         self.wait_keeper = WaitKeeper(context, troubles)
         self.placeholders = PlaceholderKeeper(context, troubles, rng)
@@ -52,6 +58,14 @@ class LeaderTasks:
         self._peaks = PeakKeeper(
             source, context.pods, context.database, namespace, monotonic=context.monotonic, rng=self._rng
         )
+
+    def look_after(self, platform: Watched) -> None:
+        """Look after the platform's health, once started."""
+        self._platform = PlatformKeeper(self._context, platform, self._troubles)
+
+    def ship_logs(self, receiver: PostsLines) -> None:
+        """Send executions' logs to the receiver, once started. Without one they stay here."""
+        self._context.shipping = self._shipper = LogShipper(self._context, receiver, rng=self._rng)
 
     def start(self, group: asyncio.TaskGroup, first_round: FirstRound, *, period: Callable[[], float]) -> None:
         """Start all of them; `period` is how often the dry runs look for themselves, in seconds."""
@@ -69,10 +83,15 @@ class LeaderTasks:
             revision_builds(context, troubles, rng).run(),
             package_checks(database, clock, troubles).run(),
             NodeKeeper(context.api, database, clock, troubles).run(rng),
+            ApiCheckKeeper(context.api, database, target, troubles, clock=clock, monotonic=context.monotonic).run(rng),
             self.placeholders.run(),
             self.dry_runs.run(period),
         ]
         if self._peaks is not None:
             loops.append(self._peaks.run())
+        if self._platform is not None:
+            loops.append(self._platform.run(rng))
+        if self._shipper is not None:
+            loops.append(self._shipper.run())
         for loop in loops:
             group.create_task(loop)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.diagnosis.logfindings import findings
@@ -91,10 +91,24 @@ def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[st
     return dict(found.values_list("pk", "revision"))
 
 
-def unsettled_counts(data_planes: Collection[str]) -> dict[tuple[str, str], int]:
-    """Return how many unsettled executions of the data planes there are, by kind and state."""
+@dataclass(frozen=True, slots=True)
+class UnsettledWork:
+    """The unsettled executions by kind and state, and for how long the one that waits longest has been queued."""
+
+    counts: Mapping[tuple[str, str], int]
+    queue_oldest_seconds: float
+
+
+def unsettled_work(data_planes: Collection[str], *, now: datetime) -> UnsettledWork:
+    """Return what there is to do in the data planes."""
     found = Execution.objects.filter(data_plane__in=data_planes).unsettled().order_by()
-    return {(kind, state): count for kind, state, count in found.values_list("kind", "state").annotate(Count("pk"))}
+    rows = found.values_list("kind", "state").annotate(Count("pk"), Min("state_since"))
+    counts, oldest = dict[tuple[str, str], int](), now
+    for kind, state, count, since in rows:
+        counts[kind, state] = count
+        if state == State.QUEUED:
+            oldest = min(oldest, since)
+    return UnsettledWork(counts, (now - oldest).total_seconds())
 
 
 def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:

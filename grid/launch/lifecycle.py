@@ -4,7 +4,7 @@ Every write is conditional on the revision that its writer has read. So two writ
 and reads again. Nothing else in the product writes an execution's state.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
-from grid import telemetry
+from grid import telemetry, tracing
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.startup import Phase
 from grid.launch import knowledge, startdays, usage
@@ -54,6 +54,8 @@ def record_request(execution: Execution) -> None:
         message=execution.message,
         actor=execution.owner.get_username(),
     )
+    tracing.note(tracing.EXECUTION, execution.pk)
+    transaction.on_commit(partial(telemetry.launched, execution.kind))
 
 
 def enter(
@@ -99,15 +101,27 @@ def enter(
         if start_up is not None:
             startdays.record(start_up)
         outbox.record_state(execution_id, change.state, change.message, actor=change.actor, now=now)
-        transaction.on_commit(partial(_count, change, start_up))
+        transaction.on_commit(partial(_count, execution_id, change, start_up))
     return True
 
 
-def _count(change: Transition, start_up: StartUp | None) -> None:
+def _count(execution_id: str, change: Transition, start_up: StartUp | None) -> None:
     telemetry.entered(change.state, change.reason)
     if start_up is not None:
         phases = {phase.value: getattr(start_up, phase.value) for phase in Phase}
         telemetry.started(start_up.kind, start_up.total, phases, ran=start_up.ran)
+        taken = list(_in_order(start_up))
+        tracing.started(execution_id, start_up.kind, ended_at=start_up.at, phases=taken, ran=start_up.ran)
+
+
+def _in_order(start_up: StartUp) -> Iterator[tuple[str, float]]:
+    """Yield the phases that took time, with those that could not be told apart at the place of the first of them."""
+    merged = start_up.merged_phases.split()
+    for phase in Phase:
+        if merged and phase == merged[0]:
+            yield "+".join(merged), start_up.merged or 0.0
+        if seconds := getattr(start_up, phase.value):
+            yield phase.value, seconds
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:

@@ -286,6 +286,7 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
         run["command"] = [_filled_in(part, spec) for part in spec.environment.command]
     if spec.port:
         run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
+    if spec.port and spec.kind != "job":  # a job runs before its page is there, if ever
         run["readinessProbe"] = {
             **_readiness(spec),
             "periodSeconds": 2,

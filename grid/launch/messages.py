@@ -10,6 +10,7 @@ from django.db import transaction
 from grid.launch.notifications.outbox import tell_of_message
 from grid.models import AuditEntry, Execution, User
 from grid.models.execution import object_name_of
+from grid.translation import gettext as _
 from grid.wording import as_sentence, listed_up_to
 
 MESSAGE_LONGEST = 300
@@ -20,7 +21,7 @@ SENT_TWICE = timedelta(minutes=10)
 
 def message_sentence(text: str, executions: Sequence[str]) -> str:
     """Return what one owner reads, who owns these executions; pure."""
-    return f"{as_sentence(text)} This is about {listed_up_to(NAMED, executions)}."
+    return _("{text} This is about {executions}.", text=as_sentence(text), executions=listed_up_to(NAMED, executions))
 
 
 @transaction.atomic
@@ -36,7 +37,7 @@ def send_message(execution_ids: Collection[str], text: str, *, by: User, now: da
     sent = AuditEntry.objects.filter(object_type="message", object_id=key, actor=by, at__gt=now - SENT_TWICE)
     if not by_owner or sent.exists():
         return 0
-    title = f"Message from {by.get_username()}"
+    title = _("Message from {by}", by=by.get_username())
     for owner, own in by_owner.items():
         names = [row.title or object_name_of(row.kind, row.pk) for row in own]
         only = own[0].pk if len(own) == 1 else ""

@@ -12,20 +12,22 @@ from datetime import datetime
 import msgspec
 
 from grid.databasetrouble import TroubleLog
-from grid.errors import GridError, NotAllowed, NotFound
+from grid.diagnosis.nodemarks import Mark, fingerprint, patch_with, with_mark
+from grid.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.kube.api import KubeApi
-from grid.kube.objects import Node
+from grid.kube.objects import Node, RawObject
 from grid.kube.resources import NODES
 from grid.launch import nodetasks
 from grid.launch.context import Database
 from grid.launch.draining import Evictor, Progress, parse_progress
 from grid.launch.lookingagain import look_again
 from grid.models import NodeTask
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-NO_RIGHT = "The controller has no right to change nodes or to evict pods: apply deploy/access.yaml again."
+NO_RIGHT = _("The controller has no right to change nodes or to evict pods: apply deploy/access.yaml again.")
 
 
 class NodeKeeper:
@@ -58,18 +60,42 @@ class NodeKeeper:
             logger.warning("node task not allowed node=%s reason=%s", task.node_name, error)
             await self._database(nodetasks.note_trouble, task, NO_RIGHT)
         except GridError as error:
-            await self._database(nodetasks.note_trouble, task, f"{error} The controller tries again.")
+            await self._database(nodetasks.note_trouble, task, _("{error} The controller tries again.", error=error))
 
     async def _step(self, task: NodeTask) -> None:
-        node = msgspec.convert(await self._api.get(NODES, task.node_name), Node, strict=False)
+        raw = await self._api.get(NODES, task.node_name)
+        node = msgspec.convert(raw, Node, strict=False)
         if node.metadata.uid != task.node_uid:
             await self._end(task, NodeTask.Outcome.GONE)
             return
         if task.action == NodeTask.Action.DRAIN:
             await self._drain(task, node)
             return
+        if (mark := nodetasks.mark_of(task)) is not None:
+            await self._change_mark(task, mark, raw, node)
+            return
         await self._mark(task, node)
         await self._end(task, NodeTask.Outcome.DONE)
+
+    async def _change_mark(self, task: NodeTask, mark: Mark, raw: RawObject, node: Node) -> None:
+        """Add or remove the taint or label of the very node that the operator looked at; of one with other labels or taints nothing is
+        changed, because the preview was not about it."""
+        outcome = NodeTask.Outcome.DONE
+        if with_mark(node, mark) != node:
+            if fingerprint(node) != task.looked_at:
+                outcome = NodeTask.Outcome.CHANGED
+            else:
+                try:
+                    await self._api.patch(NODES, task.node_name, patch_with(raw, mark))
+                except Rejected as error:  # by the API server or an admission webhook: it would be again and again
+                    await self._database(nodetasks.end, task, NodeTask.Outcome.REFUSED, self._clock(), str(error))
+                    return
+                except Conflict:
+                    return  # somebody wrote it since it was read: the next look tells whether that changes anything here
+                logger.info(
+                    "node task carried out node=%s action=%s by=%s", task.node_name, task.action, task.actor_name
+                )
+        await self._end(task, outcome)
 
     async def _drain(self, task: NodeTask, node: Node) -> None:
         """Cordon the node once and evict its pods. Whoever opens the node again, by whatever means, ends the drain."""

@@ -1,4 +1,4 @@
-"""Asks of a node what operators want of it, and records it: cordon and uncordon.
+"""Asks of a node what operators want of it, and records it: cordon, uncordon, drain, taints and labels.
 
 A request is a row, which the leading controller carries out (`nodekeeper.py`), so that the web process needs no right to change nodes,
 and a request outlives whoever took it. Who cordoned a node, when and why is written on the node itself, where `kubectl` shows it too.
@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 
 from grid.audit import write_entry
+from grid.diagnosis.nodemarks import Mark, fingerprint, refusal
 from grid.errors import Problem, Rejected
 from grid.kube.objects import Node, RawObject
 from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.models import NodeTask, User
 from grid.models.nodetask import REASON_LONGEST
+from grid.translation import gettext as _
 from grid.wording import one_line
 
 Action = NodeTask.Action
@@ -53,33 +55,61 @@ def patch_for(action: str, *, by: str, at: datetime, reason: str) -> RawObject:
 def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> NodeTask:
     """Record what the user wants of the node, with its audit entry. Raise Rejected when a reason is missing or too long, when it changes
     nothing, and while another task of the node is open."""
-    reason = one_line(reason)
-    if action not in Action.values:
-        raise _refused("action", "Choose what to do with the node.")
-    if action != Action.UNCORDON and not reason:
-        raise _refused("reason", "Say why: others read it on the node's page.")
-    if len(reason) > REASON_LONGEST:
-        raise _refused("reason", f"The reason is too long: at most {REASON_LONGEST} characters.")
+    if action not in (Action.CORDON, Action.UNCORDON, Action.DRAIN):
+        raise _refused("action", _("Choose what to do with the node."))
+    reason = _checked_reason(reason, is_needed=action != Action.UNCORDON)
     changes_nothing = action == (Action.CORDON if node.spec.unschedulable else Action.UNCORDON)
     if changes_nothing and not (action == Action.UNCORDON and is_draining(node.metadata.name)):
-        raise _refused("action", f"The node is {'cordoned' if node.spec.unschedulable else 'not cordoned'} already.")
+        is_cordoned = node.spec.unschedulable
+        raise _refused(
+            "action", _("The node is cordoned already.") if is_cordoned else _("The node is not cordoned already.")
+        )
+    task = NodeTask(action=action, reason=reason)
+    return _record(task, node, {action: ["", reason]}, by=by, now=now)
+
+
+def ask_mark(node: Node, mark: Mark, *, looked_at: str, by: User, reason: str, now: datetime) -> NodeTask:
+    """Record that the user wants the taint or label, with its audit entry; `looked_at` is the fingerprint of what the preview was about.
+    Raise Rejected when the mark or the reason is refused, when the node has changed since, and while another task of it is open."""
+    if problem := refusal(mark, node):
+        raise _refused("key", problem)
+    reason = _checked_reason(reason, is_needed=True)
+    if looked_at != fingerprint(node):
+        raise _refused(
+            "action",
+            _("The node's labels or taints have changed since this page was loaded. Look again at the preview."),
+        )
+    stored = {"key": mark.key, "value": mark.value, "effect": mark.effect}
+    task = NodeTask(action=mark.action, reason=reason, mark=stored, looked_at=looked_at)
+    return _record(task, node, {mark.action: ["", str(mark)], "reason": ["", reason]}, by=by, now=now)
+
+
+def mark_of(task: NodeTask) -> Mark | None:
+    """Return the taint or label that the task is about; None for one about something else."""
+    return Mark(task.action, **task.mark) if task.mark else None
+
+
+def _checked_reason(reason: str, *, is_needed: bool) -> str:
+    reason = one_line(reason)
+    if is_needed and not reason:
+        raise _refused("reason", _("Say why: others read it on the node's page."))
+    if len(reason) > REASON_LONGEST:
+        raise _refused("reason", _("The reason is too long: at most {longest} characters.", longest=REASON_LONGEST))
+    return reason
+
+
+def _record(task: NodeTask, node: Node, changes: Mapping[str, list[str]], *, by: User, now: datetime) -> NodeTask:
+    task.node_name, task.node_uid = node.metadata.name, node.metadata.uid
+    task.actor, task.actor_name, task.asked_at = by, by.get_username(), now
     try:
         with transaction.atomic():
-            if action == Action.UNCORDON:
+            if task.action == Action.UNCORDON:
                 _cancel_drain(node.metadata.name, now)
-            task = NodeTask.objects.create(
-                node_name=node.metadata.name,
-                node_uid=node.metadata.uid,
-                action=action,
-                reason=reason,
-                actor=by,
-                actor_name=by.get_username(),
-                asked_at=now,
-            )
-            write_entry(by, task, {action: ["", reason]}, at=now)
+            task.save(force_insert=True)
+            write_entry(by, task, changes, at=now)
     except IntegrityError as error:
         raise _refused(
-            "action", "Another request for this node is still being carried out; wait until it is."
+            "action", _("Another request for this node is still being carried out; wait until it is.")
         ) from error
     return task
 
@@ -103,9 +133,9 @@ def task_of(node_name: str) -> NodeTask | None:
     return NodeTask.objects.filter(node_name=node_name).order_by("-pk").first()
 
 
-def end(task: NodeTask, outcome: str, now: datetime) -> None:
-    """Close the task, unless it is closed."""
-    NodeTask.objects.filter(pk=task.pk, ended_at=None).update(ended_at=now, outcome=outcome, trouble="")
+def end(task: NodeTask, outcome: str, now: datetime, trouble: str = "") -> None:
+    """Close the task, unless it is closed; `trouble` says why it was refused."""
+    NodeTask.objects.filter(pk=task.pk, ended_at=None).update(ended_at=now, outcome=outcome, trouble=trouble[:500])
 
 
 def purge(now: datetime, at_most: int) -> int:

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from grid.errors import Problem
 from grid.models import Environment, HardwareTier, Membership, Project, User
 from grid.models.environment import Framework, Kind
+from grid.translation import gettext as _
 
 LAUNCHABLE_KINDS = frozenset(Kind)
 
@@ -57,12 +58,22 @@ def wrong_tier(
     if not user.is_active:
         return None
     if stored is None or stored.is_archived or not stored.is_visible:
-        return Problem(path, "This hardware tier is no longer available; choose another.", "not_offered")
+        return Problem(path, _("This hardware tier is no longer available; choose another."), "not_offered")
     if not _is_for(stored.kinds, kind, framework):
-        work = f"{Framework(framework).label} clusters" if framework in Framework.values else "this kind of work"
-        return Problem(path, f"{stored.name} is not for {work}; choose another tier.", "kind")
+        sentence = _("{name} is not for this kind of work; choose another tier.", name=stored.name)
+        if framework in Framework.values:
+            sentence = _(
+                "{name} is not for {framework} clusters; choose another tier.",
+                name=stored.name,
+                framework=Framework(framework).label,
+            )
+        return Problem(path, sentence, "kind")
     if stored.pk in _closed_to(user):
-        return Problem(path, f"{stored.name} is limited to certain groups; choose another, or ask your admin.", "group")
+        return Problem(
+            path,
+            _("{name} is limited to certain groups; choose another, or ask your admin.", name=stored.name),
+            "group",
+        )
     return None
 
 

@@ -18,16 +18,17 @@ from grid.launch import quota, snapshot
 from grid.launch.changes import record_change
 from grid.launch.snapshot import Queue
 from grid.models import Execution, QueueOrder, State, User
+from grid.translation import gettext as _
 from grid.wording import one_line
 
 Move = Literal["front", "back", "before", "turn"]
 REASON_LONGEST = 200
 # For the owner, who may not know the other executions.
 _MOVED: dict[Move, str] = {
-    "front": "moved it to the front of the queue",
-    "before": "moved it forward in the queue",
-    "back": "moved it to the back of the queue",
-    "turn": "let it wait for its turn again",
+    "front": _("{by} moved it to the front of the queue."),
+    "before": _("{by} moved it forward in the queue."),
+    "back": _("{by} moved it to the back of the queue."),
+    "turn": _("{by} let it wait for its turn again."),
 }
 
 
@@ -56,7 +57,7 @@ def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) ->
     reason = one_line(reason)[:REASON_LONGEST]
     order = queue.orders.get(row.pk) or QueueOrder(execution=row)
     if order.held_at is not None:
-        raise _refused(f"{snapshot.held_words(order)} It is held already.", "held")
+        raise _refused(_("{held} It is held already.", held=snapshot.held_words(order)), "held")
     order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
     order.save()
     words = snapshot.held_words(order)
@@ -78,11 +79,11 @@ def release_several(execution_ids: Collection[str], *, by: User, now: datetime) 
 def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     order = queue.orders.get(row.pk)
     if order is None or order.held_at is None:
-        raise _refused("Nobody holds it; it waits for its turn.", "not_held")
+        raise _refused(_("Nobody holds it; it waits for its turn."), "not_held")
     words = snapshot.held_words(order)
     order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
     order.save()
-    sentence = f"Released by {by.get_username()}; it waits for its turn."
+    sentence = _("Released by {by}; it waits for its turn.", by=by.get_username())
     columns = {"reason": "released", "message": sentence}
     _write(row, columns, _Decision("ReleasedInQueue", sentence, words, "waiting"), by, now)
 
@@ -117,7 +118,7 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
             pinned = [row.pk, *ranked] if where == "front" else ranked
         back_at = now if where == "back" else None
         _store(queue, pinned, moved=row.pk, back_at=back_at)
-        sentence = f"{by.get_username()} {_MOVED[where]}."
+        sentence = _MOVED[where].format(by=by.get_username())
         becomes = f"{where} {before}" if where == "before" else where
         _write(row, {}, _Decision("MovedInQueue", sentence, "", becomes), by, now)
 
@@ -140,10 +141,12 @@ def _head_of(execution_id: str, queue: Queue) -> str:
 
 def _gone(state: str | None) -> str:
     if state is None:
-        return "This execution no longer exists."
+        return _("This execution no longer exists.")
     if State(state).is_final:
-        return "It has ended in the meantime; nothing was changed."
-    return f"It has left the queue in the meantime and is {State(state).label.lower()}; nothing was changed."
+        return _("It has ended in the meantime; nothing was changed.")
+    return _(
+        "It has left the queue in the meantime and is {state}; nothing was changed.", state=State(state).label.lower()
+    )
 
 
 def _ranked(queue: Queue, *, without: str) -> list[str]:
@@ -165,7 +168,10 @@ def _store(queue: Queue, pinned: Sequence[str], *, moved: str, back_at: datetime
 def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[str]) -> list[str]:
     """Return what is put in front when `moved` goes before `other`; raise Rejected when that one is not in the order."""
     if other not in standing:
-        raise _refused("The execution to put it before is no longer waiting, or is held.", "before")
+        sentence = _(
+            "The execution to put it before is no longer waiting, is held, or is not in front of a taken-over queue."
+        )
+        raise _refused(sentence, "before")
     if other in ranked:
         place = ranked.index(other)
         return [*ranked[:place], moved, *ranked[place:]]
@@ -175,7 +181,7 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
 
 def _write(row: Execution, columns: dict[str, Any], decision: _Decision, by: User, now: datetime) -> None:
     if not record_change(row, columns, reason=decision.code, message=decision.sentence, by=by.get_username(), now=now):
-        raise _refused("It was changed at the same moment; look again.", "changed")
+        raise _refused(_("It was changed at the same moment; look again."), "changed")
     write_entry(by, row, {"queue": [decision.was, decision.becomes]}, at=now)
 
 

@@ -18,6 +18,7 @@ from grid.launch.context import Database
 from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageReport, packages_of
 from grid.launch.revisions import CAN_RUN
 from grid.models import EnvironmentRevision
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +27,8 @@ PAUSE_SECONDS = 2.0  # between two revisions
 AWAY_SECONDS = 600.0  # after the index did not answer
 AGAIN = timedelta(days=1)
 RETRY = timedelta(hours=1)
-UNEXPECTED = "Checking them failed unexpectedly; the controller's log says how."
-NOTHING_KNOWN = "Neither its log nor its requirements say which releases it has."
+UNEXPECTED = _("Checking them failed unexpectedly; the controller's log says how.")
+NOTHING_KNOWN = _("Neither its log nor its requirements say which releases it has.")
 
 
 class DueCheck(NamedTuple):

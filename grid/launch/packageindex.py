@@ -20,6 +20,7 @@ from yarl import URL
 
 from grid.launch.frameworks.answers import UNREADABLE
 from grid.launch.simpleindex import ACCEPT, why_yanked
+from grid.translation import gettext as _
 
 SECONDS = 10.0  # for each package
 MOST_PACKAGES = 400
@@ -119,7 +120,7 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
     try:
         release = msgspec.json.decode(answer, type=_Release)
     except UNREADABLE as error:
-        raise NoAnswer("The package index answered something that is not PyPI's JSON.") from error
+        raise NoAnswer(_("The package index answered something that is not PyPI's JSON.")) from error
     advisories = tuple(
         Advisory(one.id, _link_of(one), tuple(version for version in one.fixed_in or () if _VERSION.fullmatch(version)))
         for one in release.vulnerabilities or ()
@@ -164,7 +165,7 @@ class PackageIndex:
         unknown = tuple(package for package, answer in pairs if _is_unknown(answer))
         unanswered = tuple(package for package, answer in pairs if isinstance(answer, NoAnswer))
         if packages and len(unknown) == len(packages):
-            raise NotChecked(f"{self.host} knows none of its packages, or is no package index.")
+            raise NotChecked(_("{host} knows none of its packages, or is no package index.", host=self.host))
         marks = tuple(answer for answer in answers if isinstance(answer, PackageMark))
         return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown, unanswered, only_yanked)
 
@@ -179,7 +180,9 @@ class PackageIndex:
         try:
             why = await asyncio.to_thread(why_yanked, found, package.version)
         except (ValueError, *UNREADABLE) as error:
-            raise NoAnswer(f"{self.host} answered something that is no page of a package index in JSON.") from error
+            raise NoAnswer(
+                _("{host} answered something that is no page of a package index in JSON.", host=self.host)
+            ) from error
         return PackageMark(package, why_yanked=_reason(why)) if isinstance(why, str) else why
 
     async def _get(self, session: aiohttp.ClientSession, address: URL, *, accept: str = "*/*") -> bytes | None:
@@ -192,17 +195,23 @@ class PackageIndex:
                 if answer.status == 404:
                     return None
                 if answer.status != 200:
-                    raise NoAnswer(f"{self.host} answered with status {answer.status}.")
+                    raise NoAnswer(_("{host} answered with status {status}.", host=self.host, status=answer.status))
                 body = b""
                 while more := await answer.content.read(_LARGEST):
                     body += more
                     if len(body) > _LARGEST:
-                        raise NoAnswer(f"{self.host} answered with more than {_LARGEST >> 20} MiB.")
+                        raise NoAnswer(
+                            _("{host} answered with more than {largest} MiB.", host=self.host, largest=_LARGEST >> 20)
+                        )
                 return body
         except TimeoutError:
-            raise NotChecked(f"{self.host} did not answer within {self._seconds:.0f} seconds.") from None
+            raise NotChecked(
+                _("{host} did not answer within {seconds:.0f} seconds.", host=self.host, seconds=self._seconds)
+            ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NotChecked(f"{self.host} cannot be reached ({type(error).__name__}).") from error
+            raise NotChecked(
+                _("{host} cannot be reached ({error}).", host=self.host, error=type(error).__name__)
+            ) from error
 
 
 def _is_unknown(answer: Answer) -> bool:

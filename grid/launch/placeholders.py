@@ -1,8 +1,9 @@
-"""Keeps placeholder pods in the warm-up hours of tiers, so that the autoscaler has nodes ready.
+"""Keeps placeholder pods in the warm-up hours of tiers and of rush plans, so that the autoscaler has nodes ready.
 
 A placeholder reserves what an execution of its tier would, does nothing, and has a negative priority: the scheduler ends it as soon as a
 pod of an execution needs its room, and the next one, which then waits, lets the autoscaler start another node. It is no execution: it has
-neither an owner nor a price, and nobody's slots.
+neither an owner nor a price, and nobody's slots. One of a rush plan first runs nothing with the plan's image, so that its node has that;
+where the image cannot be pulled, or has no `true`, the placeholder keeps its room all the same.
 
 Its name is a hash of all that it is. So two controllers make no more than one of it, a new leader finds what exists, and what is not
 wanted any more, or otherwise, is known by its name. A deadline ends it even when no controller lives to do so.
@@ -33,15 +34,18 @@ from grid.labels import (
     MANAGER,
     PLACEHOLDER,
     PLACEHOLDER_CLASS,
+    RUSH_PLAN,
     SAFE_TO_EVICT,
     WARM_UNTIL,
 )
 from grid.launch.apply import list_all
 from grid.launch.context import Context
 from grid.launch.manifests import CONFINED, bare_placement, requests_and_limits
+from grid.launch.rushplans import warm_plans
 from grid.launch.spec import tier_spec
 from grid.launch.warmhours import WantedPlaceholder, WarmHours, WarmTier, wanted
 from grid.models import HardwareTier
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +60,7 @@ CLASS: RawObject = {
     "metadata": {"name": PLACEHOLDER_CLASS},
     "value": PRIORITY,
     "preemptionPolicy": "Never",
-    "description": "Placeholders of Compute Grid, which keep nodes ready and give way to any execution.",
+    "description": _("Placeholders of Compute Grid, which keep nodes ready and give way to any execution."),
 }
 
 
@@ -83,7 +87,7 @@ def wanted_now(data_plane: str, now: datetime) -> list[WantedPlaceholder]:
         for tier in tiers
         if (hours := warm_hours(tier)) is not None
     ]
-    return list(wanted(warm, most, now))
+    return list(wanted([*warm, *warm_plans(data_plane, now)], most, now))
 
 
 def manifest(one: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
@@ -102,8 +106,19 @@ def manifest(one: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
         "terminationGracePeriodSeconds": 0,
         **bare_placement(tier),
     }
+    if one.beside:
+        amounts = {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in one.beside.items()}
+        beside = {"name": "beside", "image": image, "resources": {"requests": amounts, "limits": amounts}}
+        spec["containers"].append(beside | {"securityContext": CONFINED})
+    if one.image:
+        puller = {"name": "image", "image": one.image, "command": ["true"], "securityContext": CONFINED}
+        spec["initContainers"] = [puller | {"resources": requests_and_limits(tier)}]
+    if one.pull_secret:
+        spec["imagePullSecrets"] = [{"name": one.pull_secret}]
     labels = {**tier.extra_labels, KEYS.tier: tier.id, APP_NAME: MANAGER, APP_COMPONENT: PLACEHOLDER}
     annotations = {**tier.extra_annotations, WARM_UNTIL: one.until_words, SAFE_TO_EVICT: "true"}
+    if one.plan:
+        annotations[RUSH_PLAN] = one.plan
     identity = msgspec.json.encode([one.number, spec, labels, annotations], order="deterministic")
     name = f"warm-{tier.id}-{hashlib.sha256(identity).hexdigest()[:10]}"
     deadline = int((one.until - now).total_seconds()) + _GRACE_SECONDS
@@ -141,29 +156,28 @@ class PlaceholderKeeper:
             await asyncio.sleep(pause)
 
     async def keep(self) -> None:
-        """Create the placeholders that are missing, and delete the others. Raise the API server's errors: of those that the server refuses
-        the first, once all have been tried."""
+        """Create the placeholders that are missing, and delete the others. Raise the API server's errors. What it refuses of a tier or plan
+        is raised once the others have been tried; the rest of the same, maybe a thousand, is not tried in vain."""
         context, now = self._context, self._context.clock()
         asked = await context.database(wanted_now, context.target.data_plane, now)
-        bodies = {
-            body["metadata"]["name"]: body
-            for body in (manifest(one, image=settings.PLACEHOLDER_IMAGE, now=now) for one in asked)
-        }
+        made = [(one, manifest(one, image=settings.PLACEHOLDER_IMAGE, now=now)) for one in asked]
+        bodies = {body["metadata"]["name"]: (one, body) for one, body in made}
         pods = await list_all(context.api, PODS, Pod, namespace=context.namespace, label_selector=SELECTOR)
         for pod in pods:
             if pod.metadata.name not in bodies or has_ended(pod):
                 await self._delete(pod)
-        there, refused = {pod.metadata.name for pod in pods}, None
-        for name, body in bodies.items():
-            if name not in there:
-                try:
-                    await self._create(body)
-                except ClusterUnavailable:
-                    raise
-                except GridError as error:
-                    refused = refused or error
-        if refused is not None:
-            raise refused
+        there, refused = {pod.metadata.name for pod in pods}, dict[tuple[str, str], GridError]()
+        for name, (one, body) in bodies.items():
+            if name in there or (one.tier.id, one.plan) in refused:
+                continue
+            try:
+                await self._create(body)
+            except ClusterUnavailable:
+                raise
+            except GridError as error:
+                refused[one.tier.id, one.plan] = error
+        for first in refused.values():
+            raise first
 
     async def _delete(self, pod: Pod) -> None:
         meta = pod.metadata
@@ -195,7 +209,10 @@ class PlaceholderKeeper:
             logger.debug("the PriorityClass was created by somebody else")
         except NotAllowed as error:
             raise NotAllowed(
-                f"There is no PriorityClass {PLACEHOLDER_CLASS}: apply deploy/access.yaml again."
+                _(
+                    "There is no PriorityClass {placeholder_class}: apply deploy/access.yaml again.",
+                    placeholder_class=PLACEHOLDER_CLASS,
+                )
             ) from error
 
     def _tell(self, sentence: str) -> None:

@@ -22,6 +22,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS
 from grid.launch.manifests import Manifest
 from grid.launch.networkpolicy import USER_INTERFACES, build_for_all
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +193,7 @@ class PolicyKeeper:
         except (NotAllowed, NotFound) as error:
             raise Unknown(f"The API server's addresses, which must stay shut, cannot be read: {error}") from error
         if not addresses:
-            raise Unknown("The cluster names no address of its API server, which must stay shut.")
+            raise Unknown(_("The cluster names no address of its API server, which must stay shut."))
         return {ip_network(address) for address in addresses}
 
     async def _ensure(self, manifest: Manifest) -> None:

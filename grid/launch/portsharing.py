@@ -19,6 +19,7 @@ from grid.launch.opening import openable_ports
 from grid.launch.sharing import members_to_share_with
 from grid.models import Environment, Execution, Membership, PortShare, State, User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 from grid.wording import listed
 
 LOWEST, HIGHEST = 1024, 65535
@@ -28,11 +29,13 @@ MOST = 10  # of one workspace
 def port_problem(port: int, own: int) -> str:
     """Return why a port of a workspace whose own program listens on `own` is not shared, as a sentence; "" when it can be; pure."""
     if not LOWEST <= port <= HIGHEST:
-        return f"Choose a port from {LOWEST} to {HIGHEST}."
+        return _("Choose a port from {lowest} to {highest}.", lowest=LOWEST, highest=HIGHEST)
     if port == own:
-        return "That is the workspace’s own port: behind it is a shell with your files and secrets. Start your app on another."
+        return _(
+            "That is the workspace’s own port: behind it is a shell with your files and secrets. Start your app on another."
+        )
     if port in FRONT_PORTS:
-        return "This port is the platform’s. Start your app on another."
+        return _("This port is the platform’s. Start your app on another.")
     return ""
 
 
@@ -102,13 +105,23 @@ def share_port(
             if problem is not None:
                 raise Rejected([problem])
             names = listed(sorted(user.get_username() for user in members))
-            message = f"{by.get_username()} shared its port {port} ({name}) with {names}."
+            message = _(
+                "{by} shared its port {port} ({name}) with {names}.",
+                by=by.get_username(),
+                port=port,
+                name=name,
+                names=names,
+            )
             if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
                 continue  # the controller has written the row meanwhile
             ends_at = now + timedelta(hours=hours) if hours else None
             share = PortShare.objects.create(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
             share.members.set(members)
-            write_entry(by, execution.project, {"shared app": ["", f"port {port} ({name}) with {names}"]})
+            write_entry(
+                by,
+                execution.project,
+                {"shared app": ["", _("port {port} ({name}) with {names}", port=port, name=name, names=names)]},
+            )
         return share
 
 
@@ -120,11 +133,22 @@ def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
             found = PortShare.objects.filter(pk=share.pk).first()
             if found is None:
                 return
-            message = f"{by.get_username()} stopped sharing its port {share.port} ({share.name})."
+            message = _(
+                "{by} stopped sharing its port {port} ({name}).", by=by.get_username(), port=share.port, name=share.name
+            )
             if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
                 continue
             names = listed(sorted(user.get_username() for user in found.members.all()))
-            write_entry(by, execution.project, {"shared app": [f"port {share.port} ({share.name}) with {names}", ""]})
+            write_entry(
+                by,
+                execution.project,
+                {
+                    "shared app": [
+                        _("port {port} ({name}) with {names}", port=share.port, name=share.name, names=names),
+                        "",
+                    ]
+                },
+            )
             found.delete()
         return
 
@@ -132,19 +156,23 @@ def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
 def _why_not(execution: Execution, port: int, name: str, members: Collection[User], by: User) -> Problem | None:
     role = Membership.objects.filter(project=execution.project_id, user=by).values_list("role", flat=True).first()
     if execution.kind != Kind.WORKSPACE or execution.owner_id != by.pk or role not in Membership.CONTRIBUTING:
-        return Problem("", "Only its owner, as a contributor of its project, shares an app of a workspace.", "owner")
+        return Problem("", _("Only its owner, as a contributor of its project, shares an app of a workspace."), "owner")
     if execution.state != State.RUNNING or execution.stop_requested_at is not None:
-        return Problem("", "The workspace does not run. Resume it, start your app in it, and share that.", "ended")
+        return Problem("", _("The workspace does not run. Resume it, start your app in it, and share that."), "ended")
     if problem := port_problem(port, int(execution.spec.get("port") or 0)):
         return Problem("port", problem, "port")
     if not name.strip():
-        return Problem("name", "Give it a name, by which the members find it.", "name")
+        return Problem("name", _("Give it a name, by which the members find it."), "name")
     shares = PortShare.objects.filter(execution=execution)
     if shares.filter(port=port).exists():
-        return Problem("port", "This port is shared already. Stop sharing it first.", "port")
+        return Problem("port", _("This port is shared already. Stop sharing it first."), "port")
     if shares.count() >= MOST:
-        return Problem("", f"At most {MOST} ports of a workspace are shared at a time. Stop sharing one first.", "most")
+        return Problem(
+            "",
+            _("At most {most} ports of a workspace are shared at a time. Stop sharing one first.", most=MOST),
+            "most",
+        )
     offered = {user.pk for user in members_to_share_with(execution)}
     if not members or not {user.pk for user in members} <= offered:
-        return Problem("members", "Choose at least one member of its project, and nobody else.", "member")
+        return Problem("members", _("Choose at least one member of its project, and nobody else."), "member")
     return None

@@ -22,10 +22,11 @@ from grid.launch.runpod import executor_requests, front_requests, sidecar_needs
 from grid.launch.spec import ExecutionSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
 from grid.models import Execution
+from grid.translation import gettext as _
 
 _SOONER = {
-    "over_user_slots": "Stop something that you no longer need, and it starts sooner.",
-    "over_tier_maximum": "Choose another tier to start sooner.",
+    "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
+    "over_tier_maximum": _("Choose another tier to start sooner."),
 }
 HEAD_ADDRESS = "address-of-the-head"  # known once the head's Service exists
 
@@ -72,7 +73,7 @@ class Preview:
         return [replace(first, beside=sidecar_needs(self.specs[0])), *others]
 
     def beside(self) -> ResourceAmounts:
-        """Return what stands beside the program of its first pod: no tier has it, and no price."""
+        """Return what stands beside the program of its first pod: no tier has it."""
         total: Counter[str] = Counter()
         for one in sidecar_needs(self.specs[0]):
             total += Counter(resource_amounts(one.requests))

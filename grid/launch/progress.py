@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from grid.diagnosis.files import FILES_MISSING, has_ended_before_its_files, programs
+from grid.diagnosis.beside import programs
+from grid.diagnosis.files import FILES_MISSING, has_ended_before_its_pod
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import Diagnosis, explain_pod
@@ -22,6 +23,7 @@ from grid.launch.ledger import LedgerRecord
 from grid.launch.lifecycle import Transition
 from grid.launch.manifests import CONTAINER
 from grid.models import State
+from grid.translation import gettext as _
 from grid.wording import again, duration
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
@@ -29,8 +31,8 @@ COMPLETED = "completed"
 IMAGE_ID_LENGTH = 500
 _BY_USER_CODE = frozenset({COMPLETED, "deadline", "exit_code", "out_of_memory", "storage_limit"})
 _TOO_LONG = {
-    State.DEPLOYING: ("deploying_timeout", "No node took it"),
-    State.PREPARING: ("preparing_timeout", "Not ready"),
+    State.DEPLOYING: ("deploying_timeout", _("No node took it within {limit}. Last known: {why} {next_step}")),
+    State.PREPARING: ("preparing_timeout", _("Not ready within {limit}. Last known: {why} {next_step}")),
 }
 _TIMEOUTS = frozenset(reason for reason, _ in _TOO_LONG.values())
 
@@ -63,22 +65,30 @@ def next_change(
         return Transition(
             State.ERROR,
             "pod_gone",
-            "Its pod is gone: its node was removed, or somebody deleted it. "
-            f"The project's files are kept; {again(row.kind)}.",
+            _(
+                "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
+                again=again(row.kind),
+            ),
             level="Warning",
         )
     if row.state == State.DEPLOYING and pod.spec.node_name:
         return Transition(
-            State.PREPARING, "scheduled", f"Node {pod.spec.node_name} is preparing it: volumes, image, start."
+            State.PREPARING,
+            "scheduled",
+            _("Node {node} is preparing it: volumes, image, start.", node=pod.spec.node_name),
         )
     why = explain_pod(pod, seen.events, now=now, around=seen.around)
-    if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_files(pod):
+    if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
         return Transition(
             State.ERROR,
             "pod_deleted",
-            f"Its pod was deleted{_because(pod)}. The project's files are kept; {again(row.kind)}.",
+            _(
+                "Its pod was deleted{because}. The project's files are kept; {again}.",
+                because=_because(pod),
+                again=again(row.kind),
+            ),
             level="Warning",
         )
     if row.state == State.PREPARING and why.code == FILES_MISSING:
@@ -146,7 +156,7 @@ def _ended(row: LedgerRecord, why: Diagnosis) -> Transition:
     if why.code not in _BY_USER_CODE:
         return Transition(State.ERROR, why.code, message, level="Warning")
     if row.state == State.PREPARING:
-        return Transition(State.RUNNING, "ran", "It ran.")
+        return Transition(State.RUNNING, "ran", _("It ran."))
     level = "Normal" if why.code == COMPLETED else "Warning"
     return Transition(State.FINISHING, why.code, message, level=level)
 
@@ -156,9 +166,8 @@ def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], 
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
     code, sentence = _TOO_LONG[row.state]
-    message = (
-        f"{sentence} within {duration(timedelta(seconds=limit))}. Last known: {why.sentence} {why.next_step}".strip()
-    )
+    limit_words = duration(timedelta(seconds=limit))
+    message = sentence.format(limit=limit_words, why=why.sentence, next_step=why.next_step).strip()
     return Transition(State.ERROR, code, message, level="Warning")
 
 

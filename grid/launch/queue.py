@@ -32,6 +32,7 @@ class QueuedUnit:
     back_at: datetime | None = None  # when an operator moved it behind all that waited
     hold: str = ""  # a sentence that says who holds it; "" when it may start
     maintenance: str = ""  # a sentence that says until when nothing starts, and why; "" without maintenance
+    taken_over: str = ""  # a sentence that says who decides by hand what starts; "" when nobody does
     over_budget: str = ""  # a sentence that says which budget is used up; "" when it may start
 
     @property
@@ -42,7 +43,12 @@ class QueuedUnit:
     @property
     def stands_aside(self) -> bool:
         """Whether it cannot start whatever is free, and so lets all others pass."""
-        return bool(self.hold or self.maintenance or self.over_budget)
+        return bool(self.hold or self.maintenance or self.is_passed_over or self.over_budget)
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether an operator decides by hand what starts, and nobody has put this in front."""
+        return bool(self.taken_over) and self.rank is None
 
     @property
     def slots(self) -> int:

@@ -20,6 +20,7 @@ from grid.launch.expectation.reading import read_facts
 from grid.launch.lookingagain import look_again
 from grid.launch.notifications import outbox
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
+from grid.translation import gettext as _
 from grid.wording import plural
 
 LOOK_SECONDS = 30.0
@@ -75,11 +76,15 @@ def _first_of_each(
 
 
 def _sentence(estimate: WaitEstimate) -> str:
-    place = "It is next in the queue." if estimate.position == 1 else f"It is number {estimate.position} in the queue."
+    place = (
+        _("It is next in the queue.")
+        if estimate.position == 1
+        else _("It is number {position} in the queue.", position=estimate.position)
+    )
     if estimate.expected is None:
         return place
-    minutes = plural(max(1, round(estimate.expected / 60)), "minute")
-    return f"{place} It is expected to start in about {minutes}."
+    minutes = plural(max(1, round(estimate.expected / 60)), "minute", "minutes")
+    return _("{place} It is expected to start in about {minutes}.", place=place, minutes=minutes)
 
 
 def tell_queue(data_plane: str, *, now: datetime) -> int:

@@ -4,22 +4,43 @@ Promises: nobody holds more slots than the limit because of a decision made here
 is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
 users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
 workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what an operator holds, and
-what is of a project whose budget is used up, lets all others pass; nothing starts during maintenance; every
+what is of a project whose budget is used up, lets all others pass; nothing starts during maintenance, and
+while an operator has taken over the queue only what operators have put in front; every
 refusal says why and what happens next.
 """
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from string import Formatter
 from typing import Literal
 
 from grid.launch import queue
 from grid.launch.queue import NEVER, QueuedUnit
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
-Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "over_budget"]
-_YOU_USE, _FOR_MORE_SLOTS = "You use ", "or ask your admin for more slots."
+Refusal = Literal[
+    "over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "taken_over", "over_budget"
+]
+_YOUR_SLOTS, _OWNERS_SLOTS = _("You use {held} of {most} slots"), _("{owner} uses {held} of {most} slots")
+_AS_YOUR_SLOTS = re.compile(
+    "".join(
+        re.escape(text) + (rf"(?P<{field}>\d+)" if field else "")
+        for text, field, *_more in Formatter().parse(_YOUR_SLOTS)
+    )
+)
+_LESS_CLUSTER = _("Give the cluster fewer workers, or ask your admin for more slots.")
+_LESS = _("Stop it and launch a smaller one, or ask your admin for more slots.")
+_PARTS = {
+    "workspace": _("the workspace"),
+    "job": _("the job"),
+    "app": _("the app"),
+    "cluster": _("the cluster"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +120,7 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
     for user in lines:
         stand_in_line(user)
     while heap:
-        *_, wanted, user = heapq.heappop(heap)
+        *_unused, wanted, user = heapq.heappop(heap)
         one = lines[user].next_hopeful()
         if one is not None and one.execution_id == wanted and lines[user].serve(one):
             served.update({(user, tier): len(admitted) for tier in one.tiers})
@@ -146,6 +167,7 @@ class _Cause:
 
 
 _HELD, _MAINTENANCE, _OVER_BUDGET = _Cause("held"), _Cause("maintenance"), _Cause("over_budget")
+_TAKEN_OVER = _Cause("taken_over")
 
 
 class _Room:
@@ -243,23 +265,27 @@ class _Line:
 def _aside(one: QueuedUnit) -> _Cause:
     if one.hold:
         return _HELD
-    return _MAINTENANCE if one.maintenance else _OVER_BUDGET
+    if one.maintenance:
+        return _MAINTENANCE
+    return _TAKEN_OVER if one.is_passed_over else _OVER_BUDGET
 
 
 def _aside_message(one: QueuedUnit) -> str:
-    return held_message(one.hold) if one.hold else one.maintenance or one.over_budget
+    if one.hold:
+        return held_message(one.hold)
+    return one.maintenance or (one.taken_over if one.is_passed_over else one.over_budget)
 
 
 def held_message(hold: str) -> str:
     """Return the message of what is held; `hold` is the sentence that says who holds it."""
-    return f"{hold} This starts when an operator releases it, and does not time out before."
+    return _("{hold} This starts when an operator releases it, and does not time out before.", hold=hold)
 
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {
         one.execution_id: Deferred(_aside(one).code, _aside_message(one), 0)
         for one in snapshot.waiting
-        if refused.get(one.execution_id) in (_HELD, _MAINTENANCE, _OVER_BUDGET)
+        if refused.get(one.execution_id) in (_HELD, _MAINTENANCE, _TAKEN_OVER, _OVER_BUDGET)
     }
     left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
     for line in queue.lines(left).values():
@@ -275,62 +301,78 @@ def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]
 def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Cause, position: int) -> Deferred:
     most = snapshot.slots_per_user
     if cause.code == "larger_than_limit":
-        message = (
-            f"This takes {one.slots} slots{_breakdown(one)}, and one user may hold {most}. {_smaller(one)}, "
-            f"{_FOR_MORE_SLOTS}"
+        message = _(
+            "This takes {slots} slots{parts}, and one user may hold {most}. {smaller}",
+            slots=one.slots,
+            parts=_breakdown(one),
+            most=most,
+            smaller=_LESS_CLUSTER if any(part.kind == "cluster" for part in one.parts) else _LESS,
         )
     elif cause.code == "over_tier_maximum":
-        message = f"{_full_tier_words(snapshot, room, one, cause.tier)} Position {position}."
+        message = _(
+            "{tier} Position {position}.",
+            tier=_full_tier_words(snapshot, room, one, cause.tier),
+            position=position,
+        )
     elif most == 0:
-        message = (
+        message = _(
             "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
         )
     else:
-        wanted = "one is" if one.slots == 1 else f"{one.slots} are"
-        message = (
-            f"{_YOU_USE}{room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free{_breakdown(one)}. "
-            f"Position {position}."
+        message = _(
+            "{you_use}; this starts by itself when {wanted}. Position {position}.",
+            you_use=_YOUR_SLOTS.format(held=room.user(one.user).held, most=most),
+            wanted=ngettext("one is free", "{count} are free", one.slots) + _breakdown(one),
+            position=position,
         )
     return Deferred(cause.code, message, position)
 
 
 def about_owner(message: str, owner: str) -> str:
     """Return the message of a refusal, which speaks to its user, as it is told to others; other messages stay as they are."""
-    if message.startswith(_YOU_USE):
-        return f"{owner} uses {message.removeprefix(_YOU_USE)}"
-    if message.endswith(_FOR_MORE_SLOTS):
-        return f"{message.partition('. ')[0]}."  # what can be done is its user's to do
-    return message
+    if yours := _AS_YOUR_SLOTS.match(message):
+        return _OWNERS_SLOTS.format(owner=owner, **yours.groupdict()) + message[yours.end() :]
+    # What can be done is its user's to do.
+    return message.removesuffix(f" {_LESS_CLUSTER}").removesuffix(f" {_LESS}")
 
 
 def _full_tier_words(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, tier: str) -> str:
     maximum, wanted = snapshot.tier_maximum[tier], one.tiers.count(tier)
     name = snapshot.tier_names.get(tier, tier)
     if wanted > maximum:
-        return (
-            f"This takes {wanted} places on the tier {name}{_places(one, tier)}, which runs at most {maximum} executions at once. "
-            "Stop it and launch it with other tiers."
+        return _(
+            "This takes {wanted} places on the tier {name}{parts}, which runs at most {maximum} executions at once. "
+            "Stop it and launch it with other tiers.",
+            wanted=wanted,
+            name=name,
+            parts=_places(one, tier),
+            maximum=maximum,
         )
-    running = f"The tier {name} runs {room.tier(tier).held} of at most {maximum} executions at once"
     if wanted == 1:
-        return f"{running}; this starts by itself when one of them ends."
-    return (
-        f"{running}, and this takes {wanted} places{_places(one, tier)}; it starts by itself when enough of them end."
+        sentence = _(
+            "The tier {name} runs {held} of at most {maximum} executions at once; "
+            "this starts by itself when one of them ends."
+        )
+        return sentence.format(name=name, held=room.tier(tier).held, maximum=maximum)
+    return _(
+        "The tier {name} runs {held} of at most {maximum} executions at once, and this takes {wanted} places{parts}; "
+        "it starts by itself when enough of them end.",
+        name=name,
+        held=room.tier(tier).held,
+        maximum=maximum,
+        wanted=wanted,
+        parts=_places(one, tier),
     )
-
-
-def _smaller(one: QueuedUnit) -> str:
-    has_cluster = any(part.kind == "cluster" for part in one.parts)
-    return "Give the cluster fewer workers" if has_cluster else "Stop it and launch a smaller one"
 
 
 def _breakdown(one: QueuedUnit) -> str:
     """Return the slots of each part of a pair, "" for a single execution."""
     if len(one.parts) == 1:
         return ""
-    return f" ({' and '.join(f'{part.slots} for the {part.kind}' for part in one.parts)})"
+    parts = (_("{slots} for {part}", slots=part.slots, part=_PARTS[part.kind]) for part in one.parts)
+    return f" ({_(' and ').join(parts)})"
 
 
 def _places(one: QueuedUnit, tier: str) -> str:
-    kinds = [f"the {part.kind}" for part in one.parts for found in part.tiers if found == tier]
-    return f" (one for {' and one for '.join(kinds)})"
+    kinds = [part.kind for part in one.parts for found in part.tiers if found == tier]
+    return f" ({_(' and ').join(_('one for {part}', part=_PARTS[kind]) for kind in kinds)})"

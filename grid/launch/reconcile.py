@@ -29,6 +29,7 @@ from grid.launch.storedsecrets import SecretMissing
 from grid.launch.usagerecorder import UsageRecorder
 from grid.models import StartUp, State
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 from grid.wording import duration
 
 logger = logging.getLogger(__name__)
@@ -154,18 +155,26 @@ class Reconciler:
         except NotYet as error:
             return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
         except ClusterFailed as error:
-            change = Transition(State.ERROR, "cluster_failed", f"{error} Launch both again.", level="Warning")
+            change = Transition(
+                State.ERROR, "cluster_failed", _("{error} Launch both again.", error=error), level="Warning"
+            )
             return await self._enter(row, change, None)
         except SecretMissing as error:
             change = Transition(State.ERROR, "secret_missing", str(error), level="Warning")
             return await self._enter(row, change, None)
         except (ValueError, Rejected, apply.NameTaken) as error:
-            change = Transition(State.ERROR, "not_created", f"The cluster rejected it: {error}", level="Warning")
+            change = Transition(
+                State.ERROR, "not_created", _("The cluster rejected it: {error}", error=error), level="Warning"
+            )
             return await self._enter(row, change, None)
         except NotAllowed as error:
             # Perhaps a quota of the namespace that is exhausted for the moment.
             known = explain_refusal(str(error))
-            message = f"{known.sentence} {known.next_step}" if known else f"The cluster does not allow it: {error}"
+            message = (
+                f"{known.sentence} {known.next_step}"
+                if known
+                else _("The cluster does not allow it: {error}", error=error)
+            )
             if row.message != message:
                 logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
             return await self._try_again(row, "not_allowed", message, RETRY_SECONDS)
@@ -183,7 +192,7 @@ class Reconciler:
         seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
         limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
         if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
-            message = f"Gave up after {duration(limit)}. Last known: {message}"
+            message = _("Gave up after {limit}. Last known: {message}", limit=duration(limit), message=message)
             return await self._enter(row, Transition(State.ERROR, reason, message, level="Warning"), None)
         if (row.reason, row.message) != (reason, message):
             columns = {"reason": reason, "message": message, **_clock(row, reason, now)}
@@ -208,6 +217,8 @@ class Reconciler:
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
             if row.kind == Kind.JOB:
                 await self.metrics.read_to_end(row.id, pod)
+            if self._context.shipping is not None:
+                await self._context.shipping.read_to_end(pod)
             log = await end_of_log(self._context.api, pod, CONTAINER)
             if log:
                 # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.
@@ -222,7 +233,7 @@ class Reconciler:
         if row.state == State.FINISHING:
             change = progress.outcome(row)
         else:
-            message = f"{self._objects(row).stopped(row)} The project's files are kept."
+            message = _("{sentence} The project's files are kept.", sentence=self._objects(row).stopped(row))
             change = Transition(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
         now = self._context.clock()
         fields = {"slots_freed_at": now} if row.holds_slots else {}

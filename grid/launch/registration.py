@@ -21,6 +21,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
 from grid.labels import MANAGED_BY, MANAGER
 from grid.metrics.external import GROUP, HEALTH_PATH, VERSION, Authority, ServiceReference
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,10 @@ def unavailable(found: RawObject) -> str:
     """Return why the API server does not reach the registered server; "" while it does, or has not tried yet."""
     for condition in (found.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Available" and condition.get("status") == "False":
-            return f"The API server does not get through: {condition.get('message') or condition.get('reason')}"
+            return _(
+                "The API server does not get through: {condition}",
+                condition=condition.get("message") or condition.get("reason"),
+            )
     return ""
 
 
@@ -151,13 +155,16 @@ class Registration:
         if found is not None and not is_ours(found, wanted):
             if self._is_on:
                 self._tell(
-                    "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
-                    f"service={_place(found)}"
+                    _(
+                        "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
+                        "service={found}",
+                        found=_place(found),
+                    )
                 )
             return
         if not self._is_on:
             if found is not None:
-                await self._remove(found, "GRID_DEMAND_PORT is no longer set.")
+                await self._remove(found, _("GRID_DEMAND_PORT is no longer set."))
             return
         silence = await self._ask()
         problem = silence or (unavailable(found) if found is not None else "")
@@ -209,7 +216,7 @@ class Registration:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 found = await self._found()
                 if found is not None and is_ours(found, api_service(self._service, self._authority)):
-                    await self._remove(found, "The controller that looked after them ends.")
+                    await self._remove(found, _("The controller that looked after them ends."))
         except (GridError, TimeoutError) as error:
             logger.debug("the registration of external metrics stays reason=%s", error)
 
@@ -240,8 +247,10 @@ async def ask_servers(service: ServiceReference, authority: Authority, *, addres
             if answer.status == 200:
                 return ""
             said = await answer.content.read(500)
-            return f"{url} answers {answer.status}: {said.decode(errors='replace')}"
+            return _(
+                "{url} answers {status}: {answer}", url=url, status=answer.status, answer=said.decode(errors="replace")
+            )
     except TimeoutError:
-        return f"{url} does not answer in time."
+        return _("{url} does not answer in time.", url=url)
     except (aiohttp.ClientError, OSError) as error:
-        return f"{url} does not answer: {error}"
+        return _("{url} does not answer: {error}", url=url, error=error)

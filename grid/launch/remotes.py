@@ -23,8 +23,9 @@ from grid.files.repositories import COMMIT, MAIN, Repository, is_revision
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storedsecrets import SecretMissing
 from grid.models import Project, RemoteRepository, User
+from grid.translation import gettext as _
 
-NOT_USABLE = (
+NOT_USABLE = _(
     "The files of this project are in a remote repository that is not set up, or whose server's key nobody has confirmed. Ask the "
     "project's owner."
 )
@@ -67,7 +68,8 @@ def put(
         if secret:
             remote.ciphertext = encrypt(f"{secret}\n" if parsed.is_ssh else secret)
         remote.save()
-        _record(by, project, [before, f"{remote.url}, branch {branch}{', a new secret' if secret else ''}"])
+        after = _("{url}, branch {branch}, a new secret") if secret else _("{url}, branch {branch}")
+        _record(by, project, [before, after.format(url=remote.url, branch=branch)])
     return remote
 
 
@@ -76,17 +78,29 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
     with transaction.atomic():
         remote = _locked(project)
         if remote is None or remote.url != url or not remote.is_ssh:
-            raise Rejected([Problem("", "The URL was changed in the meantime. Test the connection again.", "changed")])
+            raise Rejected(
+                [Problem("", _("The URL was changed in the meantime. Test the connection again."), "changed")]
+            )
         try:
             found = HostKey.parse(key)
         except ValueError as error:
-            raise Rejected([Problem("", "This is no key of an SSH server. Test the connection again.")]) from error
+            raise Rejected([Problem("", _("This is no key of an SSH server. Test the connection again."))]) from error
         before = (
-            f"{remote.url}, its server's key {HostKey.parse(remote.host_key).fingerprint}" if remote.host_key else ""
+            _(
+                "{url}, its server's key {fingerprint}",
+                url=remote.url,
+                fingerprint=HostKey.parse(remote.host_key).fingerprint,
+            )
+            if remote.host_key
+            else ""
         )
         remote.host_key = f"{found.type} {found.text}"
         remote.save(update_fields=["host_key"])
-        _record(by, project, [before, f"{remote.url}, its server's key {found.fingerprint}"])
+        _record(
+            by,
+            project,
+            [before, _("{url}, its server's key {fingerprint}", url=remote.url, fingerprint=found.fingerprint)],
+        )
     return found
 
 
@@ -95,7 +109,7 @@ def remove(project: Project, *, by: User) -> None:
     with transaction.atomic():
         remote = _locked(project)
         if Project.objects.get(pk=project.pk).files == Project.Files.REMOTE:
-            sentence = "The project's files are there. Choose another place for them first, on the project's page."
+            sentence = _("The project's files are there. Choose another place for them first, on the project's page.")
             raise Rejected([Problem("", sentence, "in_use")])
         if remote is not None:
             _record(by, project, [remote.url, ""])
@@ -116,7 +130,7 @@ def push_again(project: Project, repository: Repository, name: str) -> None:
     """
     remote = of_project(project)
     if remote is None or not remote.is_usable:
-        raise RemoteFailed("The remote repository is not set up.")
+        raise RemoteFailed(_("The remote repository is not set up."))
     connection(remote).push_bundle(repository.kept_bundle(name), name, objects=repository.path / "objects")
     repository.forget_bundle(name)
 
@@ -125,12 +139,14 @@ def files_for(spec: ExecutionSpec) -> Mapping[str, str]:
     """Return what the executor gets, by file. Raise SecretMissing with a sentence for the execution's owner."""
     remote = RemoteRepository.objects.filter(project=spec.project.id).first()
     if spec.files is None or remote is None or remote.url != spec.files.remote or not remote.is_usable:
-        raise SecretMissing("The project's remote repository was changed after the launch. Launch again.")
+        raise SecretMissing(_("The project's remote repository was changed after the launch. Launch again."))
     try:
         return _credentials(remote).files()
     except Undecryptable as error:
         raise SecretMissing(
-            "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
+            _(
+                "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
+            )
         ) from error
 
 
@@ -178,22 +194,24 @@ def _locked(project: Project) -> RemoteRepository | None:
 
 def _wrong_names(branch: str, username: str) -> Iterator[Problem]:
     if not is_revision(branch) or COMMIT.fullmatch(branch):
-        yield Problem("branch", "Name a branch, such as main: letters, digits, dots, dashes and slashes.")
+        yield Problem("branch", _("Name a branch, such as main: letters, digits, dots, dashes and slashes."))
     if len(username) > 100 or not username.isprintable() or " " in username:
-        yield Problem("username", "Use at most 100 characters and no blanks.")
+        yield Problem("username", _("Use at most 100 characters and no blanks."))
 
 
 def _wrong_secret(url: RemoteUrl, secret: str, *, is_needed: bool) -> Iterator[Problem]:
-    what = "private key" if url.is_ssh else "token"
     if not secret:
         if is_needed:
-            yield Problem("secret", f"Enter the {what}: each URL needs its own.", "required")
+            sentence = _("Enter the token: each URL needs its own.")
+            if url.is_ssh:
+                sentence = _("Enter the private key: each URL needs its own.")
+            yield Problem("secret", sentence, "required")
     elif len(secret.encode()) > _LONGEST_SECRET:
-        yield Problem("secret", "A secret has at most 16 KiB.", "too_long")
+        yield Problem("secret", _("A secret has at most 16 KiB."), "too_long")
     elif url.is_ssh:
         yield from _wrong_key(secret)
     elif not (secret.isascii() and secret.isprintable()) or " " in secret:
-        yield Problem("secret", "A token is one line without blanks. For a key, use a URL of SSH.")
+        yield Problem("secret", _("A token is one line without blanks. For a key, use a URL of SSH."))
 
 
 def _wrong_key(text: str) -> Iterator[Problem]:
@@ -205,9 +223,11 @@ def _wrong_key(text: str) -> Iterator[Problem]:
         is_protected = isinstance(error, TypeError) or "password" in str(error).lower()
         yield Problem(
             "secret",
-            "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
+            _(
+                "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
+            )
             if is_protected
-            else "This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----.",
+            else _("This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----."),
         )
 
 

@@ -43,6 +43,7 @@ from grid.launch.storedsecrets import for_launch
 from grid.models import Environment, Execution, HardwareTier, Job, Project, State, StoredSecret, User, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
+from grid.translation import gettext as _
 
 __all__ = [
     "LAUNCHABLE_KINDS",
@@ -108,11 +109,13 @@ def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Pro
     cluster = request.cluster
     if cluster is None:
         missing = request.kind == Kind.CLUSTER
-        return [Problem("framework", "Say what the cluster runs: Dask, Ray or Spark.", "required")] if missing else []
+        return (
+            [Problem("framework", _("Say what the cluster runs: Dask, Ray or Spark."), "required")] if missing else []
+        )
     if request.kind == Kind.CLUSTER:
         return [*Check(cluster, request.owner, "", pools).problems(), *_apart(request, cluster)]
     if request.kind not in _HAVE_CLUSTERS:
-        return [Problem("with_cluster", "Only a workspace or a job can have a cluster of its own.", "kind")]
+        return [Problem("with_cluster", _("Only a workspace or a job can have a cluster of its own."), "kind")]
     alone = Check(cluster, request.owner, request.kind, pools).problems()
     return [*alone, *_too_many_places(request, cluster), *_apart(request, cluster)]
 
@@ -220,9 +223,11 @@ def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterato
     for path, tier in (("head_tier", cluster.head_tier), ("worker_tier", cluster.tier)):
         only_one = HardwareTier.objects.filter(pk=tier.pk, maximum_simultaneous=1).first()
         if only_one is not None and tier.pk == request.tier.pk:
-            sentence = (
-                f"The {request.kind} and its cluster would both take a place on {only_one.name}, which runs at most 1 execution "
-                "at once. Choose another tier for one of them."
+            sentence = _(
+                "The {kind} and its cluster would both take a place on {name}, which runs at most 1 execution "
+                "at once. Choose another tier for one of them.",
+                kind=Kind(request.kind).label.lower(),
+                name=only_one.name,
             )
             yield Problem(path, sentence, "places")
 
@@ -235,9 +240,13 @@ def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]
     for path, pk in asked.items():
         tier, other = stored.get(pk), stored.get(beside)
         if tier is not None and other is not None and tier.data_plane != other.data_plane:
-            sentence = (
-                f"{tier.name} is in the data plane “{tier.data_plane}” and {other.name} in “{other.data_plane}”, and pods cannot reach "
-                "each other from one to the other. Choose tiers of one data plane."
+            sentence = _(
+                "{name} is in the data plane “{plane}” and {other} in “{other_plane}”, and pods cannot reach "
+                "each other from one to the other. Choose tiers of one data plane.",
+                name=tier.name,
+                plane=tier.data_plane,
+                other=other.name,
+                other_plane=other.data_plane,
             )
             yield Problem(path, sentence, "data_plane")
 
@@ -254,7 +263,7 @@ def _execution(request: LaunchRequest, stored: _Stored, id: str, now: datetime) 
         state_since=now,
         requested_at=now,
         reason="requested",
-        message="Waiting for a free slot.",
+        message=_("Waiting for a free slot."),
     )
     if request.kind != Kind.CLUSTER:
         assert stored.environment is not None and stored.tier is not None, "checked before"
@@ -303,7 +312,7 @@ def _make_cluster(
     execution.tier_id = cluster.tier.pk
     execution.head_tier_id = cluster.head_tier.pk
     execution.slots = cluster.slots
-    execution.message = f"Waiting for {cluster.slots} free slots."
+    execution.message = _("Waiting for {slots} free slots.", slots=cluster.slots)
     spec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
     serialize_spec(execution, central=central, secrets=secrets, cluster=spec)
 
@@ -311,18 +320,26 @@ def _make_cluster(
 def wrong_title(title: str) -> Iterator[Problem]:
     title = title.strip()
     if len(title) > MAXIMUM_TITLE:
-        yield Problem("title", f"Use at most {MAXIMUM_TITLE} characters; these are {len(title)}.", "too_long")
+        yield Problem(
+            "title",
+            _(
+                "Use at most {most} characters; these are {length}.",
+                most=MAXIMUM_TITLE,
+                length=len(title),
+            ),
+            "too_long",
+        )
     if not title.isprintable():
-        yield Problem("title", "Use visible characters, in one line.", "unprintable")
+        yield Problem("title", _("Use visible characters, in one line."), "unprintable")
 
 
 def _wrong_project(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     if not request.owner.is_active:
-        yield Problem("", "This account is disabled; ask your admin.", "inactive")
+        yield Problem("", _("This account is disabled; ask your admin."), "inactive")
     elif stored.project is None:
         # One answer for both cases: a stranger does not learn which projects exist.
         yield Problem(
-            "project", "Choose a project to which you contribute; this one is archived or not yours.", "project"
+            "project", _("Choose a project to which you contribute; this one is archived or not yours."), "project"
         )
 
 
@@ -331,21 +348,25 @@ def _wrong_files(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     if project is None:
         return
     if request.job.files_at and not project.is_in_git:
-        yield Problem("files_at", "The files of this project are not in Git; leave this empty.", "files")
+        yield Problem("files_at", _("The files of this project are not in Git; leave this empty."), "files")
     if project.files == Project.Files.REMOTE and request.kind != Kind.CLUSTER and not remotes.is_usable(project):
         yield Problem("project", remotes.NOT_USABLE, "remote")
 
 
 def _wrong_environment(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     if request.kind not in LAUNCHABLE_KINDS:
-        yield Problem("kind", "Choose a workspace, a job, an app or a cluster.", "kind")
+        yield Problem("kind", _("Choose a workspace, a job, an app or a cluster."), "kind")
         return
     environment = stored.environment
     if environment is None or environment.is_archived or not environment.is_visible:
-        yield Problem("environment", "This environment is no longer available; choose another.", "not_offered")
+        yield Problem("environment", _("This environment is no longer available; choose another."), "not_offered")
     elif environment.kind != request.kind:
         made_for = Kind(environment.kind).label.lower()
-        yield Problem("environment", f"{environment.name} is for the kind “{made_for}”; choose another.", "kind")
+        yield Problem(
+            "environment",
+            _("{name} is for the kind “{kind}”; choose another.", name=environment.name, kind=made_for),
+            "kind",
+        )
 
 
 def _wrong_tier(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:

@@ -7,10 +7,11 @@ entry's id is made of the pod and the kind, so the history has one of each, with
 from collections.abc import Iterator
 from datetime import datetime
 
+from grid.diagnosis.beside import programs
 from grid.diagnosis.containers import explain_terminated
-from grid.diagnosis.files import programs
 from grid.kube.objects import Pod
 from grid.launch.ledger import EventRecord
+from grid.translation import gettext as _
 from grid.wording import plural
 
 
@@ -24,7 +25,11 @@ def of_pod(pod: Pod, now: datetime) -> Iterator[EventRecord]:
         reason = "out_of_memory" if why.code == "out_of_memory" else "restarted"
         # Kubernetes' restart count includes restarts after ends of every kind.
         count = max(1, status.restart_count)
-        again = "It is started again." if count == 1 else f"It was started again {plural(count, 'time')} in all."
+        again = (
+            _("It is started again.")
+            if count == 1
+            else _("It was started again {times} in all.", times=plural(count, "time", "times"))
+        )
         yield EventRecord(
             uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
             at=ended.finished_at or now,

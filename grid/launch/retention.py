@@ -19,6 +19,7 @@ from grid.centralconfig import (
     DELIVERY_RETENTION,
     EXECUTION_RETENTION,
     GRANT_RETENTION,
+    INCIDENT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
     METRIC_RETENTION,
@@ -29,6 +30,8 @@ from grid.centralconfig import (
 )
 from grid.launch import dailyusage, usage
 from grid.models import (
+    Alert,
+    AlertSilence,
     AuditEntry,
     ClusterSample,
     Delivery,
@@ -37,6 +40,7 @@ from grid.models import (
     JobRun,
     LifecycleEntry,
     Notification,
+    PlatformIncident,
     RunMetric,
     UsageInterval,
     WorkspaceGrant,
@@ -78,6 +82,28 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
     """From the start of their chain, so that the rest can still be verified."""
     limit = _limit(AUDIT_RETENTION, now)
     return drop_sealed(limit, at_most) if limit is not None else 0
+
+
+def drop_incidents(now: datetime, at_most: int) -> int:
+    return _drop(INCIDENT_RETENTION, now, at_most)
+
+
+def drop_alerts(now: datetime, at_most: int) -> int:
+    """Delete alerts that have ended as long ago as incidents are kept, and those of which nothing was heard since."""
+    limit = _limit(INCIDENT_RETENTION, now)
+    if limit is None:
+        return 0
+    rows = Alert.objects.filter(Q(ended_at__lt=limit) | Q(ended_at=None, heard_at__lt=limit)).order_by("pk")
+    return _delete(Alert.objects, list(rows.values_list("pk", flat=True)[:at_most]))
+
+
+def drop_silences(now: datetime, at_most: int) -> int:
+    """Delete silences that have ended as long ago as incidents are kept."""
+    limit = _limit(INCIDENT_RETENTION, now)
+    if limit is None:
+        return 0
+    rows = AlertSilence.objects.filter(until_at__lt=limit).order_by("pk")
+    return _delete(AlertSilence.objects, list(rows.values_list("pk", flat=True)[:at_most]))
 
 
 def drop_notifications(now: datetime, at_most: int) -> int:
@@ -137,6 +163,8 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
         return WorkspaceGrant.objects.filter(created_at__lt=limit)
     if setting == AUDIT_RETENTION:
         return AuditEntry.objects.filter(at__lt=limit)
+    if setting == INCIDENT_RETENTION:
+        return PlatformIncident.objects.filter(ended_at__lt=limit)
     if setting == NOTIFICATION_RETENTION:
         return Notification.objects.filter(at__lt=limit)
     if setting == DELIVERY_RETENTION:

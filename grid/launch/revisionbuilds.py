@@ -19,18 +19,19 @@ from grid.launch.context import Context
 from grid.launch.jobbuilder import installed_builder
 from grid.launch.revisions import BuildProgress, record_progress, record_waiting, to_build
 from grid.models import EnvironmentRevision
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0  # while something is being built
 IDLE_SECONDS = 5.0  # a new one is begun after these at most
 BUILD_SECONDS = 1800.0
-NO_BUILDER = (
+NO_BUILDER = _(
     "This installation builds no images: whoever runs it has to set GRID_BUILDER. "
     "Or build the image with your own tools, push it to your registry, and give its name."
 )
-_NOT_ANSWERING = "The cluster does not answer now. The build continues, or begins again, as soon as it does."
-_UNREADABLE = "The cluster said something about this build that cannot be read; it may be of another release."
+_NOT_ANSWERING = _("The cluster does not answer now. The build continues, or begins again, as soon as it does.")
+_UNREADABLE = _("The cluster said something about this build that cannot be read; it may be of another release.")
 
 
 class Builder(Protocol):

@@ -20,15 +20,17 @@ from grid.errors import Problem, Rejected
 from grid.launch.spec import EnvironmentSpec, environment_spec
 from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, User, Workspace
 from grid.requirementlines import BUILT_HERE, parse_requirements
+from grid.translation import gettext as _
 
 State = EnvironmentRevision.State
 CAN_RUN = (State.READY, State.DEPRECATED)
 LONGEST_TEXT = 20_000
 MOST_BUILDS = 3  # attempts of a cluster that ends before it has built it
 _IMAGE = re.compile(r"[!-~]{1,255}")
-_CUT_SHORT = (
-    f"The cluster ended {MOST_BUILDS} times while it was building this; it may lack memory or room on the disk. "
-    "Look at the cluster's log, then make the revision again."
+_CUT_SHORT = _(
+    "The cluster ended {times} times while it was building this; it may lack memory or room on the disk. "
+    "Look at the cluster's log, then make the revision again.",
+    times=MOST_BUILDS,
 )
 
 
@@ -72,7 +74,7 @@ def make_image(environment_id: str, image: str, *, note: str, by: str, now: date
     """Make an image of a registry the environment's current revision. Raise Rejected."""
     image = image.strip()
     if not _IMAGE.fullmatch(image):
-        sentence = (
+        sentence = _(
             "Give the image as a name with its tag or digest, without blanks, such as registry.example.com/lab:4."
         )
         raise Rejected([Problem("image", sentence, "image")])
@@ -89,7 +91,7 @@ def make_built(
     """Store a revision of requirements on top of the base with that number; the controller has it built, as an image of the
     repository. Raise Rejected."""
     if len(text) > LONGEST_TEXT:
-        raise Rejected([Problem("requirements", f"Use at most {LONGEST_TEXT:,} characters.", "too_long")])
+        raise Rejected([Problem("requirements", _("Use at most {most:,} characters.", most=LONGEST_TEXT), "too_long")])
     requirements, problems = parse_requirements(text)
     if problems:
         raise Rejected(problems)
@@ -97,7 +99,9 @@ def make_built(
         environment = _locked(environment_id)
         below = environment.revisions.filter(number=base, state=State.READY).first()
         if below is None:
-            raise Rejected([Problem("base", "Choose a revision that is ready; this one is not, or no longer.", "base")])
+            raise Rejected(
+                [Problem("base", _("Choose a revision that is ready; this one is not, or no longer."), "base")]
+            )
         number = _next_number(environment)
         name = image_name(environment_id, number, below.image, requirements, repository)
         about: dict[str, Any] = {
@@ -115,10 +119,10 @@ def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentR
         environment = _locked(environment_id)
         revision = environment.revisions.filter(number=number).first()
         if revision is None or revision.state not in CAN_RUN:
-            raise Rejected([Problem("", "Only a revision that is ready can be deprecated.", "state")])
+            raise Rejected([Problem("", _("Only a revision that is ready can be deprecated."), "state")])
         if revision.state == State.READY:
             if not environment.revisions.filter(state=State.READY).exclude(pk=revision.pk).exists():
-                sentence = "This is the only ready revision, so nothing could be launched. Make another one first."
+                sentence = _("This is the only ready revision, so nothing could be launched. Make another one first.")
                 raise Rejected([Problem("", sentence, "only_one")])
             revision.state, revision.deprecated_because = State.DEPRECATED, because.strip()
             revision.save(update_fields=["state", "deprecated_because"])
@@ -204,12 +208,12 @@ def other_revision(environment: Environment, number: int) -> tuple[str, bool]:
     if revision is None or number == current:
         return "", False
     if revision.state != State.DEPRECATED:
-        return f"A newer revision {current} of {environment.name} exists.", False
-    because = f": {revision.deprecated_because.rstrip('.')}" if revision.deprecated_because else ""
-    return (
-        f"Revision {number} of {environment.name} is deprecated{because}. The current one is revision {current}.",
-        True,
-    )
+        return _("A newer revision {current} of {name} exists.", current=current, name=environment.name), False
+    sentence = _("Revision {number} of {name} is deprecated. The current one is revision {current}.")
+    if revision.deprecated_because:
+        sentence = _("Revision {number} of {name} is deprecated: {why}. The current one is revision {current}.")
+    why = revision.deprecated_because.rstrip(".")
+    return sentence.format(number=number, name=environment.name, why=why, current=current), True
 
 
 def _make(environment: Environment, *, by: str, now: datetime, note: str, **values: Any) -> EnvironmentRevision:
@@ -234,5 +238,5 @@ def _locked(environment_id: str) -> Environment:
     """Return the environment, locked until the transaction ends. Raise Rejected when there is none."""
     found = Environment.objects.select_for_update(no_key=True).filter(pk=environment_id).first()
     if found is None:
-        raise Rejected([Problem("", "This environment no longer exists.", "gone")])
+        raise Rejected([Problem("", _("This environment no longer exists."), "gone")])
     return found

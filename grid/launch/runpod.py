@@ -10,13 +10,14 @@ it alone the secret of a remote repository.
 
 from typing import Any
 
-from grid.diagnosis.files import EXECUTOR
+from grid.diagnosis.beside import EXECUTOR, FRONT
 from grid.diagnosis.shortages import ContainerNeeds
-from grid.launch.front import ADDRESS, FRONT, KEY_FILE, FrontSpec, configuration
+from grid.launch.front import ADDRESS, KEY_FILE, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
 from grid.launch.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.launch.variables import FRONT_KEY_KEY
 from grid.quantity import parse_quantity
+from grid.translation import gettext as _
 
 REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"
@@ -101,10 +102,10 @@ def sidecar_needs(spec: ExecutionSpec) -> tuple[ContainerNeeds, ...]:
     found = []
     if front := spec.front:
         requests = front_requests(front)
-        found.append(ContainerNeeds("nginx in front of it", requests, _limits(_FRONT_LIMITS, requests)))
+        found.append(ContainerNeeds(_("nginx in front of it"), requests, _limits(_FRONT_LIMITS, requests)))
     if files := spec.files:
         requests = executor_requests(files, with_disk=bool(spec.tier.ephemeral_storage))
-        found.append(ContainerNeeds("the executor of its files", requests, _executor_limits(spec, requests)))
+        found.append(ContainerNeeds(_("the executor of its files"), requests, _executor_limits(spec, requests)))
     return tuple(found)
 
 

@@ -6,12 +6,9 @@ a minute). When the cluster was stopped by then, the pod is created without it. 
 it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from grid.errors import GridError
 from grid.kube.objects import Pod
@@ -25,8 +22,7 @@ from grid.launch.progress import Finding, ObservedPod
 from grid.launch.spec import parse_spec
 from grid.launch.stopping import because
 from grid.models import Kind, State
-
-logger = logging.getLogger(__name__)
+from grid.translation import gettext as _
 
 
 class AwaitsCluster(NotYet):
@@ -52,9 +48,6 @@ class Runs:
         has_sidecars = not (spec.files or spec.front) or await self._files.has_sidecars(
             manifests.pod(spec, namespace=context.namespace)
         )
-        if spec.front and not has_sidecars:
-            logger.warning("no nginx in front, the cluster has no native sidecars execution=%s", spec.id)
-            spec = msgspec.structs.replace(spec, front=None)
         secrets, key = await context.secrets_of(spec), context.target.front_key(row.id)
 
         def build(anchor_uid: str) -> Sequence[Manifest]:
@@ -75,9 +68,9 @@ class Runs:
             spec,
             build,
             namespace=context.namespace,
-            has_sidecars=has_sidecars or spec.files is None,
+            has_sidecars=has_sidecars,
         )
-        return {"message": "Its objects are created; looking for a node."}
+        return {"message": _("Its objects are created; looking for a node.")}
 
     async def follow(self, row: LedgerRecord) -> Finding:
         context, name = self._context, row.object_name
@@ -105,10 +98,14 @@ class Runs:
         return bool(self._context.pods.by("execution", row.id))
 
     def stopping(self, row: LedgerRecord) -> str:
-        return f"{row.stop_wanted_by} requested the stop{because(row.stop_reason)}; the program is given time to close its files."
+        return _(
+            "{by} requested the stop{because}; the program is given time to close its files.",
+            by=row.stop_wanted_by,
+            because=because(row.stop_reason),
+        )
 
     def stopped(self, row: LedgerRecord) -> str:
-        return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
+        return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=because(row.stop_reason))
 
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
@@ -129,14 +126,21 @@ class Runs:
             return None
         if is_job and cluster.state == State.ERROR:
             raise ClusterFailed(
-                f"It was not started, because its cluster did not come up. The cluster: {cluster.message}"
+                _(
+                    "It was not started, because its cluster did not come up. The cluster: {message}",
+                    message=cluster.message,
+                )
             )
         if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
             return None
         if is_job and cluster.state != State.RUNNING:
-            sentence = "Waiting for its cluster; it starts by itself when the cluster runs."
-            raise AwaitsCluster(f"{sentence} The cluster: {cluster.message}")
+            raise AwaitsCluster(
+                _(
+                    "Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}",
+                    message=cluster.message,
+                )
+            )
         address = status.read(cluster.status).head_address
         if not address:
-            raise AwaitsCluster("Waiting for its cluster's address; it starts by itself.")
+            raise AwaitsCluster(_("Waiting for its cluster's address; it starts by itself."))
         return Attached(parse_spec(cluster), address)

@@ -6,7 +6,6 @@ the database takes one run for each. A process that ends between two steps loses
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,16 +14,17 @@ from zoneinfo import ZoneInfo
 from django.db import IntegrityError, transaction
 
 from grid.backoff import Backoff
-from grid.databasetrouble import TroubleLog, trouble_of
+from grid.databasetrouble import trouble_of
 from grid.errors import Rejected
-from grid.launch.context import Database
 from grid.launch.jobrows import make_run, record_of
 from grid.launch.jobruns import advance_all, end_finished
 from grid.launch.jobs import stop_run
+from grid.launch.lookingagain import DatabaseTask
 from grid.launch.maintenance.gate import problems_of_maintenance, why_closed
 from grid.launch.schedules import lock_schedule, may_not_run, note, timetable_of, why_owner_may_not, write_pause
 from grid.launch.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,11 @@ def _pause_if_refused(schedule: Schedule, now: datetime) -> bool:
     last = list(runs.values_list("outcome", "message")[:MOST_REFUSED])
     if len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, _ in last):
         return False
-    write_pause(schedule, now, why=f"Its last {MOST_REFUSED} runs were not started. {last[0][1]}")
+    write_pause(
+        schedule,
+        now,
+        why=_("Its last {count} runs were not started. {why}", count=MOST_REFUSED, why=last[0][1]),
+    )
     return True
 
 
@@ -164,7 +168,7 @@ class _Decision:
         schedule, now = self._schedule, self._now
         if schedule.next_at is None or schedule.next_at > now:
             return
-        self._note(f"{self._shown(schedule.next_at)} skipped: there is a run for that time already.")
+        self._note(_("{due} skipped: there is a run for that time already.", due=self._shown(schedule.next_at)))
         schedule.next_at = timetable_of(schedule, now).next(now)
         schedule.save()
 
@@ -181,13 +185,17 @@ class _Decision:
         schedule, job = self._schedule, self._job
         still_open = list(JobRun.objects.filter(job=job, schedule=schedule, outcome="").order_by("number"))
         if still_open and schedule.overlap == Schedule.Overlap.SKIP:
-            self._note(f"{self._shown(due)} skipped: run {still_open[-1].number} had not ended.")
+            self._note(
+                _("{due} skipped: run {number} had not ended.", due=self._shown(due), number=still_open[-1].number)
+            )
             return
         if len(still_open) >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
-            self._note(f"{self._shown(due)} skipped: {len(still_open)} earlier runs had not ended.")
+            self._note(
+                _("{due} skipped: {count} earlier runs had not ended.", due=self._shown(due), count=len(still_open))
+            )
             return
         if closed := why_closed(job.project_id, self._now):
-            self._note(f"{self._shown(due)} skipped: {closed[0].message}")
+            self._note(_("{due} skipped: {why}", due=self._shown(due), why=closed[0].message))
             return
         record = record_of(job, job.environment, job.tier)
         run = make_run(job, record, {}, by=BY, now=self._now)
@@ -198,14 +206,23 @@ class _Decision:
             for earlier in still_open:
                 if earlier.replaced_by:
                     continue  # it is being stopped
-                earlier.replaced_by = f"Replaced by run {run.number}, due {self._shown(due)}."
+                earlier.replaced_by = _("Replaced by run {number}, due {due}.", number=run.number, due=self._shown(due))
                 earlier.save(update_fields=["replaced_by"])
                 stop_run(earlier, by=REPLACING, now=self._now)
-                self._note(f"{self._shown(due)} replaced run {earlier.number} by run {run.number}.")
+                self._note(
+                    _(
+                        "{due} replaced run {earlier} by run {number}.",
+                        due=self._shown(due),
+                        earlier=earlier.number,
+                        number=run.number,
+                    )
+                )
 
     def _note_missed(self, first: datetime, last: datetime) -> None:
-        times = self._shown(first) if first == last else f"{self._shown(first)} to {self._shown(last)}"
-        self._note(f"{times} missed: it was not looked at in time.")
+        sentence = _("{first} to {last} missed: it was not looked at in time.")
+        if first == last:
+            sentence = _("{first} missed: it was not looked at in time.")
+        self._note(sentence.format(first=self._shown(first), last=self._shown(last)))
 
     def _note(self, sentence: str) -> None:
         note(self._schedule, self._now, sentence)
@@ -214,17 +231,10 @@ class _Decision:
         return f"{moment.astimezone(ZoneInfo(self._schedule.time_zone)):%-d %b %H:%M}"
 
 
-class JobScheduler:
+class JobScheduler(DatabaseTask):
     """Runs what is due; `run` until cancelled."""
 
-    def __init__(
-        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
-        self._looked_at: datetime | None = None  # at who may not launch any more
+    _looked_at: datetime | None = None  # at who may not launch any more
 
     async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Look for ever, `after` what ended while nobody led is known: a schedule would skip its time for a run that has ended."""

@@ -18,6 +18,7 @@ from grid.launch.notifications import outbox
 from grid.launch.request import validate
 from grid.launch.scheduletimes import CronTimetable, read_timetable
 from grid.models import Execution, Job, JobRun, Membership, Schedule
+from grid.translation import gettext as _
 
 MAXIMUM_SCHEDULES = 10  # of a job
 KEPT_HISTORY = 20  # entries of a schedule
@@ -49,9 +50,12 @@ def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedul
         job = locked(job_id)
         if Schedule.objects.filter(job=job, cron=settings.cron.strip(), time_zone=settings.time_zone).exists():
             # Also what a form that is sent twice asks for.
-            raise Rejected([Problem("cron", "The job has a schedule with these times already.", "exists")])
+            raise Rejected([Problem("cron", _("The job has a schedule with these times already."), "exists")])
         if Schedule.objects.filter(job=job).count() >= MAXIMUM_SCHEDULES:
-            sentence = f"A job has at most {MAXIMUM_SCHEDULES} schedules. Edit or delete one of them."
+            sentence = _(
+                "A job has at most {most} schedules. Edit or delete one of them.",
+                most=MAXIMUM_SCHEDULES,
+            )
             raise Rejected([Problem("", sentence, "too_many")])
         schedule = Schedule(job=job, created_at=now)
         _set(schedule, settings, now)
@@ -85,7 +89,7 @@ def resume(schedule_id: int, *, by: str, now: datetime) -> None:
         schedule, job = lock_schedule(schedule_id)
         if schedule.paused_at is None:
             return
-        note(schedule, now, f"Resumed by {by}.")
+        note(schedule, now, _("Resumed by {by}.", by=by))
         schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.set_at = None, "", "", now
         _start(schedule, job, now)
 
@@ -99,7 +103,7 @@ def delete(schedule_id: int, *, by: str, now: datetime) -> None:
             return
         has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
         for run in JobRun.objects.filter(~has_attempt, job=job, schedule=schedule, outcome=""):
-            sentence = f"{by} deleted its schedule before it started."
+            sentence = _("{by} deleted its schedule before it started.", by=by)
             end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now, by=by)
         schedule.delete()
 
@@ -113,7 +117,7 @@ def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
         schedule = Schedule.objects.filter(pk=schedule_id).first()
         if schedule is not None:
             return schedule, job
-    raise Rejected([Problem("", "This schedule was deleted.", GONE)])
+    raise Rejected([Problem("", _("This schedule was deleted."), GONE)])
 
 
 def may_not_run() -> QuerySet[Schedule]:
@@ -125,20 +129,20 @@ def why_owner_may_not(job: Job) -> str:
     """Return why a job's owner may not launch it in its project, as a sentence; "" when that is allowed."""
     owner, project = job.owner.get_username(), job.project
     if not job.owner.is_active:
-        return f"The account of {owner} was closed."
+        return _("The account of {owner} was closed.", owner=owner)
     if project.is_archived:
-        return f"The project {project.name} was archived."
+        return _("The project {name} was archived.", name=project.name)
     membership = Membership.objects.filter(project=project, user=job.owner).first()
     if membership is None:
-        return f"{owner} has left the project {project.name}."
+        return _("{owner} has left the project {name}.", owner=owner, name=project.name)
     if membership.role not in Membership.CONTRIBUTING:
-        return f"{owner} is a viewer of the project {project.name} now."
+        return _("{owner} is a viewer of the project {name} now.", owner=owner, name=project.name)
     return ""
 
 
 def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:
     schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.next_at = now, by, why, None
-    sentence = f"Paused by {by}." if by else f"Paused: {why}"
+    sentence = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
     note(schedule, now, sentence)
     schedule.save()
     if by != schedule.job.owner.get_username():
@@ -174,6 +178,6 @@ def _start(schedule: Schedule, job: Job, now: datetime) -> None:
 
 def _wrong_choices(settings: ScheduleSettings) -> Iterator[Problem]:
     if settings.overlap not in Schedule.Overlap.values:
-        yield Problem("overlap", "Choose whether it is skipped, queued or replaces the run.", "overlap")
+        yield Problem("overlap", _("Choose whether it is skipped, queued or replaces the run."), "overlap")
     if settings.missed not in Schedule.Missed.values:
-        yield Problem("missed", "Choose whether it is run once or not at all.", "missed")
+        yield Problem("missed", _("Choose whether it is run once or not at all."), "missed")

@@ -13,11 +13,12 @@ from zoneinfo import ZoneInfo
 
 from grid.cron import BadSchedule, CronFields, find_zone, parse_schedule
 from grid.errors import Problem, Rejected
+from grid.translation import gettext as _
 
 MAXIMUM_CRON = 100  # characters
 ON_TIME = timedelta(minutes=5)  # later than this a time has been missed
 _MINUTE = timedelta(minutes=1)
-_EXAMPLE = "Write five fields: minute, hour, day of the month, month and day of the week, such as 0 6 * * 1-5."
+_EXAMPLE = _("Write five fields: minute, hour, day of the month, month and day of the week, such as 0 6 * * 1-5.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def read_timetable(cron: str, time_zone: str, now: datetime) -> CronTimetable:
     try:
         zone = find_zone(time_zone)
     except ValueError:
-        problems.append(Problem("time_zone", "Choose a time zone by its name, such as Europe/Berlin.", "time_zone"))
+        problems.append(Problem("time_zone", _("Choose a time zone by its name, such as Europe/Berlin."), "time_zone"))
     try:
         fields = _read_cron(cron.strip())
     except ValueError as wrong:
@@ -90,7 +91,7 @@ def read_timetable(cron: str, time_zone: str, now: datetime) -> CronTimetable:
         raise Rejected(problems)
     timetable = CronTimetable(fields, zone)
     if timetable.next(now) is None:
-        sentence = "No such date comes within five years: look at the day and the month, such as 30 February."
+        sentence = _("No such date comes within five years: look at the day and the month, such as 30 February.")
         raise Rejected([Problem("cron", sentence, "never")])
     return timetable
 
@@ -113,17 +114,17 @@ def _read_cron(text: str) -> CronFields:
     if not text:
         raise ValueError(_EXAMPLE)
     if len(text) > MAXIMUM_CRON:
-        raise ValueError(f"Use at most {MAXIMUM_CRON} characters; these are {len(text):,}.")
+        raise ValueError(_("Use at most {most} characters; these are {length:,}.", most=MAXIMUM_CRON, length=len(text)))
     if not (text.isascii() and text.isprintable()):
-        raise ValueError(f"It holds a character that no schedule has. {_EXAMPLE}")
+        raise ValueError(_("It holds a character that no schedule has. {example}", example=_EXAMPLE))
     try:
         fields = parse_schedule(text.lower() if text.startswith("@") else text)
     except BadSchedule as wrong:
-        raise ValueError(f"This is no schedule: {wrong}. {_EXAMPLE}") from wrong
+        raise ValueError(_("This is no schedule: {problem}. {example}", problem=wrong, example=_EXAMPLE)) from wrong
     if not isinstance(fields, CronFields):
-        raise ValueError(f"@every depends on when it was saved, so it is not taken. {_EXAMPLE}")
+        raise ValueError(_("@every depends on when it was saved, so it is not taken. {example}", example=_EXAMPLE))
     if not (fields.minutes and fields.hours and fields.days and fields.months and fields.weekdays):
-        raise ValueError(f"One of its fields is empty. {_EXAMPLE}")
+        raise ValueError(_("One of its fields is empty. {example}", example=_EXAMPLE))
     return fields
 
 

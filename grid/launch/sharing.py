@@ -12,6 +12,7 @@ from grid.errors import Problem, Rejected
 from grid.launch.changes import record_change
 from grid.models import AppShare, Execution, Membership, User
 from grid.models.environment import Kind
+from grid.translation import gettext as _
 from grid.wording import listed
 
 
@@ -42,9 +43,14 @@ def _shared(execution_id: str, chosen: set[int], by: str, now: datetime) -> bool
         gone, added = sorted(before.keys() - chosen), sorted(chosen - before.keys())
         if not gone and not added:
             return True
-        words = [f"shared it with {listed(sorted(offered[pk] for pk in added))}"] if added else []
-        words += [f"stopped sharing it with {listed(sorted(before[pk] for pk in gone))}"] if gone else []
-        if not record_change(execution, {}, reason="Shared", message=f"{by} {listed(words)}.", by=by, now=now):
+        sentence = _("{by} shared it with {added} and stopped sharing it with {gone}.")
+        if not gone:
+            sentence = _("{by} shared it with {added}.")
+        elif not added:
+            sentence = _("{by} stopped sharing it with {gone}.")
+        names = {"added": sorted(offered[pk] for pk in added), "gone": sorted(before[pk] for pk in gone)}
+        message = sentence.format(by=by, **{which: listed(some) for which, some in names.items() if some})
+        if not record_change(execution, {}, reason="Shared", message=message, by=by, now=now):
             return False
         shares.filter(user__in=gone).delete()
         AppShare.objects.bulk_create(AppShare(execution=execution, user_id=pk, created_at=now) for pk in added)
@@ -53,9 +59,9 @@ def _shared(execution_id: str, chosen: set[int], by: str, now: datetime) -> bool
 
 def _why_not(execution: Execution, chosen: Collection[int], offered: Collection[int]) -> Problem | None:
     if execution.kind != Kind.APP:
-        return Problem("", "Only an app can be shared: a workspace is a shell with its owner’s files.", "kind")
+        return Problem("", _("Only an app can be shared: a workspace is a shell with its owner’s files."), "kind")
     if execution.is_final:
-        return Problem("", "It has ended. Launch it again, and share that.", "ended")
+        return Problem("", _("It has ended. Launch it again, and share that."), "ended")
     if not set(chosen) <= set(offered):
-        return Problem("members", "Choose members of its project; somebody you chose is not one.", "member")
+        return Problem("members", _("Choose members of its project; somebody you chose is not one."), "member")
     return None

@@ -13,9 +13,12 @@ from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.queue import NEVER, Part, QueuedUnit
 from grid.launch.queuelimit import Batch, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
+from grid.launch.takeover import TAKEN_OVER
 from grid.models import Execution, HardwareTier, LastAdmission, QueueOrder, State, User
 from grid.models.environment import Kind
 from grid.models.execution import HOLDS_SLOTS, ExecutionQuerySet
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 Unit = tuple[Execution, ...]
 
@@ -101,10 +104,13 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
         return ""
     # Those that are held wait like all others: they start some day, and then they are as many as before.
     held = executions.queued().filter(queue_order__held_at__isnull=False).count()
-    some = f" ({held} {'is' if held == 1 else 'are'} held by an operator)" if held else ""
-    return (
-        f"{others} executions wait for a free slot already{some}, and the queue holds {limit}. "
-        "Stop something that you no longer need, or try again later."
+    of_them = ngettext(" ({count} is held by an operator)", " ({count} are held by an operator)", held) if held else ""
+    return _(
+        "{waiting} executions wait for a free slot already{held}, and the queue holds {limit}. "
+        "Stop something that you no longer need, or try again later.",
+        waiting=others,
+        held=of_them,
+        limit=limit,
     )
 
 
@@ -112,7 +118,11 @@ def _owners_of_moved(data_plane: str) -> set[int]:
     """Return the users of whom an operator has moved or held something in the queue, or a used up budget or maintenance keeps something
     there."""
     moved = list(QueueOrder.objects.values_list("pk", flat=True))
-    rows = Execution.objects.in_data_plane(data_plane).queued().filter(Q(pk__in=moved) | Q(reason__in=STANDING_ASIDE))
+    rows = (
+        Execution.objects.in_data_plane(data_plane)
+        .queued()
+        .filter(Q(pk__in=moved) | Q(reason__in=[*STANDING_ASIDE, TAKEN_OVER]))
+    )
     return set(rows.order_by().values_list("owner_id", flat=True))
 
 
@@ -141,8 +151,14 @@ def _waiting(unit: Unit, order: QueueOrder | None = None) -> QueuedUnit:
     parts = tuple(_part(row) for row in unit)
     # As decided last; admission decides it anew.
     aside = {unit[0].reason: unit[0].message}
-    maintenance, over_budget = aside.get(MAINTENANCE, ""), aside.get(CLOSED, "")
-    asked = QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, maintenance=maintenance, over_budget=over_budget)
+    asked = QueuedUnit(
+        unit[0].owner_id,
+        unit[0].requested_at,
+        parts,
+        maintenance=aside.get(MAINTENANCE, ""),
+        taken_over=aside.get(TAKEN_OVER, ""),
+        over_budget=aside.get(CLOSED, ""),
+    )
     if order is None:
         return asked
     return replace(asked, rank=order.rank, back_at=order.back_at, hold=held_words(order))
@@ -153,7 +169,8 @@ def held_words(order: QueueOrder) -> str:
     if order.held_at is None:
         return ""
     reason = order.held_reason.strip().rstrip(".")
-    return f"Held by {order.held_by}{': ' if reason else ''}{reason}."
+    sentence = _("Held by {by}: {reason}.") if reason else _("Held by {by}.")
+    return sentence.format(by=order.held_by, reason=reason)
 
 
 def _part(row: Execution) -> Part:

@@ -4,7 +4,6 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 already launched, and a retry after months builds the same objects.
 """
 
-import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
@@ -18,12 +17,11 @@ from grid.files.repositories import COMMIT, MAIN, repository_name
 from grid.launch.addresses import workspace_origins
 from grid.launch.front import FrontSpec
 from grid.launch.launchsettings import LaunchSettings
+from grid.launch.prices import price_beside
 from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
-
-# How container runtimes name an image by its digest, which any node can pull again.
-_BY_DIGEST = re.compile(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
+from grid.translation import gettext as _
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +154,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     folder: str = ""  # below the project's files
     files_at: str = ""  # where files in Git begin: a branch or commit; "" for main
+    page_port: int = 0  # where it serves a web page; 0 for the environment's port
     timeout_seconds: int | None = None
 
     @property
@@ -192,6 +191,13 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind}-{self.id}"
 
     @property
+    def price_beside(self) -> Decimal:
+        """What nginx and the executor add to its tier's price of an hour."""
+        return price_beside(
+            Decimal(self.tier.cost_per_hour), self.tier, filter(None, (self.front, self.files)), gpus=self.tier.gpus
+        )
+
+    @property
     def base_url(self) -> str:
         """The path under which the proxy serves it; the program inside is told to expect it."""
         return base_url(self.address)
@@ -226,6 +232,7 @@ def serialize_spec(
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
     that say of it what SQL sums and lists show. `central` is the central configuration now; `environment` is what an
     earlier launch has frozen of it, to be used again."""
+    port = (job.page_port if job else 0) or execution.environment.port or 0
     spec = ExecutionSpec(
         id=execution.pk,
         kind=execution.kind,
@@ -233,11 +240,11 @@ def serialize_spec(
         title=execution.title,
         # A new workspace gets the id of its first execution.
         workspace=(execution.workspace_id or execution.pk) if execution.kind == Kind.WORKSPACE else "",
-        port=execution.environment.port or 0,
+        port=port,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         files=None if cluster else _files(execution, job, central),
-        front=central.front_of(execution),
+        front=central.front_of(execution, port),
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or environment_spec(execution.environment),
@@ -255,7 +262,7 @@ def columns_of(spec: ExecutionSpec) -> dict[str, Any]:
     """Return the columns of a new execution that repeat its spec."""
     columns, cluster = pod_columns(spec.tier), spec.cluster
     if cluster is None:
-        return columns
+        return {**columns, "price_per_hour": columns["price_per_hour"] + spec.price_beside}
     of_head = {f"head_{name}": value for name, value in pod_columns(cluster.head_tier).items()}
     return {
         **columns,
@@ -292,19 +299,8 @@ def parse_spec(stored: Stored) -> ExecutionSpec:
     try:
         spec = msgspec.convert(stored.spec, ExecutionSpec)
     except msgspec.ValidationError as error:
-        raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
+        raise ValueError(_("What was stored at launch cannot be read: {error}.", error=error)) from error
     return spec.with_workers(stored.workers_minimum, stored.workers_maximum) if spec.cluster else spec
-
-
-def pinned_environment(stored: object, image_id: str) -> EnvironmentSpec | None:
-    """Return the environment of an earlier launch, with the very image that ran where the kubelet named its digest; None when the stored
-    spec cannot be read."""
-    try:
-        environment = msgspec.convert(stored, ExecutionSpec).environment
-    except msgspec.ValidationError:
-        return None
-    ran = _BY_DIGEST.fullmatch(image_id)
-    return msgspec.structs.replace(environment, image=ran[1]) if ran else environment
 
 
 def launched_revision(execution: Execution) -> int:

@@ -4,12 +4,14 @@ A group is a tier with an environment, a pool, or all; each has an index by time
 out: their last phase was cut off.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from statistics import median
 from typing import NamedTuple
 
 from grid.launch.expectation.facts import LEAST_PULLED, RECENT_PULLS
+from grid.launch.rush import MeasuredTime
 from grid.models import StartUp
 
 MOST_READ = 2000
@@ -96,3 +98,25 @@ def usual_node_start(node_pool: str) -> float | None:
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
     waits = [one.node_wait for one in starts if one.node_started and one.node_wait is not None]
     return median(waits) if len(waits) >= FEWEST_NODE_STARTS else None
+
+
+def slow_node_start(node_pool: str) -> MeasuredTime:
+    """Return how long pods of the pool waited when a new node was started for them, at the 95th percentile."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    return _slow([one.node_wait for one in starts if one.node_started and one.node_wait is not None])
+
+
+def slow_pull(node_pool: str, image: str, size: int | None) -> MeasuredTime:
+    """Return how long pulls of the image took in the pool, at the 95th percentile; of one that was pulled too rarely, how long other
+    images of its `size` in bytes usually take."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    found = _slow([one.pulling for one in starts if one.image == image and one.pulling and one.image_cached is False])
+    if found.seconds is not None or not size or (pace := usual_pace(node_pool)) is None:
+        return found
+    return MeasuredTime(size * pace, found.count, is_estimate=True)
+
+
+def _slow(seconds: list[float]) -> MeasuredTime:
+    if len(seconds) < FEWEST_STARTS:
+        return MeasuredTime(None, len(seconds))
+    return MeasuredTime(sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1], len(seconds))

@@ -14,26 +14,27 @@ from grid.launch import lifecycle, startups
 from grid.launch.changes import record_change
 from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
+from grid.translation import gettext as _
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
 REPLACED, OVER_BUDGET = "replaced", "over_budget"
 IDLE, LIFETIME = "idle", "lifetime"
 RESTART = "restart"
 _WHY = {
-    LEFT_PROJECT: "its owner has left the project",
-    ONLY_VIEWS: "its owner is only a viewer of the project now",
-    ACCOUNT_CLOSED: "its owner's account was closed",
-    OVER_BUDGET: "the budget of its project is used up",
-    REPLACED: "the next run of its schedule replaces it",
-    IDLE: "nobody used it for too long",
-    LIFETIME: "its maximum lifetime is over",
-    RESTART: "it is restarted",
+    LEFT_PROJECT: _("its owner has left the project"),
+    ONLY_VIEWS: _("its owner is only a viewer of the project now"),
+    ACCOUNT_CLOSED: _("its owner's account was closed"),
+    OVER_BUDGET: _("the budget of its project is used up"),
+    REPLACED: _("the next run of its schedule replaces it"),
+    IDLE: _("nobody used it for too long"),
+    LIFETIME: _("its maximum lifetime is over"),
+    RESTART: _("it is restarted"),
 }
 
 
 def because(reason: str) -> str:
     """Return the reason as text to append to who requested the stop; "" when that was a person, who needs no reason."""
-    return f", because {_WHY[reason]}" if reason in _WHY else ""
+    return _(", because {why}", why=_WHY[reason]) if reason in _WHY else ""
 
 
 def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:
@@ -74,9 +75,14 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
     now, by, reason = asked.values()
     for row in unit.values():
         if row.pk == stopped:
-            message = f"Stopped by {by} before it started{because(reason)}."
+            message = _("Stopped by {by} before it started{because}.", by=by, because=because(reason))
         elif row.attached_to_id == stopped:
-            message = f"Stopped with the {unit[stopped].kind} that it belongs to, by {by}, before it started{because(reason)}."
+            message = _(
+                "Stopped with the {kind} that it belongs to, by {by}, before it started{because}.",
+                kind=unit[stopped].get_kind_display().lower(),
+                by=by,
+                because=because(reason),
+            )
         else:
             if not _go_on_alone(row, by, now):
                 return False
@@ -92,5 +98,5 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
 
 
 def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    message = f"{by} stopped its cluster before it started; this continues without a cluster."
+    message = _("{by} stopped its cluster before it started; this continues without a cluster.", by=by)
     return record_change(row, {}, reason="WithoutCluster", message=message, by=by, now=now)

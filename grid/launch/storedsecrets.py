@@ -1,10 +1,11 @@
 """Stored secrets: who may get which, setting and deleting them, and their values for the objects of an execution.
 
 An execution gets the secrets of its project, those of its owner for all projects, and those of its owner for this project; of one name the
-later of these. The launch freezes which; their values are read when the controller creates the objects, and by nothing else.
+later of these. The launch freezes which; their values are read when the controller creates the objects, and to leave them out of support
+bundles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
@@ -16,6 +17,7 @@ from grid.encryption import Undecryptable, decrypt, encrypt, encrypt_again
 from grid.errors import GridError, Problem, Rejected
 from grid.launch.spec import ExecutionSpec
 from grid.models import Project, StoredSecret, User
+from grid.translation import gettext as _
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
 MOST_OF_A_HOLDER = 25
@@ -53,12 +55,27 @@ def values_for(spec: ExecutionSpec) -> Mapping[str, str]:
     for wanted in spec.secrets:
         found = stored.get(wanted.id)
         if found is None:
-            raise SecretMissing(f"Its secret {wanted.name} was deleted after the launch. Launch again without it.")
+            raise SecretMissing(
+                _("Its secret {name} was deleted after the launch. Launch again without it.", name=wanted.name)
+            )
         try:
             values[wanted.name] = decrypt(found.ciphertext)
         except Undecryptable as error:
-            raise SecretMissing(f"Its secret {wanted.name} can no longer be read. Set its value again.") from error
+            raise SecretMissing(
+                _("Its secret {name} can no longer be read. Set its value again.", name=wanted.name)
+            ) from error
     return values
+
+
+def readable_values(ids: Iterable[int]) -> list[str]:
+    """Return the values of those secrets that there still are and that can be read."""
+    found = []
+    for secret in StoredSecret.objects.filter(pk__in=list(ids)):
+        try:
+            found.append(decrypt(secret.ciphertext))
+        except Undecryptable:
+            continue
+    return found
 
 
 def put(
@@ -76,7 +93,7 @@ def put(
             raise Rejected(problems)
         secret.ciphertext = encrypt(value)
         secret.save()
-        _record(by, secret, [name, f"{name}, a new value"] if known else ["", name])
+        _record(by, secret, [name, _("{name}, a new value", name=name)] if known else ["", name])
     return secret
 
 
@@ -131,11 +148,13 @@ def _problems(secret: StoredSecret, value: str) -> list[Problem]:
         problems = [Problem(path, message) for path, messages in error.message_dict.items() for message in messages]
     size = len(value.encode())
     if not value:
-        problems.append(Problem("value", "Type the value, or choose a file with it.", "required"))
+        problems.append(Problem("value", _("Type the value, or choose a file with it."), "required"))
     elif size > MAXIMUM_BYTES:
-        problems.append(Problem("value", f"A secret has at most 16 KiB; this one has {size:,} bytes.", "too_long"))
+        problems.append(
+            Problem("value", _("A secret has at most 16 KiB; this one has {size:,} bytes.", size=size), "too_long")
+        )
     elif "\0" in value:
-        problems.append(Problem("value", "Use text: the value has a character that variables cannot have.", "nul"))
+        problems.append(Problem("value", _("Use text: the value has a character that variables cannot have."), "nul"))
     return problems
 
 
@@ -143,5 +162,9 @@ def _too_many(held: int) -> list[Problem]:
     if held < MOST_OF_A_HOLDER:
         return []
     return [
-        Problem("", f"There are {held} secrets already, which is the limit. Delete one that is not needed.", "full")
+        Problem(
+            "",
+            _("There are {held} secrets already, which is the limit. Delete one that is not needed.", held=held),
+            "full",
+        )
     ]

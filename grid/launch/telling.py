@@ -4,7 +4,12 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from django.conf import settings
+
 from grid.databasetrouble import TroubleLog
+from grid.launch.alerts.alertmanager import Alertmanager
+from grid.launch.alerts.passing import SilencePasser
+from grid.launch.alerts.telling import AlertTeller
 from grid.launch.budgets.keeper import BudgetKeeper
 from grid.launch.context import Context
 from grid.launch.deadlines import DeadlineWatch
@@ -18,7 +23,7 @@ from grid.launch.shutdown.watch import ShutdownWatch
 async def run(
     context: Context, troubles: TroubleLog, rng: random.Random, *, known: Callable[[], Awaitable[None]]
 ) -> None:
-    """Send notifications, notice what comes near (timeouts, lines of budgets, maintenance, places in the queue), and make the stops
+    """Send notifications, notice what comes near (timeouts, lines of budgets, maintenance, alerts, places in the queue), and make the stops
     that follow.
 
     `known` waits until it is known what ended while nobody led.
@@ -26,10 +31,13 @@ async def run(
     database, clock = context.database, context.clock
     deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
     shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
+    alertmanager = Alertmanager(settings.ALERTMANAGER_URL) if settings.ALERTMANAGER_URL else None
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(Sender(database, clock, troubles, rng).run())
         tasks.create_task(deadlines.run())
         tasks.create_task(shutdown.run())
         tasks.create_task(BudgetKeeper(database, clock, troubles, rng).run(after=known))
         tasks.create_task(MaintenanceKeeper(database, clock, troubles, rng).run())
+        tasks.create_task(SilencePasser(alertmanager, database, clock, troubles, rng).run())
+        tasks.create_task(AlertTeller(database, clock, troubles, rng).run())
         tasks.create_task(QueueWatch(context, troubles, rng).run())

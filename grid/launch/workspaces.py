@@ -25,6 +25,7 @@ from grid.launch.stopping import RESTART, request_stop
 from grid.models import Environment, Execution, HardwareTier, NotificationEvent, State, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
+from grid.translation import gettext as _
 from grid.wording import POD_STAYS_SENTENCE
 
 logger = logging.getLogger(__name__)
@@ -39,8 +40,8 @@ def why_busy(state: str, *, stop_wanted: bool) -> Problem:
     if state in FINAL_STATES:
         return Problem("", POD_STAYS_SENTENCE, POD_STAYS)
     if stop_wanted or state in (State.STOPPING, State.FINISHING):
-        return Problem("", "It is still stopping. Wait until it has ended.", STOPPING)
-    return Problem("", "It has not ended yet. Stop it first.", ACTIVE)
+        return Problem("", _("It is still stopping. Wait until it has ended."), STOPPING)
+    return Problem("", _("It has not ended yet. Stop it first."), ACTIVE)
 
 
 def why_not_resume(workspace: Workspace) -> Problem | None:
@@ -50,16 +51,18 @@ def why_not_resume(workspace: Workspace) -> Problem | None:
 
 def _why_not_launch(workspace: Workspace) -> Problem | None:
     if not workspace.owner.is_active:
-        return Problem("", "This account is disabled; ask your admin.", "inactive")
+        return Problem("", _("This account is disabled; ask your admin."), "inactive")
     if workspace.project.is_archived:
-        sentence = (
-            f"Its project, {workspace.project.name}, is archived. Its files are kept; ask an admin to restore it."
+        sentence = _(
+            "Its project, {name}, is archived. Its files are kept; ask an admin to restore it.",
+            name=workspace.project.name,
         )
         return Problem("", sentence, "archived")
     if not may_launch_in(workspace.owner, workspace.project):
-        sentence = (
-            f"You are no longer a contributor of its project, {workspace.project.name}. Your files are kept; "
-            "ask the project's owner or an admin to make you a contributor again."
+        sentence = _(
+            "You are no longer a contributor of its project, {name}. Your files are kept; "
+            "ask the project's owner or an admin to make you a contributor again.",
+            name=workspace.project.name,
         )
         return Problem("", sentence, "project")
     return None
@@ -120,9 +123,9 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
             return
         execution = workspace.executions.unsettled().first()
         if execution is None or execution.is_final:
-            raise Rejected([Problem("", "It has ended. Resume it instead.", ENDED)])
+            raise Rejected([Problem("", _("It has ended. Resume it instead."), ENDED)])
         if execution.state == State.QUEUED:
-            raise Rejected([Problem("", "It has not started yet, so there is nothing to restart.", ACTIVE)])
+            raise Rejected([Problem("", _("It has not started yet, so there is nothing to restart."), ACTIVE)])
         problem = _why_not_launch(workspace)
         if problem is not None:
             raise Rejected([problem])
@@ -186,7 +189,10 @@ def _give_up_restart(workspace_id: str, why: str, now: datetime) -> None:
         waiting = Workspace.objects.filter(pk=workspace_id, restart_requested_at__isnull=False)
         latest = Execution.objects.filter(workspace=workspace_id).order_by("-requested_at", "-pk").first()
         if waiting.update(restart_requested_at=None, restart_problem=why) and latest is not None:
-            told, page = f"It was stopped to be restarted, and not started again: {why}", f"/workspaces/{workspace_id}/"
+            told, page = (
+                _("It was stopped to be restarted, and not started again: {why}", why=why),
+                f"/workspaces/{workspace_id}/",
+            )
             outbox.record(latest.pk, NotificationEvent.FAILED, told, now=now, path=page)
 
 
@@ -196,15 +202,16 @@ def _had_its_cluster(workspace: Workspace) -> bool:
     return latest is not None and Execution.objects.filter(attached_to=latest).exists()
 
 
-def rename(workspace_id: str, title: str) -> None:
-    """Set the title of a stopped workspace; "" for none. Raise Rejected."""
+def rename(workspace_id: str, title: str) -> tuple[Workspace, str]:
+    """Set the title of a stopped workspace, "" for none; return the workspace and the title that it had. Raise Rejected."""
     with transaction.atomic():
         workspace = _stopped(workspace_id)
         problems = list(wrong_title(title))
         if problems:
             raise Rejected(problems)
-        workspace.title = title.strip()
+        before, workspace.title = workspace.title, title.strip()
         workspace.save(update_fields=["title"])
+    return workspace, before
 
 
 def delete(workspace_id: str, *, now: datetime) -> None:
@@ -246,7 +253,7 @@ def _locked(workspace_id: str) -> Workspace:
     rows = Workspace.objects.select_for_update(no_key=True, of=("self",)).select_related("owner", "project")
     workspace = rows.filter(pk=workspace_id, deleted_at__isnull=True).first()
     if workspace is None:
-        raise Rejected([Problem("", "It was deleted.", DELETED)])
+        raise Rejected([Problem("", _("It was deleted."), DELETED)])
     return workspace
 
 

@@ -12,10 +12,8 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from grid.accounts import DEMO_GROUP
+from grid.accounts import DEMO_GROUP, OPERATORS
 from grid.models import Environment, HardwareTier, Project, User
-
-OPERATORS = "operators"
 
 
 @dataclass(frozen=True, slots=True)

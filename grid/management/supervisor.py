@@ -39,7 +39,7 @@ class StartFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class SupervisedProgram:
     """A program to run. `is_ready` is polled until it returns True; `stop_seconds` is how long a stop may take before the program is
-    killed."""
+    killed. An optional one holds nothing up: nobody waits for it, and when it keeps ending, the others go on without it."""
 
     name: str
     arguments: Sequence[str]
@@ -48,6 +48,7 @@ class SupervisedProgram:
     is_ready: Callable[[], bool]
     start_seconds: float = 60.0
     stop_seconds: float = 10.0
+    is_optional: bool = False
 
 
 @dataclass(slots=True)
@@ -83,12 +84,22 @@ class Supervisor:
         return self._stop.is_set()
 
     def start(self, *programs: SupervisedProgram) -> None:
-        """Start the programs together and wait until all are ready. Raise StartFailed with the last line of a program's own output."""
-        waiting = [self._spawn(program) for program in programs]
+        """Start the programs together and wait until all but the optional ones are ready. Raise StartFailed with the last line of a
+        program's own output."""
+        waiting = []
+        for program in programs:
+            try:
+                child = self._spawn(program)
+            except OSError as error:
+                if not program.is_optional:
+                    raise
+                logger.warning("%s cannot be started, everything else goes on: %s", program.name, error.strerror)
+            else:
+                waiting += [] if program.is_optional else [child]
         while waiting := [child for child in waiting if not child.program.is_ready()]:
             # The others may wait for a program that has ended.
             for child in self._children.values():
-                if child.process.poll() is not None:
+                if child.process.poll() is not None and not child.program.is_optional:
                     child.log.close()
                     raise StartFailed(f"The {child.program.name} ended while starting: {_last_line(child.program.log)}")
             for child in waiting:
@@ -120,6 +131,9 @@ class Supervisor:
     def _restart(self, child: _Child) -> None:
         ran = time.monotonic() - child.started_at
         failures = 0 if ran > _CALM_SECONDS else child.failures + 1
+        if child.program.is_optional and failures > len(_RESTART_DELAYS):
+            self._give_up(child)
+            return
         delay = 0.0 if failures == 0 else _RESTART_DELAYS[min(failures, len(_RESTART_DELAYS)) - 1]
         logger.warning(
             "%s ended with code %s after %.1f s; starting it again in %.1f s; its log: %s",
@@ -137,6 +151,17 @@ class Supervisor:
             # Most likely out of memory or processes; the others go on, and this one is retried like one that ended.
             logger.warning("%s cannot be started: %s", child.program.name, error.strerror)
             child.failures, child.started_at = failures, time.monotonic()
+
+    def _give_up(self, child: _Child) -> None:
+        child.log.close()
+        del self._children[child.program.name]
+        self._write_register()
+        logger.warning(
+            "%s keeps ending and is not started again; everything else goes on without it; its log %s ends with: %s",
+            child.program.name,
+            child.program.log,
+            _last_line(child.program.log),
+        )
 
     def _spawn(self, program: SupervisedProgram) -> _Child:
         log = LogFile(program.log)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from grid.errors import GridError
 from grid.metrics.sources import NoMetrics, UsageSource
 from grid.metrics.usage import UsageStore
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +50,13 @@ class UsagePoller:
             return ABSENT_PERIOD
         except GridError as error:
             self._failures += 1
-            self._say(f"Usage is not being measured: {error}", forget=self._failures >= _FORGET_AFTER)
+            self._say(_("Usage is not being measured: {error}", error=error), forget=self._failures >= _FORGET_AFTER)
         except Exception as error:
             self._failures += 1
             logger.exception("measuring usage failed")
-            sentence = f"Usage is not being measured: an answer was not understood ({type(error).__name__})."
+            sentence = _(
+                "Usage is not being measured: an answer was not understood ({name}).", name=type(error).__name__
+            )
             self._say(sentence, forget=self._failures >= _FORGET_AFTER)
         else:
             if self._failures:

@@ -6,10 +6,12 @@ source of metrics is normal: then everything here is None and `unavailable` says
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
+
+from grid.translation import gettext as _
 
 KEPT_MINUTES = 30
 _UNKNOWN = 2**32 - 1
@@ -25,10 +27,16 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One round of measurements: nodes by name, pods by `namespace/name`."""
+    """One round of measurements: nodes by name, pods by `namespace/name`.
+
+    `pods_at` says when pods were measured, in seconds since 1970: the same measurement is reported until there is a newer one. `waiting` is
+    the percentage of the time for which pods wait for CPU, of those of which it is known.
+    """
 
     nodes: Mapping[str, Usage]
     pods: Mapping[str, Usage]
+    pods_at: Mapping[str, float] = field(default_factory=dict)
+    waiting: Mapping[str, float] = field(default_factory=dict)
 
 
 class UsageSample(NamedTuple):
@@ -101,7 +109,7 @@ class UsageStore:
         self.version = 0
         self.recent = RecentUsage()
         self._monotonic = monotonic
-        self.unavailable = "Usage has not been measured yet."
+        self.unavailable = _("Usage has not been measured yet.")
         self._measured = Measured({}, {})
 
     def node(self, name: str) -> Usage | None:
@@ -109,6 +117,11 @@ class UsageStore:
 
     def pod(self, key: str) -> Usage | None:
         return self._measured.pods.get(key)
+
+    @property
+    def measured(self) -> Measured:
+        """Return the last round; an empty one while nothing is known."""
+        return self._measured
 
     def replace(self, measured: Measured) -> None:
         """Store a new round of measurements; called by the poller."""

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from grid.models.tier import HardwareTier
+from grid.translation import gettext as _
 
 
 class LastAdmission(models.Model):
@@ -17,4 +18,4 @@ class LastAdmission(models.Model):
         constraints = [models.UniqueConstraint(fields=["user", "tier"], name="one_last_admission_per_user_and_tier")]
 
     def __str__(self) -> str:
-        return f"user {self.user_id} on {self.tier_id} at {self.at}"
+        return _("user {user_id} on {tier_id} at {at}", user_id=self.user_id, tier_id=self.tier_id, at=self.at)

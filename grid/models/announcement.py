@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from grid.models.execution import new_execution_id
+from grid.translation import gettext as _
 
 LONGEST_ANNOUNCEMENT = 300
 
@@ -29,8 +30,8 @@ class Announcement(models.Model):
     `no_launches_from`, nothing new is launched from then until it ends: that is maintenance."""
 
     class Severity(models.TextChoices):
-        INFO = "info", "Information"
-        WARNING = "warning", "Warning"
+        INFO = "info", _("Information")
+        WARNING = "warning", _("Warning")
 
     id = models.CharField(primary_key=True, max_length=16, default=new_announcement_id, editable=False)
     text = models.CharField(max_length=LONGEST_ANNOUNCEMENT)
@@ -38,7 +39,7 @@ class Announcement(models.Model):
     from_at = models.DateTimeField(default=timezone.now)
     until_at = models.DateTimeField(null=True, blank=True)
     no_launches_from = models.DateTimeField(null=True, blank=True)
-    author_name = models.CharField(max_length=150, editable=False, help_text="Kept when the account goes.")
+    author_name = models.CharField(max_length=150, editable=False, help_text=_("Kept when the account goes."))
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = AnnouncementQuerySet.as_manager()
@@ -69,4 +70,4 @@ class AnnouncementReader(models.Model):
         constraints = [models.UniqueConstraint(fields=["announcement", "user"], name="one_reader_of_an_announcement")]
 
     def __str__(self) -> str:
-        return f"{self.announcement_id} read by {self.user_id}"
+        return _("{announcement_id} read by {user_id}", announcement_id=self.announcement_id, user_id=self.user_id)

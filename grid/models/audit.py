@@ -4,26 +4,30 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from grid.translation import gettext as _
+
 
 class AuditEntry(models.Model):
     """One change by a person. `changes` maps each changed field to its old and new value: {"cores": ["1", "2"]}."""
 
     class Action(models.TextChoices):
-        CREATED = "created", "Created"
-        CHANGED = "changed", "Changed"
-        ARCHIVED = "archived", "Archived"
-        RESTORED = "restored", "Restored"
-        RESET = "reset", "Reset to default"
-        UNLOCKED = "unlocked", "Unlocked"
-        ENDED = "ended", "Ended"
-        SENT = "sent", "Sent"
-        LAUNCHED = "launched", "Launched"
-        STOPPED = "stopped", "Stopped"
-        RESTARTED = "restarted", "Restarted"
-        DELETED = "deleted", "Deleted"
-        OPENED = "opened", "Opened"
-        LOGGED_IN = "logged in", "Logged in"
-        LOGIN_FAILED = "login failed", "Login failed"
+        CREATED = "created", _("Created")
+        CHANGED = "changed", _("Changed")
+        ARCHIVED = "archived", _("Archived")
+        RESTORED = "restored", _("Restored")
+        RESET = "reset", _("Reset to default")
+        UNLOCKED = "unlocked", _("Unlocked")
+        ENDED = "ended", _("Ended")
+        SENT = "sent", _("Sent")
+        LAUNCHED = "launched", _("Launched")
+        STOPPED = "stopped", _("Stopped")
+        RESTARTED = "restarted", _("Restarted")
+        DELETED = "deleted", _("Deleted")
+        OPENED = "opened", _("Opened")
+        DOWNLOADED = "downloaded", _("Downloaded")
+        LOGGED_IN = "logged in", _("Logged in")
+        LOGGED_OUT = "logged out", _("Logged out")
+        LOGIN_FAILED = "login failed", _("Login failed")
 
     at = models.DateTimeField(default=timezone.now)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -63,4 +67,8 @@ class AuditChain(models.Model):
     head_hash = models.CharField(max_length=64)
 
     def __str__(self) -> str:
-        return f"audit chain from {self.anchor_number} to {self.head_number}"
+        return _(
+            "audit chain from {anchor_number} to {head_number}",
+            anchor_number=self.anchor_number,
+            head_number=self.head_number,
+        )

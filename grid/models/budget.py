@@ -6,6 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from grid.models.project import Project
+from grid.translation import gettext as _
 
 _PERCENT = (MinValueValidator(1), MaxValueValidator(100))
 
@@ -15,8 +16,8 @@ class ProjectBudget(models.Model):
     is that of its tier at launch, so a changed price changes nothing that was spent."""
 
     class AtStop(models.TextChoices):
-        REFUSE = "refuse", "Refuse new launches; running executions continue"
-        STOP = "stop", "Refuse new launches, and stop running executions"
+        REFUSE = "refuse", _("Refuse new launches; running executions continue")
+        STOP = "stop", _("Refuse new launches, and stop running executions")
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE, primary_key=True, related_name="budget")
     amount = models.DecimalField(
@@ -34,7 +35,7 @@ class ProjectBudget(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"budget of {self.project_id}"
+        return _("budget of {project_id}", project_id=self.project_id)
 
 
 class BudgetMonth(models.Model):
@@ -42,7 +43,7 @@ class BudgetMonth(models.Model):
     that a line is reached. There is one of each project and month: two controllers tell it once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="budget_months", db_index=False)
-    month = models.DateField(help_text="Its first day, in UTC.")
+    month = models.DateField(help_text=_("Its first day, in UTC."))
     spent = models.DecimalField(max_digits=16, decimal_places=4, default=Decimal(0))
     counted_at = models.DateTimeField()
     warned_at = models.DateTimeField(null=True, blank=True)
@@ -52,4 +53,6 @@ class BudgetMonth(models.Model):
         constraints = [models.UniqueConstraint(fields=["project", "month"], name="one_budget_month_of_a_project")]
 
     def __str__(self) -> str:
-        return f"{self.project_id} in {self.month:%Y-%m}: {self.spent}"
+        return _(
+            "{project_id} in {month:%Y-%m}: {spent}", project_id=self.project_id, month=self.month, spent=self.spent
+        )

@@ -6,6 +6,8 @@ from django.apps import apps as installed_apps
 from django.apps.registry import Apps
 from django.db import models
 
+from grid.translation import gettext as _
+
 LOCAL = "local"  # each database has this data plane, see `grid.dataplanes`
 
 
@@ -25,4 +27,4 @@ def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
         model: Any = apps.get_model("grid", "DataPlane")
     except LookupError:  # migrated back to where there was no such table
         return
-    model.objects.using(using).get_or_create(pk=LOCAL, defaults={"name": "This cluster"})
+    model.objects.using(using).get_or_create(pk=LOCAL, defaults={"name": _("This cluster")})

@@ -9,6 +9,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
+from grid.translation import gettext as _
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -17,10 +18,10 @@ VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 class Kind(models.TextChoices):
     """The kind of an execution, as its user knows it."""
 
-    WORKSPACE = "workspace", "Workspace"
-    JOB = "job", "Job"
-    APP = "app", "App"
-    CLUSTER = "cluster", "Cluster"
+    WORKSPACE = "workspace", _("Workspace")
+    JOB = "job", _("Job")
+    APP = "app", _("App")
+    CLUSTER = "cluster", _("Cluster")
 
 
 class Framework(models.TextChoices):
@@ -54,19 +55,19 @@ class Environment(models.Model):
         max_length=253,
         blank=True,
         validators=[validate_object_name],
-        help_text="Name of a Secret with the registry's credentials, in the executions' namespace.",
+        help_text=_("Name of a Secret with the registry's credentials, in the executions' namespace."),
     )
-    variables = models.JSONField(default=dict, blank=True, help_text="Environment variables, name to value.")
+    variables = models.JSONField(default=dict, blank=True, help_text=_("Environment variables, name to value."))
     frameworks = models.JSONField(
-        default=dict, blank=True, help_text="Frameworks in the image, name to version, such as dask: 2026.8.0."
+        default=dict, blank=True, help_text=_("Frameworks in the image, name to version, such as dask: 2026.8.0.")
     )
     allows_service_workers = models.BooleanField(
-        default=False, help_text="Only for IDEs that need service workers, such as VS Code."
+        default=False, help_text=_("Only for IDEs that need service workers, such as VS Code.")
     )
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
     current_revision = models.PositiveIntegerField(
-        default=0, editable=False, help_text="Number of the revision that launches take; `image` is its image."
+        default=0, editable=False, help_text=_("Number of the revision that launches take; `image` is its image.")
     )
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -99,24 +100,24 @@ class Environment(models.Model):
     def clean(self) -> None:
         errors: dict[str, Any] = {}
         if not isinstance(self.command, list) or not all(isinstance(part, str) for part in self.command):
-            errors["command"] = "Give the command as a list of texts, one for each argument."
+            errors["command"] = _("Give the command as a list of texts, one for each argument.")
         if self.kind in (Kind.WORKSPACE, Kind.APP) and self.port is None:
-            errors["port"] = "A workspace or an app is opened in the browser, so it needs the port it listens on."
+            errors["port"] = _("A workspace or an app is opened in the browser, so it needs the port it listens on.")
         if not isinstance(self.variables, dict) or not all(
             VARIABLE_NAME.fullmatch(name) and isinstance(value, str) for name, value in self.variables.items()
         ):
-            errors["variables"] = "Give variables as names of letters, digits and underscores, with text values."
+            errors["variables"] = _("Give variables as names of letters, digits and underscores, with text values.")
         if not isinstance(self.frameworks, dict) or not all(
             name in Framework.values and isinstance(version, str) and version.strip()
             for name, version in self.frameworks.items()
         ):
-            errors["frameworks"] = "Give frameworks as names (dask, ray, spark) with their versions."
+            errors["frameworks"] = _("Give frameworks as names (dask, ray, spark) with their versions.")
         elif self.kind == Kind.CLUSTER and not self.frameworks:
-            errors["frameworks"] = "Say which frameworks a cluster of this environment can have."
+            errors["frameworks"] = _("Say which frameworks a cluster of this environment can have.")
         if self.kind not in (Kind.WORKSPACE, Kind.APP):
             for name in ("start_path", "readiness_path"):
                 if getattr(self, name):
-                    errors[name] = "Only a workspace or an app is opened in the browser; leave this empty."
+                    errors[name] = _("Only a workspace or an app is opened in the browser; leave this empty.")
         if errors:
             raise ValidationError(errors)
 
@@ -128,42 +129,42 @@ class EnvironmentRevision(models.Model):
     """
 
     class State(models.TextChoices):
-        BUILDING = "building", "Building"
-        READY = "ready", "Ready"
-        FAILED = "failed", "Failed"
-        DEPRECATED = "deprecated", "Deprecated"
+        BUILDING = "building", _("Building")
+        READY = "ready", _("Ready")
+        FAILED = "failed", _("Failed")
+        DEPRECATED = "deprecated", _("Deprecated")
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="revisions", db_index=False)
-    number = models.PositiveIntegerField(help_text="Counts the revisions of its environment from 1.")
-    image = models.CharField(max_length=255, help_text="What pods run; of one that is built, the name it gets.")
+    number = models.PositiveIntegerField(help_text=_("Counts the revisions of its environment from 1."))
+    image = models.CharField(max_length=255, help_text=_("What pods run; of one that is built, the name it gets."))
     base = models.ForeignKey(
         "self",
         on_delete=models.RESTRICT,
         related_name="built_on_it",
         null=True,
         blank=True,
-        help_text="Of a built one.",
+        help_text=_("Of a built one."),
     )
     requirements = models.TextField(
-        blank=True, help_text="Of a built one: requirements of Python packages, one a line."
+        blank=True, help_text=_("Of a built one: requirements of Python packages, one a line.")
     )
     state = models.CharField(max_length=20, choices=State.choices)
-    message = models.TextField(blank=True, help_text="Why it waits or failed, and what to do, as sentences.")
-    log = models.TextField(blank=True, help_text="The end of the build's log.")
-    build = models.CharField(max_length=32, blank=True, help_text="Id of the cluster's present attempt to build it.")
-    builds = models.PositiveIntegerField(default=0, help_text="How often the cluster began to build it.")
+    message = models.TextField(blank=True, help_text=_("Why it waits or failed, and what to do, as sentences."))
+    log = models.TextField(blank=True, help_text=_("The end of the build's log."))
+    build = models.CharField(max_length=32, blank=True, help_text=_("Id of the cluster's present attempt to build it."))
+    builds = models.PositiveIntegerField(default=0, help_text=_("How often the cluster began to build it."))
     digest = models.CharField(max_length=100, blank=True)
-    size_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="With its base; null: not known.")
-    layer_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="What it adds to its base.")
-    packages_report = models.JSONField(null=True, blank=True, help_text="What the package index said of them last.")
-    packages_asked_at = models.DateTimeField(null=True, blank=True, help_text="When the index was asked last.")
+    size_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("With its base; null: not known."))
+    layer_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("What it adds to its base."))
+    packages_report = models.JSONField(null=True, blank=True, help_text=_("What the package index said of them last."))
+    packages_asked_at = models.DateTimeField(null=True, blank=True, help_text=_("When the index was asked last."))
     packages_unchecked = models.TextField(
-        blank=True, help_text='Why it said nothing then, as a sentence; "" if it did.'
+        blank=True, help_text=_('Why it said nothing then, as a sentence; "" if it did.')
     )
     made_by = models.CharField(max_length=150, blank=True)
     made_at = models.DateTimeField(default=timezone.now)
     ready_at = models.DateTimeField(null=True, blank=True)
-    note = models.CharField(max_length=300, blank=True, help_text="What is new in it, for people who choose.")
+    note = models.CharField(max_length=300, blank=True, help_text=_("What is new in it, for people who choose."))
     deprecated_because = models.CharField(max_length=300, blank=True)
 
     class Meta:
@@ -172,4 +173,4 @@ class EnvironmentRevision(models.Model):
         constraints = [models.UniqueConstraint(fields=["environment", "number"], name="revision_numbers")]
 
     def __str__(self) -> str:
-        return f"revision {self.number} of {self.environment_id}"
+        return _("revision {number} of {environment_id}", number=self.number, environment_id=self.environment_id)

@@ -15,6 +15,7 @@ from grid.models.job import JobRun
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 from grid.models.workspace import Workspace
+from grid.translation import gettext as _
 
 _ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: an id is read aloud and typed
 _ID_LENGTH = 10
@@ -27,16 +28,16 @@ def new_execution_id() -> str:
 class State(models.TextChoices):
     """A state of an execution; each is entered once and recorded. They are in the order of life; see the state diagram in docs/."""
 
-    QUEUED = "queued", "Queued"
-    DEPLOYING = "deploying", "Deploying"
-    PREPARING = "preparing", "Preparing"
-    RUNNING = "running", "Running"
-    FINISHING = "finishing", "Finishing"
-    STOPPING = "stopping", "Stopping"
-    SUCCEEDED = "succeeded", "Succeeded"
-    STOPPED = "stopped", "Stopped"
-    FAILED = "failed", "Failed"
-    ERROR = "error", "Error"
+    QUEUED = "queued", _("Queued")
+    DEPLOYING = "deploying", _("Deploying")
+    PREPARING = "preparing", _("Preparing")
+    RUNNING = "running", _("Running")
+    FINISHING = "finishing", _("Finishing")
+    STOPPING = "stopping", _("Stopping")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    STOPPED = "stopped", _("Stopped")
+    FAILED = "failed", _("Failed")
+    ERROR = "error", _("Error")
 
     @property
     def is_final(self) -> bool:
@@ -334,19 +335,8 @@ def _refuse_frozen(columns: Iterable[str]) -> None:
     frozen = sorted(FROZEN_AT_LAUNCH.intersection(columns))
     if frozen:
         raise FrozenAtLaunch(
-            f"Only the launch writes {', '.join(frozen)} of an execution; name the columns that changed."
+            f"only the launch writes {', '.join(frozen)} of an execution; name the columns that changed"
         )
-
-
-class ExecutionLog(models.Model):
-    """The last lines of an execution's log, kept when its pod goes. A table of its own, because it is large and no list shows it."""
-
-    execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="log")
-    text = models.TextField()
-    at = models.DateTimeField(db_index=True, default=timezone.now, help_text="When it was kept.")
-
-    def __str__(self) -> str:
-        return f"log of {self.execution_id}"
 
 
 class LifecycleEntry(models.Model):
@@ -356,9 +346,9 @@ class LifecycleEntry(models.Model):
     """
 
     class Source(models.TextChoices):
-        STATE = "state", "State"
+        STATE = "state", _("State")
         KUBERNETES = "kubernetes", "Kubernetes"
-        CHANGE = "change", "Change"
+        CHANGE = "change", _("Change")
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="lifecycle")
     at = models.DateTimeField(default=timezone.now)

@@ -6,35 +6,36 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
 from grid.quantity import parse_quantity
+from grid.translation import gettext as _
 
 validate_slug_name = RegexValidator(
     r"\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z",
-    "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+    _("Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit."),
 )
 
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
 validate_object_name = RegexValidator(
     r"\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z",
-    "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.",
+    _("Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them."),
 )
 
 # A key of a Kubernetes Secret (1 to 253 of these), which is the file's name in the pod; shorter. Kubernetes refuses "." and whatever begins
 # with "..", as a key and as a path in a volume.
 validate_file_name = RegexValidator(
     r"\A(?!\.\Z|\.\.)[A-Za-z0-9._-]{1,100}\Z",
-    "Use letters, digits, dots, dashes and underscores, and not two dots first, such as service-account.json.",
+    _("Use letters, digits, dots, dashes and underscores, and not two dots first, such as service-account.json."),
 )
 
 
 # Printable ASCII, as URLs are written; browsers read "//host" and "/\\host" as another host, and dots as a way out of the path.
 validate_url_path = RegexValidator(
     r"\A(?!//)(?![^?#]*/\.\.?(/|\?|#|\Z))/[!-\[\]-~]*\Z",
-    "Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes.",
+    _("Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes."),
 )
 
 
-validate_time = RegexValidator(r"\A([01][0-9]|2[0-3]):[0-5][0-9]\Z", "Write hours and minutes, such as 08:00.")
+validate_time = RegexValidator(r"\A([01][0-9]|2[0-3]):[0-5][0-9]\Z", _("Write hours and minutes, such as 08:00."))
 
 
 def validate_time_zone(name: str) -> None:
@@ -43,7 +44,7 @@ def validate_time_zone(name: str) -> None:
         ZoneInfo(name)
     except (LookupError, OSError, ValueError) as error:
         raise ValidationError(
-            f"There is no time zone “{name}”. Write a name such as Europe/Berlin.", code="zone"
+            _("There is no time zone “{name}”. Write a name such as Europe/Berlin.", name=name), code="zone"
         ) from error
 
 
@@ -59,6 +60,6 @@ def validate_quantity(text: str) -> None:
     except ValueError as error:
         raise ValidationError(str(error), code="quantity") from error
     if value <= 0:
-        raise ValidationError("Must be more than zero.", code="positive")
+        raise ValidationError(_("Must be more than zero."), code="positive")
     if value > _MOST:
-        raise ValidationError("That is more than any machine has; check the unit.", code="too_large")
+        raise ValidationError(_("That is more than any machine has; check the unit."), code="too_large")

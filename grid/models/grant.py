@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from grid.models.execution import Execution
 from grid.models.share import PortShare
+from grid.translation import gettext as _
 
 
 class WorkspaceGrant(models.Model):
@@ -37,4 +38,4 @@ class WorkspaceGrant(models.Model):
         indexes = [models.Index(fields=["created_at"], name="grants_by_age")]
 
     def __str__(self) -> str:
-        return f"grant for {self.execution_id}"
+        return _("grant for {execution_id}", execution_id=self.execution_id)

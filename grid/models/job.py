@@ -7,6 +7,7 @@ from django.utils import timezone
 from grid.models.environment import Environment
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
+from grid.translation import gettext as _
 
 
 class Job(models.Model):
@@ -39,6 +40,11 @@ class Job(models.Model):
     )
     files_at = models.CharField(
         max_length=200, blank=True, help_text="Branch or commit of files in Git to begin with; empty: main."
+    )
+    page_port = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Where the program serves a web page while it runs; null: the environment's.",
     )
     timeout_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Of each attempt; null: none.")
     retries = models.PositiveIntegerField(default=0, help_text="Further attempts of a run that failed.")
@@ -74,7 +80,7 @@ class RunSettings(models.Model):
     record = models.JSONField(help_text="What the job said when it was asked for: grid.launch.jobsettings.")
 
     def __str__(self) -> str:
-        return f"settings {self.pk} of {self.job}"
+        return _("settings {pk} of {job}", pk=self.pk, job=self.job)
 
 
 class JobRun(models.Model):
@@ -84,10 +90,10 @@ class JobRun(models.Model):
     """
 
     class Outcome(models.TextChoices):
-        SUCCEEDED = "succeeded", "Succeeded"
-        FAILED = "failed", "Failed"
-        STOPPED = "stopped", "Stopped"
-        NOT_STARTED = "not_started", "Not started"
+        SUCCEEDED = "succeeded", _("Succeeded")
+        FAILED = "failed", _("Failed")
+        STOPPED = "stopped", _("Stopped")
+        NOT_STARTED = "not_started", _("Not started")
 
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="runs", db_index=False)
     number = models.PositiveIntegerField(help_text="Counts the runs of its job from 1.")
@@ -151,4 +157,4 @@ class JobRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"run {self.number} of {self.job}"
+        return _("run {number} of {job}", number=self.number, job=self.job)

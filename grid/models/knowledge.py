@@ -7,8 +7,9 @@ from django.db import models
 from django.utils import timezone
 
 from grid import regexes
-from grid.models.execution import ExecutionLog
 from grid.models.fields import validate_slug_name
+from grid.models.log import ExecutionLog
+from grid.translation import gettext as _
 
 _is_address = URLValidator(schemes=["http", "https"])
 LONGEST_KEY = 60
@@ -28,7 +29,7 @@ def validate_link(text: str) -> None:
         _is_address(text)
     except ValidationError as error:
         raise ValidationError(
-            "Give an address that begins with https:// or http://, or a path such as /help/."
+            _("Give an address that begins with https:// or http://, or a path such as /help/.")
         ) from error
 
 
@@ -48,14 +49,16 @@ class KnowledgeEntry(models.Model):
 
     class Meta:
         ordering = ["id"]
-        verbose_name_plural = "knowledge entries"
+        verbose_name_plural = _("knowledge entries")
 
     def __str__(self) -> str:
         return self.meaning or self.id
 
     def clean(self) -> None:
         if "{}" in self.meaning and not _has_group(self.pattern):
-            problem = "{} stands for the first group of the pattern, which has none; put a part of it in parentheses."
+            problem = _(
+                "{} stands for the first group of the pattern, which has none; put a part of it in parentheses."
+            )
             raise ValidationError({"meaning": problem})
 
 
@@ -63,7 +66,7 @@ class LogOccurrence(models.Model):
     """An entry of the knowledge base that was found in a kept log; it goes with the log."""
 
     log = models.ForeignKey(ExecutionLog, on_delete=models.CASCADE, related_name="occurrences")
-    entry = models.CharField(max_length=LONGEST_KEY, help_text="Key of the entry, which may be gone by now.")
+    entry = models.CharField(max_length=LONGEST_KEY, help_text=_("Key of the entry, which may be gone by now."))
     meaning = models.CharField(max_length=300)
     line = models.CharField(max_length=300)
     at = models.DateTimeField(default=timezone.now)

@@ -7,12 +7,14 @@ what to try, and the controller, which will create the objects of the launch as 
 from django.conf import settings
 from django.db import models
 
+from grid.translation import gettext as _
+
 
 class CheckOutcome(models.TextChoices):
-    ASKED = "asked", "Asked"
-    CONFIRMED = "confirmed", "Confirmed"
-    REFUSED = "refused", "Refused"
-    NOT_KNOWN = "not_known", "Not known"
+    ASKED = "asked", _("Asked")
+    CONFIRMED = "confirmed", _("Confirmed")
+    REFUSED = "refused", _("Refused")
+    NOT_KNOWN = "not_known", _("Not known")
 
 
 class LaunchCheck(models.Model):
@@ -36,4 +38,4 @@ class LaunchCheck(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"check {self.id}: {self.outcome}"
+        return _("check {id}: {outcome}", id=self.id, outcome=self.outcome)

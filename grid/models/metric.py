@@ -3,6 +3,7 @@
 from django.db import models
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class RunMetric(models.Model):
@@ -23,11 +24,11 @@ class RunMetric(models.Model):
         constraints = [models.UniqueConstraint(fields=["execution", "name"], name="each_metric_once")]
 
     def __str__(self) -> str:
-        return f"{self.name} of {self.execution_id}"
+        return _("{name} of {execution_id}", name=self.name, execution_id=self.execution_id)
 
 
 class MetricReading(models.Model):
-    """How far an execution's log was read for metrics: `grid.launch.runmetrics.place`. `revision` grows with each write, so that of two
+    """How far an execution's log was read for metrics: `grid.launch.logplace`. `revision` grows with each write, so that of two
     controllers one writes a portion."""
 
     execution = models.OneToOneField(
@@ -41,4 +42,4 @@ class MetricReading(models.Model):
     revision = models.PositiveIntegerField(default=1)
 
     def __str__(self) -> str:
-        return f"metrics of {self.execution_id} up to {self.latest}"
+        return _("metrics of {execution_id} up to {latest}", execution_id=self.execution_id, latest=self.latest)

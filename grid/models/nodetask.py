@@ -1,8 +1,10 @@
-"""What operators have asked of nodes: cordon, uncordon, drain. The leading controller carries it out."""
+"""What operators have asked of nodes: cordon, uncordon, drain, taints and labels. The leading controller carries it out."""
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+
+from grid.translation import gettext as _
 
 REASON_LONGEST = 200
 
@@ -11,14 +13,20 @@ class NodeTask(models.Model):
     """One request of an operator's about a node, open until `ended_at`. A node has at most one open task."""
 
     class Action(models.TextChoices):
-        CORDON = "cordon", "Cordon"
-        UNCORDON = "uncordon", "Uncordon"
-        DRAIN = "drain", "Drain"
+        CORDON = "cordon", _("Cordon")
+        UNCORDON = "uncordon", _("Uncordon")
+        DRAIN = "drain", _("Drain")
+        TAINT = "taint", _("Add taint")
+        UNTAINT = "untaint", _("Remove taint")
+        LABEL = "label", _("Set label")
+        UNLABEL = "unlabel", _("Remove label")
 
     class Outcome(models.TextChoices):
-        DONE = "done", "Done"
-        CANCELLED = "cancelled", "Cancelled"
-        GONE = "gone", "Node gone"
+        DONE = "done", _("Done")
+        CANCELLED = "cancelled", _("Cancelled")
+        GONE = "gone", _("Node gone")
+        CHANGED = "changed", _("Node was changed")
+        REFUSED = "refused", _("Refused")
 
     node_name = models.CharField(max_length=253)
     node_uid = models.CharField(max_length=64, help_text="A new node with the name of an old one is left alone.")
@@ -30,6 +38,8 @@ class NodeTask(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, choices=Outcome.choices, blank=True)
     trouble = models.CharField(max_length=500, blank=True, help_text="Why it waits now.")
+    mark = models.JSONField(default=dict, help_text="Of a taint or label: its key, value and effect.")
+    looked_at = models.CharField(max_length=16, blank=True, help_text="Which labels and taints were looked at.")
     progress = models.JSONField(default=dict, help_text="Of a drain: its pods, and what each waits for.")
 
     class Meta:

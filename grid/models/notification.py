@@ -8,22 +8,25 @@ from django.db.models import Q
 from django.utils import timezone
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class NotificationEvent(models.TextChoices):
     """A kind of event that a person may be told of; the labels end the sentence “Tell me when …”."""
 
-    STARTED = "started", "it runs"
-    SUCCEEDED = "succeeded", "it has succeeded"
-    FAILED = "failed", "it has failed"
-    STOPPING_SOON = "stopping_soon", "it is about to be stopped"
-    STOPPED = "stopped", "somebody else, or a rule, has stopped it"
-    SCHEDULE_PAUSED = "schedule_paused", "its schedule was paused"
-    FILES_NOT_SAVED = "files_not_saved", "its files in Git could not be saved as usual"
-    BUDGET = "budget", "a project's budget reaches its warning or stop line"
-    MAINTENANCE = "maintenance", "maintenance is announced while your executions run"
-    MESSAGE = "message", "an operator writes to you about your executions"
-    QUEUE_POSITION = "queue_position", "it is next in the queue, or is expected to start soon"
+    STARTED = "started", _("it runs")
+    SUCCEEDED = "succeeded", _("it has succeeded")
+    FAILED = "failed", _("it has failed")
+    STOPPING_SOON = "stopping_soon", _("it is about to be stopped")
+    STOPPED = "stopped", _("somebody else, or a rule, has stopped it")
+    SCHEDULE_PAUSED = "schedule_paused", _("its schedule was paused")
+    FILES_NOT_SAVED = "files_not_saved", _("its files in Git could not be saved as usual")
+    BUDGET = "budget", _("a project's budget reaches its warning or stop line")
+    MAINTENANCE = "maintenance", _("maintenance is announced while your executions run")
+    MESSAGE = "message", _("an operator writes to you about your executions")
+    ALERT = "alert", _("an alert fires or is over, for operators")
+    QUEUE_POSITION = "queue_position", _("it is next in the queue, or is expected to start soon")
+    CPU_CONTENTION = "cpu_contention", _("others on its node take CPU that it could use")
 
 
 class Notification(models.Model):
@@ -59,7 +62,7 @@ class StopWarning(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
-        return f"stop of {self.execution_id} told"
+        return _("stop of {execution_id} told", execution_id=self.execution_id)
 
 
 class QueueNotice(models.Model):
@@ -71,7 +74,20 @@ class QueueNotice(models.Model):
     soon_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        return f"queue of {self.execution_id} told"
+        return _("queue of {execution_id} told", execution_id=self.execution_id)
+
+
+class ContentionNotice(models.Model):
+    """Its owner was told that an execution may get less CPU than it could use. There is one of each execution: of several web processes one
+    tells it."""
+
+    execution = models.OneToOneField(
+        Execution, on_delete=models.CASCADE, primary_key=True, related_name="contention_notice"
+    )
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return _("contention of {execution_id} told", execution_id=self.execution_id)
 
 
 class NotificationChoice(models.Model):
@@ -100,7 +116,7 @@ class WebhookTarget(models.Model):
     secret = models.TextField(help_text="Encrypted: grid.encryption.")
 
     def __str__(self) -> str:
-        return f"webhook of {self.user_id}"
+        return _("webhook of {user_id}", user_id=self.user_id)
 
 
 class Delivery(models.Model):
@@ -111,8 +127,8 @@ class Delivery(models.Model):
     """
 
     class Channel(models.TextChoices):
-        EMAIL = "email", "Email"
-        WEBHOOK = "webhook", "Webhook"
+        EMAIL = "email", _("Email")
+        WEBHOOK = "webhook", _("Webhook")
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="deliveries")
     channel = models.CharField(max_length=10, choices=Channel.choices)
@@ -139,4 +155,4 @@ class Delivery(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.channel} to {self.user_id}"
+        return _("{channel} to {user_id}", channel=self.channel, user_id=self.user_id)

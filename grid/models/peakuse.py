@@ -3,6 +3,7 @@
 from django.db import models
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class PeakUse(models.Model):
@@ -18,7 +19,7 @@ class PeakUse(models.Model):
     samples = models.PositiveBigIntegerField()
 
     def __str__(self) -> str:
-        return f"peak use of {self.execution_id}"
+        return _("peak use of {execution_id}", execution_id=self.execution_id)
 
     @property
     def cpu_mean_millicores(self) -> int:

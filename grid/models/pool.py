@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from grid.translation import gettext as _
+
 ALL_POOLS = "*"  # no label has this value
 
 
@@ -36,7 +38,7 @@ class PoolSample(models.Model):
         constraints = [models.UniqueConstraint(fields=["pool", "minute"], name="one_pool_sample_a_minute")]
 
     def __str__(self) -> str:
-        return f"{self.pool or 'no pool'} in minute {self.minute}"
+        return _("{pool} in minute {minute}", pool=self.pool or _("no pool"), minute=self.minute)
 
 
 class PoolTemplate(models.Model):

@@ -15,6 +15,7 @@ from grid.models.fields import (
     validate_slug_name,
 )
 from grid.models.user import User
+from grid.translation import gettext as _
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
@@ -31,9 +32,9 @@ class Project(models.Model):
     volume, named after its id, or in a Git repository."""
 
     class Files(models.TextChoices):
-        VOLUME = "volume", "A shared volume"
-        GIT = "git", "Git, in a repository of this installation"
-        REMOTE = "remote", "Git, in a remote repository"
+        VOLUME = "volume", _("A shared volume")
+        GIT = "git", _("Git, in a repository of this installation")
+        REMOTE = "remote", _("Git, in a remote repository")
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -44,13 +45,15 @@ class Project(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(LONGEST_IDLE_MINUTES)],
-        help_text="Idle time of its workspaces and apps, within the admin's bound; empty means as their tiers say.",
+        help_text=_("Idle time of its workspaces and apps, within the admin's bound; empty means as their tiers say."),
     )
     lifetime_hours = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(LONGEST_LIFETIME_HOURS)],
-        help_text="Maximum lifetime of its workspaces and apps, within the admin's bound; empty means as their tiers say.",
+        help_text=_(
+            "Maximum lifetime of its workspaces and apps, within the admin's bound; empty means as their tiers say."
+        ),
     )
     files = models.CharField(max_length=10, choices=Files.choices, default=Files.VOLUME)
     is_archived = models.BooleanField(default=False)
@@ -110,9 +113,9 @@ class Membership(models.Model):
     a viewer only looks."""
 
     class Role(models.TextChoices):
-        OWNER = "owner", "Owner"
-        CONTRIBUTOR = "contributor", "Contributor"
-        VIEWER = "viewer", "Viewer"
+        OWNER = "owner", _("Owner")
+        CONTRIBUTOR = "contributor", _("Contributor")
+        VIEWER = "viewer", _("Viewer")
 
     CONTRIBUTING = (Role.OWNER, Role.CONTRIBUTOR)
 
@@ -129,4 +132,4 @@ class Membership(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user} is {self.role} of {self.project}"
+        return _("{user} is {role} of {project}", user=self.user, role=self.role, project=self.project)

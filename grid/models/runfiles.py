@@ -3,6 +3,7 @@
 from django.db import models
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class RunFiles(models.Model):
@@ -27,7 +28,7 @@ class RunFiles(models.Model):
     results_kept = models.CharField(max_length=20, blank=True)
 
     def __str__(self) -> str:
-        return f"files of {self.execution_id}"
+        return _("files of {execution_id}", execution_id=self.execution_id)
 
     @property
     def has_trouble(self) -> bool:

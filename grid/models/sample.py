@@ -3,6 +3,7 @@
 from django.db import models
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class ClusterSample(models.Model):
@@ -24,4 +25,4 @@ class ClusterSample(models.Model):
         constraints = [models.UniqueConstraint(fields=["execution", "at"], name="one_sample_a_moment")]
 
     def __str__(self) -> str:
-        return f"{self.ready} of {self.wanted} workers at {self.at}"
+        return _("{ready} of {wanted} workers at {at}", ready=self.ready, wanted=self.wanted, at=self.at)

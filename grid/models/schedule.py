@@ -4,6 +4,7 @@ from django.db import models
 from django.utils import timezone
 
 from grid.models.job import Job
+from grid.translation import gettext as _
 
 
 class Schedule(models.Model):
@@ -14,13 +15,13 @@ class Schedule(models.Model):
     """
 
     class Overlap(models.TextChoices):
-        SKIP = "skip", "Skip it"
-        QUEUE = "queue", "Queue it"
-        REPLACE = "replace", "Replace the run"
+        SKIP = "skip", _("Skip it")
+        QUEUE = "queue", _("Queue it")
+        REPLACE = "replace", _("Replace the run")
 
     class Missed(models.TextChoices):
-        ONCE = "once", "Run once"
-        NONE = "none", "Do not run"
+        ONCE = "once", _("Run once")
+        NONE = "none", _("Do not run")
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="schedules")
     cron = models.CharField(max_length=100)

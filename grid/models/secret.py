@@ -12,6 +12,7 @@ from grid.models.environment import VARIABLE_NAME
 from grid.models.fields import validate_file_name
 from grid.models.project import Project
 from grid.models.variables import is_obeyed, is_taken
+from grid.translation import gettext as _
 
 
 class StoredSecret(models.Model):
@@ -60,13 +61,14 @@ class StoredSecret(models.Model):
             except ValidationError as error:
                 errors["name"] = error
         elif not VARIABLE_NAME.fullmatch(self.name):
-            errors["name"] = "Use letters, digits and underscores, and begin with a letter, such as DB_PASSWORD."
+            errors["name"] = _("Use letters, digits and underscores, and begin with a letter, such as DB_PASSWORD.")
         elif is_taken(self.name):
-            errors["name"] = f"{self.name} is set by Compute Grid itself. Choose another name."
+            errors["name"] = _("{name} is set by Compute Grid itself. Choose another name.", name=self.name)
         elif self.owner_id is None and is_obeyed(self.name):
-            errors["name"] = (
-                f"{self.name} decides what programs of other members load, run or trust, so a project cannot set it for them. "
-                "Choose another name, or store it as your own secret."
+            errors["name"] = _(
+                "{name} decides what programs of other members load, run or trust, so a project cannot set it for them. "
+                "Choose another name, or store it as your own secret.",
+                name=self.name,
             )
         if errors:
             raise ValidationError(errors)

@@ -5,6 +5,7 @@ from django.db import models
 from django.utils import timezone
 
 from grid.models.execution import Execution, new_execution_id
+from grid.translation import gettext as _
 
 
 class AppShare(models.Model):
@@ -18,7 +19,7 @@ class AppShare(models.Model):
         constraints = [models.UniqueConstraint(fields=["execution", "user"], name="shared_once_with_a_member")]
 
     def __str__(self) -> str:
-        return f"share of {self.execution_id}"
+        return _("share of {execution_id}", execution_id=self.execution_id)
 
 
 def new_port_share_id() -> str:

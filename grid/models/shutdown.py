@@ -4,14 +4,15 @@ from django.db import models
 from django.db.models import Q
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class StopPlan(models.Model):
     """Of one running workspace or app. The controller writes what it has seen and announced, people write how long they keep it."""
 
     class Cause(models.TextChoices):
-        IDLE = "idle", "Idle"
-        LIFETIME = "lifetime", "Maximum lifetime"
+        IDLE = "idle", _("Idle")
+        LIFETIME = "lifetime", _("Maximum lifetime")
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="stop_plan")
     active_at = models.DateTimeField(null=True, blank=True, help_text="When it was last seen in use: idle since then.")
@@ -33,4 +34,4 @@ class StopPlan(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"stop of {self.execution_id}"
+        return _("stop of {execution_id}", execution_id=self.execution_id)

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from grid.translation import gettext as _
+
 
 class StartDay(models.Model):
     """The starts of one day (UTC) that ran, in one group: those of a tier, an environment, a node pool, an image, or all.
@@ -31,4 +33,4 @@ class StartDay(models.Model):
         indexes = [models.Index(fields=["grouping", "day", "group", "starts"], name="start_days")]
 
     def __str__(self) -> str:
-        return f"{self.starts} starts of {self.group or 'all'} on {self.day}"
+        return _("{starts} starts of {group} on {day}", starts=self.starts, group=self.group or _("all"), day=self.day)

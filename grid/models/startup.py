@@ -5,6 +5,7 @@ from django.db import models
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.execution import Execution
 from grid.models.tier import HardwareTier
+from grid.translation import gettext as _
 
 
 class StartUp(models.Model):
@@ -61,4 +62,4 @@ class StartUp(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.execution_id} in {self.total:.1f} s"
+        return _("{execution_id} in {total:.1f} s", execution_id=self.execution_id, total=self.total)

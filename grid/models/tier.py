@@ -18,11 +18,12 @@ from grid.models.fields import (
     validate_time_zone,
 )
 from grid.quantity import parse_quantity
+from grid.translation import gettext as _
 
 _OF_WARM_PLACES = {
-    "warm_days": "Choose the days of its warm-up hours.",
-    "warm_from": "Say when its warm-up hours begin.",
-    "warm_until": "Say when its warm-up hours end.",
+    "warm_days": _("Choose the days of its warm-up hours."),
+    "warm_from": _("Say when its warm-up hours begin."),
+    "warm_until": _("Say when its warm-up hours end."),
 }
 
 
@@ -33,7 +34,7 @@ class HardwareTier(models.Model):
     name = models.CharField(max_length=80)
     description = models.CharField(max_length=300, blank=True)
     data_plane = models.ForeignKey(DataPlane, on_delete=models.PROTECT, related_name="+", default=LOCAL)
-    node_pool = models.CharField(max_length=63, help_text="Value of the node-pool label of the nodes to run on.")
+    node_pool = models.CharField(max_length=63, help_text=_("Value of the node-pool label of the nodes to run on."))
     cores = models.CharField(max_length=20, validators=[validate_quantity])
     cores_limit = models.CharField(max_length=20, blank=True, validators=[validate_quantity])
     memory = models.CharField(max_length=20, validators=[validate_quantity])
@@ -44,13 +45,15 @@ class HardwareTier(models.Model):
         max_length=20,
         blank=True,
         validators=[validate_quantity],
-        help_text="Size of /dev/shm when it may exceed 64 MB; counted in the memory limit.",
+        help_text=_("Size of /dev/shm when it may exceed 64 MB; counted in the memory limit."),
     )
     ephemeral_storage = models.CharField(
         max_length=20,
         default="10Gi",
         validators=[validate_quantity],
-        help_text="What an execution may write to its node's disk: temporary files, logs, scratch space without a volume.",
+        help_text=_(
+            "What an execution may write to its node's disk: temporary files, logs, scratch space without a volume."
+        ),
     )
     cost_per_hour = models.DecimalField(
         max_digits=10, decimal_places=4, default=Decimal(0), validators=[MinValueValidator(Decimal(0))]
@@ -59,35 +62,40 @@ class HardwareTier(models.Model):
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
     groups = models.ManyToManyField(
-        Group, blank=True, help_text="Groups that may use it; choose none to allow everybody."
+        Group, blank=True, help_text=_("Groups that may use it; choose none to allow everybody.")
     )
-    kinds = models.JSONField(default=list, blank=True, help_text="Kinds and frameworks allowed; empty means all.")
+    kinds = models.JSONField(default=list, blank=True, help_text=_("Kinds and frameworks allowed; empty means all."))
     maximum_simultaneous = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Executions at once; empty means no limit."
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Executions at once; empty means no limit."),
     )
     idle_minutes = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MaxValueValidator(LONGEST_IDLE_MINUTES)],
-        help_text="When idle for this long, a workspace or app on it is stopped; 0 for never, empty means as configured.",
+        help_text=_(
+            "When idle for this long, a workspace or app on it is stopped; 0 for never, empty means as configured."
+        ),
     )
     lifetime_hours = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MaxValueValidator(LONGEST_LIFETIME_HOURS)],
-        help_text="Maximum lifetime of a workspace or app on it; 0 for none, empty means as configured.",
+        help_text=_("Maximum lifetime of a workspace or app on it; 0 for none, empty means as configured."),
     )
     warm_places = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MaxValueValidator(1000)],
-        help_text="Placeholder pods that keep room ready for it in its warm-up hours; empty means none.",
+        help_text=_("Placeholder pods that keep room ready for it in its warm-up hours; empty means none."),
     )
-    warm_days = models.JSONField(default=list, blank=True, help_text="Days of the week on which those hours begin.")
-    warm_from = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text="Such as 08:00.")
-    warm_until = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text="Such as 18:00.")
+    warm_days = models.JSONField(default=list, blank=True, help_text=_("Days of the week on which those hours begin."))
+    warm_from = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text=_("Such as 08:00."))
+    warm_until = models.CharField(max_length=5, blank=True, validators=[validate_time], help_text=_("Such as 18:00."))
     warm_zone = models.CharField(
-        max_length=60, blank=True, validators=[validate_time_zone], help_text="IANA name; empty means UTC."
+        max_length=60, blank=True, validators=[validate_time_zone], help_text=_("IANA name; empty means UTC.")
     )
     spot_allowed = models.BooleanField(default=False)
     tolerations = models.JSONField(default=list, blank=True)
@@ -119,11 +127,14 @@ class HardwareTier(models.Model):
         errors: dict[str, Any] = {}
         for request, limit in (("cores", "cores_limit"), ("memory", "memory_limit")):
             if _below(getattr(self, limit), getattr(self, request)):
-                errors[limit] = f"The limit is below the request of {getattr(self, request)}."
+                errors[limit] = _("The limit is below the request of {amount}.", amount=getattr(self, request))
         if _below(self.effective_memory_limit, self.shared_memory):
-            errors["shared_memory"] = f"Shared memory counts towards the memory limit of {self.effective_memory_limit}."
+            errors["shared_memory"] = _(
+                "Shared memory counts towards the memory limit of {amount}.",
+                amount=self.effective_memory_limit,
+            )
         if self.is_default and self.is_archived:
-            errors["is_default"] = "An archived tier cannot be the default."
+            errors["is_default"] = _("An archived tier cannot be the default.")
         if self.warm_places:
             errors |= {name: problem for name, problem in _OF_WARM_PLACES.items() if not getattr(self, name)}
         if errors:

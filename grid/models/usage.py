@@ -6,6 +6,7 @@ from django.db import models
 from grid.models.execution import Execution
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
+from grid.translation import gettext as _
 
 _ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=models.F("began_at"))
 
@@ -50,7 +51,12 @@ class UsageInterval(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.pod_name} on {self.node_name} since {self.began_at}"
+        return _(
+            "{pod_name} on {node_name} since {began_at}",
+            pod_name=self.pod_name,
+            node_name=self.node_name,
+            began_at=self.began_at,
+        )
 
 
 class DailyUsage(models.Model):
@@ -78,4 +84,6 @@ class DailyUsage(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.pod_seconds} s of {self.tier_id} on {self.day}"
+        return _(
+            "{pod_seconds} s of {tier_id} on {day}", pod_seconds=self.pod_seconds, tier_id=self.tier_id, day=self.day
+        )

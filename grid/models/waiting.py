@@ -3,6 +3,7 @@
 from django.db import models
 
 from grid.models.execution import Execution
+from grid.translation import gettext as _
 
 
 class QueueOrder(models.Model):
@@ -31,7 +32,7 @@ class QueueOrder(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"order of {self.execution_id}"
+        return _("order of {execution_id}", execution_id=self.execution_id)
 
 
 class WaitPrediction(models.Model):
@@ -39,10 +40,10 @@ class WaitPrediction(models.Model):
     a stage, and never changed; `expected` is null when nothing was known. `actual` is null until it runs."""
 
     class Stage(models.TextChoices):
-        QUEUED = "queued", "Queued"
-        ADMITTED = "admitted", "Admitted"
-        ROOM = "room", "Waiting for room"
-        PREPARING = "preparing", "Preparing"
+        QUEUED = "queued", _("Queued")
+        ADMITTED = "admitted", _("Admitted")
+        ROOM = "room", _("Waiting for room")
+        PREPARING = "preparing", _("Preparing")
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="wait_predictions")
     stage = models.CharField(max_length=10, choices=Stage.choices)
@@ -66,4 +67,9 @@ class WaitPrediction(models.Model):
         constraints = [models.UniqueConstraint(fields=["execution", "stage"], name="one_prediction_a_stage")]
 
     def __str__(self) -> str:
-        return f"{self.expected} s for {self.execution_id} when {self.stage}"
+        return _(
+            "{expected} s for {execution_id} when {stage}",
+            expected=self.expected,
+            execution_id=self.execution_id,
+            stage=self.stage,
+        )

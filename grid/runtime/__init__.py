@@ -25,11 +25,12 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
 from grid.kube.resources import CONFIG_MAPS
 from grid.metrics.external import Authority, ServiceReference
-from grid.metrics.sources import MetricsApi, Prometheus, UsageSource
+from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
 from grid.runtime import frontproxy, knowledge
 from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
+from grid.runtime.contention import ContentionNotices, ContentionWatch
 from grid.runtime.controllerlease import ControllerAway
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
@@ -41,6 +42,7 @@ from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
+from grid.runtime.verbose import VerbosityFollower, reading
 from grid.runtime.volumelists import VolumeLists
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
@@ -122,6 +124,10 @@ class Runtime:
     @property
     def usage(self) -> UsageStore:
         return self._local.usage
+
+    @property
+    def contention(self) -> ContentionWatch:
+        return self._local.contention
 
     @property
     def templates(self) -> PoolTemplates:
@@ -209,7 +215,9 @@ async def start_runtime() -> Runtime:
     lives = lives_of(runtime, usage_source_of)
     local = runtime.data_planes[LOCAL]
     lives["pool samples"] = PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).run
+    lives["contention notices"] = ContentionNotices(local.contention, runtime.executions).run
     lives["pool templates"] = local.templates.run
+    lives["verbose logs"] = VerbosityFollower("web", reading(database.background.run)).run
     lives["knowledge"] = partial(knowledge.follow, runtime.monotonic)
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
@@ -228,9 +236,10 @@ async def start_runtime() -> Runtime:
     return runtime
 
 
-def usage_source_of(api: KubeApi) -> Prometheus | MetricsApi:
+def usage_source_of(api: KubeApi) -> WithFallback | MetricsApi:
     """Return the source of metrics that the settings name."""
-    return Prometheus(settings.PROMETHEUS_URL) if settings.PROMETHEUS_URL else MetricsApi(api)
+    of_cluster = MetricsApi(api)
+    return WithFallback(Prometheus(settings.PROMETHEUS_URL), of_cluster) if settings.PROMETHEUS_URL else of_cluster
 
 
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:

@@ -16,6 +16,7 @@ from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
+from grid.runtime.contention import ContentionWatch
 from grid.runtime.controllerlease import ControllerLease
 from grid.runtime.namespacelimits import NamespaceLimitsReader
 from grid.runtime.pooltemplates import PoolTemplates
@@ -46,6 +47,7 @@ class DataPlaneCaches:
     groups: NodeGroups
     autoscalers: Store[Autoscaler]
     usage: UsageStore
+    contention: ContentionWatch
     controller: ControllerLease
     limits: NamespaceLimitsReader
     templates: PoolTemplates
@@ -70,6 +72,14 @@ def _pool(pod: Pod) -> str:
     return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 
+def id_of(pod: Pod) -> str:
+    """Return the execution's id from the pod's label, "" for another pod. Labels are trusted in the executions' namespace only: elsewhere
+    others may write them."""
+    if pod.metadata.namespace != settings.GRID_NAMESPACE:
+        return ""
+    return pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
+
+
 def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> DataPlaneCaches:
     """Return empty stores around an API, which publish their changes to the hub; nothing runs yet."""
     execution = Keys.under(settings.LABEL_PREFIX).execution
@@ -87,13 +97,12 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
     nodes: Store[Node] = Store(
         "nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}
     )
-    changes, volumes = (
-        RoomChanges(nodes, hub, pool_label=settings.NODE_POOL_LABEL),
-        VolumeLists(api, settings.GRID_NAMESPACE, hub),
-    )
+    changes = RoomChanges(nodes, hub, pool_label=settings.NODE_POOL_LABEL)
+    volumes = VolumeLists(api, settings.GRID_NAMESPACE, hub)
     pods.subscribe(changes.pod_changed)
     nodes.subscribe(changes.node_changed)
     pods.subscribe(volumes.pod_changed)
+    usage = UsageStore(monotonic)
     events = EventStore()
     config_maps: Store[ConfigMap] = Store("config_maps")
     autoscalers: Store[Autoscaler] = Store(
@@ -121,7 +130,8 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         config_maps=config_maps,
         groups=NodeGroups(config_maps),
         autoscalers=autoscalers,
-        usage=UsageStore(monotonic),
+        usage=usage,
+        contention=ContentionWatch(pods, nodes, usage, hub.publish, execution_of=id_of),
         controller=controller,
         limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
         templates=PoolTemplates(hub, monotonic=monotonic),
@@ -136,6 +146,10 @@ def followers(
     def follow(feed: ListWatch[T], store: Store[T]) -> Life:
         return Reflector(caches.api, feed, store, hub, clock=monotonic).run
 
+    def publish_usage(topic: str) -> None:
+        caches.contention.measured()
+        hub.publish(topic)
+
     status = ListWatch(
         CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}"
     )
@@ -148,5 +162,6 @@ def followers(
         "autoscalers": follow(scaling, caches.autoscalers),
         "controller lease": caches.controller.run,
         "volumes": caches.volumes.run,
-        "usage": UsagePoller(usage, caches.usage, hub.publish).run,
+        "contention": caches.contention.run,
+        "usage": UsagePoller(usage, caches.usage, publish_usage).run,
     }

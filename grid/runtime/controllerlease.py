@@ -15,6 +15,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
 from grid.launch.leader import LEASE
+from grid.translation import gettext as _
 from grid.watch.store import Freshness
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ PERIOD = 3.0
 PATIENCE = (3.0, 2.0)  # for an answer and for that of a second try: one lost packet is no outage
 AWAY_SECONDS = 13.0  # a leader renews its Lease every two seconds
 HANDOVER_SECONDS = 6.0  # the next leader tries every two seconds to take a Lease that was given back
-_SILENT = "The API server does not answer in time."
+_SILENT = _("The API server does not answer in time.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from grid.labels import KEYS
 from grid.metrics.demand import EXECUTION_LABEL, METRIC, read_demand
 from grid.metrics.external import GROUP, GROUP_VERSION, HEALTH_PATH, LIFETIME, RENEWAL, VERSION, Authority
 from grid.runtime.frontproxy import FrontProxy
+from grid.translation import gettext as _
 from grid.watch.store import Store
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 OLDEST = timedelta(minutes=3)
 _PATH = f"/apis/{GROUP_VERSION}"
 _REFRESH_SECONDS = 5.0
-_UNKNOWN = (
+_UNKNOWN = _(
     "It is not known how the API server proves itself: the ConfigMap kube-system/extension-apiserver-authentication has not been read, "
     "or names no authority for requests with a front-proxy certificate."
 )
@@ -139,9 +140,11 @@ class DemandServer:
             return _refused(503, "ServiceUnavailable", _UNKNOWN)
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if not certificate:
-            return _refused(401, "Unauthorized", f"Only the API server is answered here: kubectl get --raw {_PATH}")
+            return _refused(
+                401, "Unauthorized", _("Only the API server is answered here: kubectl get --raw {path}", path=_PATH)
+            )
         if not self._known.accepts(certificate):
-            return _refused(403, "Forbidden", "This certificate is not that of an API server.")
+            return _refused(403, "Forbidden", _("This certificate is not that of an API server."))
         return await handler(request)
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -169,10 +172,16 @@ class DemandServer:
     async def _values(self, request: web.Request) -> web.Response:
         namespace, metric = request.match_info["namespace"], request.match_info["metric"]
         if metric != METRIC:
-            return _refused(404, "NotFound", f"There is no metric {metric} here; there is {METRIC}.")
-        key, _, wanted = request.query.get("labelSelector", "").partition("=")
+            return _refused(
+                404,
+                "NotFound",
+                _("There is no metric {metric} here; there is {known}.", metric=metric, known=METRIC),
+            )
+        key, _unused, wanted = request.query.get("labelSelector", "").partition("=")
         if key != EXECUTION_LABEL or not wanted:
-            return _refused(400, "BadRequest", f"Say which cluster: labelSelector={EXECUTION_LABEL}=<execution id>.")
+            return _refused(
+                400, "BadRequest", _("Say which cluster: labelSelector={label}=<execution id>.", label=EXECUTION_LABEL)
+            )
         found = self._autoscalers.by("execution", wanted) if namespace == self._namespace else []
         items = values(found, now=self._clock())
         body = {"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}

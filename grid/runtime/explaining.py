@@ -19,17 +19,26 @@ from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.objects import Event, Pod
-from grid.labels import APP_COMPONENT, Keys
+from grid.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.runtime.caches import DataPlaneCaches
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.pooltemplates import TOPIC as TEMPLATES
 from grid.runtime.roomchanges import room_topic
 from grid.runtime.volumelists import TOPIC as VOLUMES
+from grid.translation import gettext as _
 from grid.watch.hub import Topic
 
 GOOD_FOR = timedelta(seconds=5)  # for answers that say how long something has taken
 MOST_KEPT = 2_000
 
+_KINDS = {
+    "workspace": _("a workspace"),
+    "job": _("a job"),
+    "app": _("an app"),
+    "cluster": _("a cluster"),
+    HEAD: _("a cluster's head"),
+    WORKER: _("a cluster's worker"),
+}
 _encoded = msgspec.json.Encoder().encode
 
 
@@ -166,11 +175,11 @@ class PodExplainer:
         row = self._executions.get(self.execution_id(pod))
         if row is None:
             return self._kind(pod)
-        return f"{self._kind(pod)} of {row.owner_username}"
+        return _("{pod} of {owner}", pod=self._kind(pod), owner=row.owner_username)
 
     def _anonymous(self, pod: Pod) -> str:
         """Return words for any pod, because without words it is named."""
-        return self._kind(pod) or "another pod"
+        return self._kind(pod) or _("another pod")
 
     def _kind(self, pod: Pod) -> str:
         """Return what a pod of an execution is, without saying whose; "" for another pod."""
@@ -178,7 +187,7 @@ class PodExplainer:
         if row is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
-        return f"a {row.kind}'s {part}" if part else f"a{'n' if row.kind[:1] in 'aeiou' else ''} {row.kind}"
+        return _KINDS.get(part) or _KINDS[row.kind]
 
     def execution_id(self, pod: Pod) -> str:
         """Return the execution's id; labels are trusted in the executions' namespace only."""

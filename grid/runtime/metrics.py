@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from grid import telemetry
+from grid.launch.ledger import UnsettledWork
 from grid.watch.store import Freshness
 
 logger = logging.getLogger(__name__)
@@ -50,22 +51,22 @@ def loop_gauge(longest_wait: Callable[[], float]) -> Gauge:
 
 
 class WorkCollector(Collector):
-    """Collects what a controller works on: the unsettled executions as `read` returned them last, by kind and state.
+    """Collects what a controller works on: the unsettled executions as `read` returned them last.
 
     Only the one that leads tells them, or their sum would be a multiple of the truth.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[Mapping[tuple[str, str], int]]], leads: Callable[[], bool]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[UnsettledWork]], leads: Callable[[], bool]) -> None:
         self._read = read
         self._leads = leads
-        self._counts: Mapping[tuple[str, str], int] | None = None
+        self._work: UnsettledWork | None = None
 
     async def refresh(self) -> None:
         """Read the executions again; without an answer of the database they are left out."""
-        self._counts = None
+        self._work = None
         if self._leads():
             try:
-                self._counts = await self._read()
+                self._work = await self._read()
             except DatabaseError as error:
                 logger.warning("executions are not counted reason=%s", error)
 
@@ -78,9 +79,16 @@ class WorkCollector(Collector):
             "Executions that are not over, as the controller that leads sees them.",
             labels=["kind", "state"],
         )
-        for labels, count in (self._counts or {}).items():
-            executions.add_metric(labels, count)
+        oldest = GaugeMetricFamily(
+            "compute_grid_queue_oldest_seconds",
+            "How long the execution that waits longest has been queued, as the controller that leads sees it.",
+        )
+        if self._work is not None:
+            for labels, count in self._work.counts.items():
+                executions.add_metric(labels, count)
+            oldest.add_metric([], self._work.queue_oldest_seconds)
         yield executions
+        yield oldest
 
 
 async def _nothing() -> None:

@@ -38,6 +38,7 @@ from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
 from grid.sandbox.metricsserver import MetricsServer
+from grid.sandbox.poollimits import NodePools
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.sandbox.population import Population, Size
 from grid.sandbox.provisioner import DirectoryProvisioner
@@ -145,7 +146,8 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             repositories = settings.data / "machine" / "repositories"
             furnish_repositories(server.registry, repositories, namespace=settings.namespace)
         population = Population(server.registry, settings.population, namespace=settings.namespace)
-        control = Control(server, population, ImageBuilds(images))
+        pools = NodePools(settings.pools, settings.data / "pools.json")
+        control = Control(server, population, ImageBuilds(images), pools)
         server.beside = control.answer
         simulated = asyncio.create_task(supervise("population", population.run), name="population")
         try:
@@ -157,13 +159,13 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
                     client,
                     data_dir=settings.data / "machine",
                     images=images,
-                    pools=settings.pools,
+                    pools=pools,
                     settings=fleet_settings,
                 )
                 with _starting(settings.data):
                     await fleet.start()
                 try:
-                    await run_parts(_parts(settings, fleet), partial(client_of, server), stop)
+                    await run_parts(_parts(settings, fleet, pools), partial(client_of, server), stop)
                 finally:
                     await fleet.stop()
         finally:
@@ -243,7 +245,7 @@ async def _listen(server: ApiServer, settings: EmbeddedClusterSettings) -> str:
     return url
 
 
-def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Component]:
+def _parts(settings: EmbeddedClusterSettings, fleet: Fleet, pools: NodePools) -> Sequence[Component]:
     async def manage(client: Client) -> None:
         await ControllerManager(client, patience=settings.patience, scaling=settings.scaling).run()
 
@@ -254,7 +256,7 @@ def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Componen
         await Scheduler(client).run()
 
     async def scale_nodes(client: Client) -> None:
-        await ClusterAutoscaler(client, cloud=fleet, pools=settings.pools, settings=settings.autoscaler).run()
+        await ClusterAutoscaler(client, cloud=fleet, pools=pools, settings=settings.autoscaler).run()
 
     return [
         Component("controller manager", "controller-manager", manage),

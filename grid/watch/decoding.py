@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from grid.errors import ClusterUnavailable
+from grid.translation import gettext as _
 from grid.watch.store import HasMetadata
 
 logger = logging.getLogger(__name__)
@@ -112,7 +113,9 @@ class Codec(Generic[T]):
         try:
             raw = self._raw_page.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterUnavailable("The API server's address answers with something that is not a list.") from error
+            raise ClusterUnavailable(
+                _("The API server's address answers with something that is not a list.")
+            ) from error
         return DecodedPage(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
 
     def line(self, line: bytes) -> Line[T]:

@@ -6,6 +6,7 @@ topics that became dirty since, and reads the stores itself. Nothing can be lost
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
@@ -22,6 +23,7 @@ class Subscription:
         self._topics = frozenset(topics)
         self._hub = hub
         self._dirty: set[Topic] = set()
+        self._since: float | None = None  # when the first of what was published since `published_since` was
         self._event = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -56,18 +58,25 @@ class Subscription:
         dirty, self._dirty = self._dirty, set()
         return dirty
 
-    def mark(self, topic: Topic) -> None:
-        """Note that the topic has changed; the hub calls this from any thread."""
-        if topic in self._dirty:
+    def published_since(self) -> float | None:
+        """Return when the first topic was published since the last call, by `time.monotonic`; None when none was."""
+        since, self._since = self._since, None
+        return since
+
+    def mark(self, topic: Topic, published_at: float | None = None) -> None:
+        """Note that the topic has changed; the hub calls this from any thread, with the time."""
+        if topic in self._dirty and (published_at is None or self._since is not None):
             return
         assert self._loop is not None, "only an entered subscription is known to its hub"
         if _running_loop() is self._loop:
-            self._mark_here(topic)
+            self._mark_here(topic, published_at)
         else:
-            call_soon(self._loop, partial(self._mark_here, topic))
+            call_soon(self._loop, partial(self._mark_here, topic, published_at))
 
-    def _mark_here(self, topic: Topic) -> None:
+    def _mark_here(self, topic: Topic, published_at: float | None) -> None:
         self._dirty.add(topic)
+        if self._since is None:
+            self._since = published_at
         self._event.set()
 
 
@@ -82,8 +91,9 @@ class Hub:
         """Something about the topic changed; safe from any thread."""
         subscribers = self._subscribers.get(topic)
         if subscribers:
+            now = time.monotonic()
             for subscription in tuple(subscribers):
-                subscription.mark(topic)
+                subscription.mark(topic, now)
 
     def subscribe(self, topics: Collection[Topic]) -> Subscription:
         return Subscription(self, topics)

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from grid.errors import ClusterUnavailable, Expired, Rejected, TooManyRequests
 from grid.kube.errors import Status, error_of
 from grid.slices import in_slices
+from grid.translation import gettext as _
 from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line
 from grid.watch.store import HasMetadata, Store
 
@@ -147,7 +148,7 @@ class Listing(Generic[T]):
                     self._store.mark_heard(self._clock())
         if loop.time() - began >= self._timing.stream_seconds:
             raise _Silence
-        raise ClusterUnavailable("The API server's list ended before it was complete.")
+        raise ClusterUnavailable(_("The API server's list ended before it was complete."))
 
     def _note(self, event: Changed[T], seen: set[str], changed: dict[str, T]) -> None:
         """Take the event in: a server that catches up while it sends may change or delete what it sent before."""
@@ -172,7 +173,7 @@ class Listing(Generic[T]):
             raise error_of(event.code, Status(event.message))
         if not isinstance(event, Changed):
             if not event.resource_version:
-                raise ClusterUnavailable("The API server's list cannot be read.")
+                raise ClusterUnavailable(_("The API server's list cannot be read."))
             logger.warning("unreadable object skipped in a list store=%s reason=%s", self._store.name, event.reason)
         return ""
 

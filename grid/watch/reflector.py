@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from grid import telemetry
 from grid.backoff import Backoff
 from grid.errors import ClusterUnavailable, Expired, GridError
 from grid.kube.api import Followable
 from grid.kube.resources import Resource
+from grid.translation import gettext as _
 from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line, Unreadable
 from grid.watch.hub import Hub
 from grid.watch.listing import Listing, Timing
@@ -74,6 +76,8 @@ class Reflector(Generic[T]):
         self._fruitless = 0
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
+        self._relisting = ""  # why the next list is not the first
+        self._open_watches = telemetry.watches_of(store.name)
 
     async def run(self) -> None:
         """Follow the cluster for ever; wait a little after anything but a long, sound watch."""
@@ -83,7 +87,7 @@ class Reflector(Generic[T]):
                 sound = await self._follow()
             except Expired as error:
                 logger.debug("listing again store=%s reason=%s", self._store.name, error)
-                self._version = ""
+                self._must_list_again("expired")
                 sound = not self._listed  # a list that is at once too old must not be repeated without a wait
                 if sound:
                     await self._sleep(self._rng.uniform(0, self._timing.relist_spread))
@@ -95,8 +99,12 @@ class Reflector(Generic[T]):
             except Exception as error:
                 # A fault of ours or an answer nobody foresaw: what we hold may be wrong, so begin anew.
                 logger.exception("following the cluster failed store=%s", self._store.name)
-                self._failed(f"The answer of the cluster was not understood ({type(error).__name__}).", logged=True)
-                self._version, sound = "", False
+                self._failed(
+                    _("The answer of the cluster was not understood ({error}).", error=type(error).__name__),
+                    logged=True,
+                )
+                self._must_list_again("misunderstood")
+                sound = False
             if sound:
                 self._backoff.reset()
             else:
@@ -105,7 +113,7 @@ class Reflector(Generic[T]):
     async def _follow(self) -> bool:
         """List or ask if needed, then one watch to its end; whether that lasted long enough to go on without a wait."""
         if self._fruitless >= self._timing.fruitless_watches:
-            self._version = ""
+            self._must_list_again("fruitless")
         self._listed = not self._version
         if self._listed:
             await self._list()
@@ -113,7 +121,8 @@ class Reflector(Generic[T]):
             await self._probe()
         began = self._clock()
         try:
-            ended_well = await self._watch()
+            with self._open_watches.track_inprogress():
+                ended_well = await self._watch()
         except ClusterUnavailable as error:
             if self._clock() - began < self._timing.sound_seconds:
                 raise
@@ -126,9 +135,18 @@ class Reflector(Generic[T]):
 
     # --- Listing ---
 
+    def _must_list_again(self, reason: str) -> None:
+        """List next; the reason is counted once the list has come, unless it is the first."""
+        if self._version:
+            self._relisting = reason
+        self._version = ""
+
     async def _list(self) -> None:
         self._version = await self._listing.read()
         self._fruitless, self._unsure = 0, False
+        if self._relisting:
+            telemetry.listed_again(self._store.name, self._relisting)
+            self._relisting = ""
         first = not self._store.freshness(self._clock()).synced
         self._store.mark_synced(self._clock())
         self._recovered()

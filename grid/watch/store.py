@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from grid.translation import gettext as _
 from grid.watch.hub import NAME, Hub, Topic
 
 
@@ -101,13 +102,13 @@ class Store(Generic[T]):
     def freshness(self, now: float) -> Freshness:
         """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
         if self._heard_at is None:
-            return Freshness(False, 0.0, self._error or "Not yet read from the cluster.")
+            return Freshness(False, 0.0, self._error or _("Not yet read from the cluster."))
         silent = max(0.0, now - self._heard_at)
         if self._error:
             return Freshness(self._synced, silent, self._error)
         if silent > self._silence_limit:
-            return Freshness(self._synced, silent, "The cluster has sent nothing for longer than it should.")
-        return Freshness(self._synced, 0.0, "" if self._synced else "The first list is being read from the cluster.")
+            return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
+        return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
 
     # --- The reflector's side ---
 

@@ -52,6 +52,8 @@ FIELDS: dict[str, dict[str, str]] = {
     "session-end": {"session": "x"},
     "person-sessions-end": {"session": "x"},
     "queue-order": {"do": "before", "before": "x", "reason": "First"},
+    "queue-takeover": {"do": "take", "minutes": "15", "reason": "Outage"},
+    "verbose-logs": {"subject": "web", "reason": "Outage"},
     "queue-hold": {"reason": "Later"},
     "executions-message": {"id": "x", "reason": "Save your work"},
     "announcement-hide": {"announcement": "upgrade"},
@@ -64,6 +66,17 @@ FIELDS: dict[str, dict[str, str]] = {
     "project-remote-confirm": {"key": HOST_KEY, "url": REMOTE},
     "node-cordon": {"do": "cordon", "reason": "New kernel"},
     "node-drain": {"do": "drain", "reason": "New kernel"},
+    "node-mark": {
+        "do": "taint",
+        "key": "example.com/team",
+        "value": "a",
+        "effect": "NoSchedule",
+        "looked_at": "x",
+        "reason": "x",
+    },
+    "pool-limits": {"minimum": "1", "maximum": "3", "was": "1-5", "reason": "x"},
+    "rush": {"places": "2", "tier": "small", "environment": "jupyterlab", "days": "mon", "on": "2026-03-04"}
+    | {"zone": "UTC", "ready": "09:00", "until": "12:00", "early": "5"},
     "demonstration-failure": {"pool": "default"},
 }
 HOSTILE: tuple[str, ...] = (
@@ -86,13 +99,14 @@ BODIES = (b"\xff\xfe\x00", b"%", b"=&=&=", b"a=%ff%fe", b"&" * 900, b"{", b"a" *
 
 TOKEN = "csrfmiddlewaretoken"
 BUTTONS = {
-    "logout", "admin:logout", "sessions-end-others", "webhook-remove", "view-default", "view-delete", "secret-delete",
+    "logout", "sessions-end-others", "webhook-remove", "view-default", "view-delete", "secret-delete",
     "queue-cancel", "queue-release", "executions-stop", "jobs-stop", "execution-stop", "execution-open",
     "execution-restart-head", "workspace-restart", "workspace-restart-cancel", "workspace-delete", "job-stop",
     "job-delete", "schedule-pause", "schedule-delete", "tier-archive", "tier-revert", "environment-archive",
     "environment-revert", "project-archive", "project-revert", "project-secret-delete", "project-remote-test",
     "project-remote-remove", "person-link", "knowledge-entry-archive", "knowledge-entry-revert", "person-deactivate",
-    "person-activate", "announcement-end",
+    "person-activate", "announcement-end", "rush-remove", "execution-support", "platform-support",
+    "api-checks-run", "silence-end",
 }  # fmt: skip
 
 

@@ -10,12 +10,13 @@ from pytest_django.fixtures import Settings
 
 from grid import urls
 from grid.runtime import Runtime
+from tests.access.policy import check_policy
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
 from tests.support.cluster import POPULATION, FakeCluster
 
 ADMIN = "admin:"
-REPLACED = {"admin:login", "admin:password_change"}  # by pages of ours at the same addresses
+REPLACED = {"admin:login", "admin:logout", "admin:password_change"}  # by pages of ours at the same addresses
 PAGES = [row for row in ROWS if not row.route.startswith(PROXY)]
 HTTP = [row for row in PAGES if row.method != "WS" and not row.route.endswith(":*")]
 METHODS: dict[str, set[str]] = defaultdict(set)
@@ -69,7 +70,9 @@ def test_a_refusal_is_a_page_for_each_role_that_meets_one(code: str, title: str,
     assert {role for role, row in met.items() if row} >= {"owner", "member", "viewer", "operator", "auditor"}
     for role, row in met.items():
         if row:
-            assert f"<h1>{title}</h1>" in world.client(role).get(world.path(row)).content.decode(), role
+            answer = world.client(role).get(world.path(row))
+            assert f"<h1>{title}</h1>" in answer.content.decode(), role
+            check_policy(answer)
 
 
 @pytest.mark.parametrize("row", [next(row for row in HTTP if row.route == route) for route in METHODS], ids=str)

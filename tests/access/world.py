@@ -15,8 +15,10 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from grid.centralconfig import UNNEEDED_SECONDS
-from grid.kube.resources import NODES, PODS
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import (
+    Alert,
+    AlertSilence,
     Announcement,
     AppShare,
     AuditEntry,
@@ -25,6 +27,7 @@ from grid.models import (
     KnowledgeEntry,
     PortShare,
     Project,
+    RushPlan,
     SavedView,
     Schedule,
     StoredSecret,
@@ -32,6 +35,7 @@ from grid.models import (
     Workspace,
 )
 from grid.runtime import Runtime
+from tests.access.policy import check_policy
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
 from tests.dashboard.executing import make_execution, make_project, make_workspace, pod_of, read_executions
@@ -64,6 +68,10 @@ class World:
     def show(self, cluster: FakeCluster, runtime: Runtime) -> None:
         """Have the executions' pods run in the cluster, and the runtime know of all."""
         cluster.put(NODES, builders.node("node-a"))
+        status = "nodeGroups: [{name: default, health: {cloudProviderTarget: 1, minSize: 1, maxSize: 5}}]"
+        cluster.put(
+            CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system")
+        )
         for one in self.executions.values():
             cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))
         fill(runtime, cluster)
@@ -83,7 +91,7 @@ class World:
 
     def _arguments(self, row: Row) -> dict[str, Any]:
         if not row.target:
-            return {}
+            return _WITHOUT_TARGET.get(row.route, {})
         execution = self.executions.get(row.target)
         if row.route == "join":
             return _link(self.people["invited"]) if row.target == "invited" else {"uidb64": "x", "token": "x"}
@@ -95,9 +103,9 @@ class World:
             return {"id": SavedView.objects.get(user=self.people["owner"]).pk}
         if row.route.startswith("person"):
             return {"id": self.people[row.target].pk}
-        if row.route in ("node", "node-cordon", "node-drain"):
+        if row.route in ("node", "node-cordon", "node-drain", "node-mark", "node-use", "pool-limits"):
             return {"name": row.target}
-        if row.route in ("pod", "pod-log"):
+        if row.route in ("pod", "pod-log", "pod-use"):
             return {"namespace": NAMESPACE, "name": execution.object_name if execution else NO_SUCH}
         if row.target == "no-such":
             return {"id": NO_SUCH}
@@ -130,6 +138,7 @@ _MODELS = {
     "knowledge-entry": "knowledgeentry",
 }
 _LAUNCH = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
+_WITHOUT_TARGET = {"script-texts": {"language": "en", "version": "1"}}
 _BODIES: dict[str, dict[str, Any]] = {
     "login": {"username": "owner", "password": "wrong"},
     "launch": _LAUNCH,
@@ -144,6 +153,15 @@ _BODIES: dict[str, dict[str, Any]] = {
     "demonstration-size": {"pods": "100", "churn": "1"},
     "demonstration-failure": {"failure": "bad-image"},
     "announcement-new": {"text": "The registry is slow.", "severity": "info"},
+    "rush": {
+        "places": "2",
+        "tier": "small",
+        "environment": "jupyterlab",
+        "zone": "UTC",
+        "days": "mon",
+        "ready": "09:00",
+        "until": "12:00",
+    },
     "view-save": {"table": "executions", "name": "Jobs", "query": "?kind=job"},
     "secrets": {"name": "KEY", "value": "v"},
     "project-secrets": {"name": "KEY", "value": "v"},
@@ -193,6 +211,18 @@ def build() -> World:
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):
         StoredSecret.objects.create(name="KEY", ciphertext="x", changed_by="owner", **holder)
+    RushPlan.objects.create(
+        id="aaaa",
+        tier=notebook.tier,
+        environment=notebook.environment,
+        places=2,
+        ready="09:00",
+        until="12:00",
+        zone="UTC",
+    )
+    now = timezone.now()
+    Alert.objects.create(pk=1, fingerprint="f", name="Slow", labels={"alertname": "Slow"}, started_at=now, heard_at=now)
+    AlertSilence.objects.create(pk=1, name="Slow", matchers={"alertname": "Slow"}, reason="Known.", until_at=now)
     Announcement.objects.create(id="upgrade", text="The cluster is upgraded tonight.")
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
@@ -212,11 +242,13 @@ def _cluster(owner: User, project: Project) -> Execution:
 
 
 def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> str:
-    """The answer as the table says it; whatever it changed is undone."""
+    """The answer as the table says it, which has our policy for scripts; whatever it changed is undone."""
     send: Any = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
     with transaction.atomic():
         answer = send(path, body) if method in ("GET", "POST") else send(path)
         transaction.set_rollback(True)
+    if not path.startswith("/admin/"):  # Django's pages have a policy of their own
+        check_policy(answer)
     location = answer.headers.get("Location", "")
     return "login" if location.startswith(("/login/", "/admin/login/")) else str(answer.status_code)
 

@@ -15,15 +15,19 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser import scenes
+from tests.browser import measured, scenes
 from tests.browser.stage import StageProcess
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
+from tests.support.prometheus import RealPrometheus
 
 ANYTHING = ""  # to be forgiven
 # What a browser says of a server that was killed: of the socket, and of a file or a question that was on its way.
 AWAY = ("WebSocket", "htmx:ws:error", "net::ERR_")
 Visit = Callable[..., Page]
 PATIENCE_MS = 20_000  # a machine of two cores runs other tests beside these
+
+# What `make test` tries of the pages: the frame, a live list and a launch. They share one browser; the rest is slow.
+IN_EACH_RUN = ("test_executions.py", "test_frame.py")
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -33,6 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker(pytest.mark.browser)
+            if item.path.name not in IN_EACH_RUN:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +73,15 @@ def stage(server: StageProcess) -> StageProcess:
     server.ensure_started()
     server.play(scenes.empty)
     return server
+
+
+@pytest.fixture
+def connected(stage: StageProcess, real_prometheus: RealPrometheus) -> Iterator[StageProcess]:
+    """The stage with a real Prometheus."""
+    stage.play(measured.connect, url=real_prometheus.url)
+    yield stage
+    stage.ensure_started()
+    stage.play(measured.connect, url="")
 
 
 @pytest.fixture

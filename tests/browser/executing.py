@@ -10,6 +10,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS, NODE_POOL
 from grid.models import (
+    ApiCheckRun,
     Environment,
     Execution,
     ExecutionLog,
@@ -25,7 +26,7 @@ from grid.models import (
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.dashboard.filling import slow_filling
-from tests.support import builders
+from tests.support import builders, platform
 from tests.support.frozen import on_tier
 
 GPU = {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"}
@@ -219,6 +220,10 @@ async def working_day(stage: Stage) -> None:
     ):
         stage.cluster.put(NODES, builders.node(name, pool=pool, created=now - timedelta(hours=3)))
     await sync_to_async(_executions_of_a_day)(now)
+    await sync_to_async(platform.store)(platform.BAD)
+    await sync_to_async(ApiCheckRun.objects.all().delete)()
+    await sync_to_async(platform.store_api_checks)()
+    await sync_to_async(platform.store_old_environment)()
     unplaced = _pods_of_a_day(stage)
     for name, reason, message, seconds, component in (
         ("w1", "FailedScheduling", "0/3 nodes are available: 2 Insufficient nvidia.com/gpu.", 110, "default-scheduler"),

@@ -5,8 +5,9 @@ import math
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from grid.launch.logplace import LogPlace
 from grid.launch.runmetrics import store
-from grid.launch.runmetrics.place import LogPlace, Measurements
+from grid.launch.runmetrics.place import Measurements
 from grid.models import Execution, RunMetric
 from tests.browser.server import Stage
 

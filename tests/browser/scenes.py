@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.test import Client
 
+from dashboard.pages import use_history
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from grid.labels import NODE_POOL
@@ -35,6 +36,8 @@ async def empty(stage: Stage) -> None:
     runtime.data_planes[LOCAL].controller._is_readable = False  # whether one works is not known, and so not said
     while not runtime.freshness().synced or runtime.freshness().error or len(runtime.nodes) or len(runtime.pods):  # noqa: ASYNC110 - nothing announces freshness
         await asyncio.sleep(0.02)
+    runtime.contention.look()
+    use_history._histories.clear()  # of a Prometheus that a scene brought
 
 
 async def session_of(stage: Stage, person: str) -> str:

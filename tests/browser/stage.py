@@ -5,7 +5,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,16 @@ SCENE_SECONDS = 30.0
 class StageProcess:
     """One server at one address; its database outlives a restart, its cluster in memory does not."""
 
-    def __init__(self, folder: Path, *, host: str = "127.0.0.1", tls: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        host: str = "127.0.0.1",
+        tls: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """With `tls`, a file with a key and its certificate, it is reached by https and under another `host`."""
-        self._folder = folder
+        self._folder, self._environment = folder, environment or {}
         self._port = free_ports()
         self._host, self._tls = host, tls
         self._process: subprocess.Popen[str] | None = None
@@ -38,6 +45,7 @@ class StageProcess:
             "GRID_DASHBOARD_ORIGIN": self.url,
             "GRID_ALLOWED_HOSTS": self._host,
             **({"GRID_TEST_TLS": str(self._tls)} if self._tls else {}),
+            **self._environment,
             "GRID_WORKSPACE_ORIGIN": f"http://localhost:{self._port}",
         }
         with (self._folder / "server.log").open("a") as log:

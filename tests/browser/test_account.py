@@ -45,7 +45,6 @@ def lock_out(page: Page) -> None:
             page.get_by_role("button", name="Log in").click()
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_ones_account_has_a_fault_to_the_eye(
     visit: Visit, forgiven: list[str], width: int, scheme: str

@@ -189,7 +189,6 @@ def test_everything_works_without_javascript(visit: Visit, forgiven: list[str]) 
     forgive_refusals(forgiven)
 
 
-@pytest.mark.slow
 def test_a_failed_build_is_read_and_another_image_made_and_deprecated(visit: Visit, forgiven: list[str]) -> None:
     forgiven.append("422")
     page = visit(ADMIN, "/environments/jupyterlab/")
@@ -210,7 +209,6 @@ def test_a_failed_build_is_read_and_another_image_made_and_deprecated(visit: Vis
     expect(page.locator("tbody tr").first).to_contain_text("It was a mistake.")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_an_admin_has_a_fault_to_the_eye(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
     page = visit(ADMIN, "/tiers/", width=width, scheme=scheme)

@@ -22,8 +22,8 @@ def recorded(stage: StageProcess) -> Iterator[StageProcess]:
     ("width", "scheme"),
     [
         (1440, "light"),
-        pytest.param(1024, "dark", marks=pytest.mark.slow),
-        pytest.param(390, "light", marks=pytest.mark.slow),
+        (1024, "dark"),
+        (390, "light"),
     ],
     ids=["wide", "middle", "phone"],
 )
@@ -45,7 +45,6 @@ def test_audit_log_is_filtered_read_on_and_exported(
     expect(page.get_by_text("No entry matches.")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_audit_log_works_without_javascript(visit: Visit, recorded: StageProcess) -> None:
     page = visit("ada-admin", "/audit-log/", width=390, javascript=False)
     page.get_by_label("Username").fill("a-name-that-is-as-long-as-names-may-become")

@@ -22,9 +22,9 @@ def spending(stage: StageProcess) -> Iterator[StageProcess]:
     ("width", "scheme"),
     [
         (1440, "light"),
-        pytest.param(1024, "dark", marks=pytest.mark.slow),
-        pytest.param(390, "light", marks=pytest.mark.slow),
-        pytest.param(390, "dark", marks=pytest.mark.slow),
+        (1024, "dark"),
+        (390, "light"),
+        (390, "dark"),
     ],
     ids=["wide", "middle", "phone", "phone-dark"],
 )

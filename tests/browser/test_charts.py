@@ -101,8 +101,8 @@ def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visi
     [
         ("/overview/", "light"),
         ("/infrastructure/", "dark"),
-        pytest.param("/overview/", "dark", marks=pytest.mark.slow),
-        pytest.param("/infrastructure/", "light", marks=pytest.mark.slow),
+        ("/overview/", "dark"),
+        ("/infrastructure/", "light"),
     ],
 )
 def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
@@ -130,3 +130,19 @@ def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
             page.screenshot(path=Path(folder) / f"charts{path.replace('/', '-')}{width}-{scheme}.png", full_page=True)
         assert faults(page) == []
     assert violations(page) == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1440, "light", marks=pytest.mark.slow)])
+def test_a_pods_charts_are_drawn_with_the_moment_of_its_kill(
+    stage: StageProcess, visit: Visit, width: int, scheme: str
+) -> None:
+    stage.play(charting.used_pod)
+    page = visit("olga-operator", "/pods/compute-grid/hungry/?range=1h", width=width, scheme=scheme)
+    expect(page.locator("#use canvas")).to_have_count(4)
+    expect(page.locator("#use .chart-event").first).to_contain_text("run of hungry ended: OOMKilled, exit code 137")
+    page.locator("#use summary").click()
+    expect(page.locator("#use .samples-table tbody tr")).to_have_count(24)
+    assert faults(page) == []
+    assert violations(page) == []
+    if folder := os.environ.get("GRID_SCREENSHOTS"):
+        page.locator("#use").screenshot(path=Path(folder) / f"charts-pod-{width}-{scheme}.png")

@@ -179,7 +179,6 @@ def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
     expect(page.locator("h1")).to_have_text("Churn exploration")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 @pytest.mark.parametrize("name", PAGES)
 def test_no_state_of_a_cluster_has_a_fault_to_the_eye(

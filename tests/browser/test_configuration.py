@@ -126,7 +126,6 @@ def test_somebody_who_is_faster_is_named_and_what_was_typed_stays(visit: Visit, 
     expect(lines(slow).locator("del")).to_have_text("700 executions")
 
 
-@pytest.mark.slow
 @ON_SCREENS
 def test_no_state_of_the_page_has_a_fault_to_the_eye(
     visit: Visit, width: int, scheme: str, forgiven: list[str]

@@ -19,9 +19,7 @@ def demonstration(stage: StageProcess) -> Iterator[None]:
     stage.play(demonstrating.end)
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [pytest.param(1440, "light", marks=pytest.mark.slow), (390, "dark")], ids=["wide", "phone"]
-)
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
 def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/demonstration/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Demonstration")

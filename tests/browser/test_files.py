@@ -19,7 +19,6 @@ def filed(stage: StageProcess) -> StageProcess:
     return stage
 
 
-@pytest.mark.slow
 @EVERY_SCREEN
 def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, width: int, scheme: str) -> None:
     page = visit("alice", FILES, width=width, scheme=scheme)

@@ -87,7 +87,6 @@ def test_first_steps_lead_to_a_launch_and_are_hidden_for_good(
     expect(card).to_have_count(0)
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_first_steps_look_as_they_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
     stage.play(launching.team)

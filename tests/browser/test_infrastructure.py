@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import charting, scenes
@@ -86,7 +85,6 @@ def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     not_reloaded(page)
 
 
-@pytest.mark.slow
 def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StageProcess, visit: Visit) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
@@ -129,7 +127,6 @@ def test_nodes_are_filtered_while_somebody_types_and_the_page_stays_live(stage: 
     expect(page.get_by_role("heading", name="pool default-gpu")).to_be_visible()
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_the_cluster_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, width: int, scheme: str

@@ -42,7 +42,6 @@ def test_without_a_script_the_button_works(visit: Visit) -> None:
     expect(page.locator("body")).to_contain_text("Forgotten is kept until")
 
 
-@pytest.mark.slow
 @EVERY_SCREEN
 def test_the_notice_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("alice", PATH, width=width, scheme=scheme)

@@ -209,7 +209,6 @@ def test_who_is_logged_out_meanwhile_gets_the_login_page_as_a_page(visit: Visit)
     expect(page).to_have_url(re.compile(r"/login/\?next=/launch/"))
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_state_of_the_form_has_a_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = form(visit, "/launch/", width=width, scheme=scheme)

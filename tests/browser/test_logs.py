@@ -114,7 +114,7 @@ def test_wrap_and_time_are_remembered(stage: StageProcess, visit: Visit) -> None
     stage.play(executing.working_day)
     page = visit("alice", PATH)
     expect(page.locator(".log-row time").first).to_be_visible()
-    page.get_by_label("Time").uncheck()
+    page.get_by_label("Time", exact=True).uncheck()
     page.get_by_label("Wrap").uncheck()
     page.reload()
     expect(page.locator(".log-row time").first).to_be_hidden()
@@ -134,7 +134,7 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     page.get_by_role("searchbox", name="Search").fill("epoch 7:")
     page.get_by_role("button", name="Search whole log").click()
     expect(rows).to_have_count(1)
-    page.get_by_label("Time").uncheck()
+    page.get_by_label("Time", exact=True).uncheck()
     expect(rows.locator("time")).to_be_hidden()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
@@ -142,7 +142,6 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     assert len(download.value.path().read_text().splitlines()) == 1780
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 @pytest.mark.parametrize("name", ["one", "pod", "all"])
 def test_no_log_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, name: str, width: int, scheme: str) -> None:

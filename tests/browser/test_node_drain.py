@@ -1,6 +1,5 @@
 """An operator drains a node: sees whose pods go, follows it on the node's page, which is live, and cancels it."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import draining
@@ -10,7 +9,6 @@ from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_a_drain_is_asked_for_followed_and_cancelled(
     stage: StageProcess, visit: Visit, width: int, scheme: str

@@ -53,7 +53,6 @@ def test_without_a_script_the_bell_is_a_link_with_the_number(stage: StageProcess
     expect(page.locator(".notification-unread")).to_have_count(3)
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_notifications_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, width: int, scheme: str

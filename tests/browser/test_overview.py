@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import overviewing, scenes
@@ -49,7 +48,6 @@ def test_the_keyboard_reads_a_cell_and_can_skip_them_all(stage: StageProcess, vi
     assert "batch-0000: ready; 16 cores" in told
 
 
-@pytest.mark.slow
 def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProcess, visit: Visit) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
@@ -63,7 +61,6 @@ def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProce
     not_reloaded(page)
 
 
-@pytest.mark.slow
 @ON_SCREENS
 def test_a_busy_day_has_no_fault_to_the_eye(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(overviewing.busy_day)

@@ -12,8 +12,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.several_origins import Executions, Served, page, served
 
-pytestmark = pytest.mark.slow
-
 PRIVATE = """
 addEventListener("message", (event) => found.push("message: " + event.data));
 localStorage.setItem("secret", "beacon of mine");

@@ -166,7 +166,6 @@ def test_a_lost_server_is_said(visit: Visit, stage: StageProcess, forgiven: list
     expect(page.locator("#palette-sentence")).to_have_text("The server does not answer. Type again to retry.")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_it_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/executions/", width=width, scheme=scheme)

@@ -15,8 +15,6 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from tests.browser.server import password_of
 from tests.browser.stage import StageProcess
 
-pytestmark = pytest.mark.slow
-
 SIBLING = "https://evil.grid.localhost/"
 
 

@@ -60,7 +60,6 @@ def test_an_invited_person_joins_without_a_script(visit: Visit) -> None:
     expect(guest.get_by_role("navigation", name="Main")).to_contain_text("nina")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_the_pages_of_people_look_as_they_should(visit: Visit, width: int, scheme: str) -> None:
     page = visit(ADMIN, "/people/", width=width, scheme=scheme)

@@ -43,7 +43,6 @@ def catalogues(stage: StageProcess) -> None:
     stage.play(administering.catalogues)
 
 
-@pytest.mark.slow
 def test_no_page_breaks_the_policy(visit: Visit) -> None:
     """`visit` fails the test for whatever the browser complains of in its console."""
     page = visit(ADMIN, PAGES[0])

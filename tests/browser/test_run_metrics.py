@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, measuring, running
@@ -86,7 +85,6 @@ def test_without_a_script_the_table_says_what_was_measured_and_a_sweep_can_be_so
     expect(page.locator("#runs tr")).to_have_count(3)
 
 
-@pytest.mark.slow
 @EVERY_SCREEN
 def test_no_page_with_metrics_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, width: int, scheme: str

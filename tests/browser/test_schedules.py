@@ -1,6 +1,5 @@
 """Schedules of a job in a real browser: checked and saved without a script, and told while they are typed with one."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
@@ -57,7 +56,6 @@ def test_words_and_times_follow_what_is_typed(stage: StageProcess, visit: Visit)
     expect(page.locator("#schedule-meaning")).to_contain_text("09:00 +0545")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_a_schedule_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str

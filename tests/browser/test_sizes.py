@@ -33,7 +33,6 @@ def test_after_running_out_of_memory_the_larger_tier_is_chosen_on_the_form(visit
     expect(page.get_by_label("Title")).to_have_value("merge")
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_hints_have_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("alice", f"/launch/?from={sizing.LAST}", width=width, scheme=scheme)

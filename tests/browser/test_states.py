@@ -19,7 +19,8 @@ PAGES = {
     ],
     "ada-admin": [
         *("/overview/", "/infrastructure/", "/executions/", "/tiers/", "/environments/", "/projects/", "/people/"),
-        *("/logins/", "/configuration/", "/palette/?q=e", "/queue/", "/startup/", "/knowledge/", "/usage/everybody/"),
+        *("/logins/", "/configuration/", "/palette/?q=e", "/queue/", "/startup/", "/service-levels/", "/knowledge/", "/usage/everybody/"),
+        "/platform-health/",
     ],
 }  # fmt: skip
 Scene = Callable[..., Awaitable[Any]]
@@ -55,7 +56,6 @@ def settle(page: Page) -> None:
         expect(page.locator("#freshness")).not_to_contain_text("As of")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
 @ON_SCREENS

@@ -1,6 +1,5 @@
 """Stopping and resuming a workspace in a real browser: live at home, and without a script."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
@@ -63,7 +62,6 @@ def test_home_follows_it_live(stage: StageProcess, visit: Visit) -> None:
     not_reloaded(home)
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_of_a_workspace_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, width: int, scheme: str
@@ -113,7 +111,6 @@ def test_an_app_of_a_workspace_is_shared_and_taken_back_without_a_script(
     expect(home.get_by_role("heading", name="Shared with you")).to_have_count(0)
 
 
-@pytest.mark.slow
 @WIDE_AND_PHONE
 def test_no_page_about_a_shared_app_has_a_fault_to_the_eye(
     stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str

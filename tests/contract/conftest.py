@@ -48,7 +48,11 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClust
 
 @pytest.fixture(scope="session")
 def connection(embedded: EmbeddedCluster | None) -> Connection:
-    return read_kubeconfig(embedded.kubeconfig if embedded else Path(os.environ["CONTRACT_KUBECONFIG"]))
+    return read_kubeconfig(chosen_kubeconfig(embedded))
+
+
+def chosen_kubeconfig(embedded: EmbeddedCluster | None) -> Path:
+    return embedded.kubeconfig if embedded else Path(os.environ["CONTRACT_KUBECONFIG"])
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.forms.administration import ProjectForm, TierForm
+from dashboard.forms.administration import TierForm
+from dashboard.forms.projects import ProjectForm
 from dashboard.views.administration import _save, _version
 from grid.launch import storedsecrets
 from grid.models import AuditEntry, Environment, HardwareTier, Project, User

@@ -227,8 +227,10 @@ def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
     assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in said()
 
 
-@pytest.mark.parametrize(("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], False)])
-def test_nginx_in_front_is_counted_on_tiers_for_workspaces_and_apps(
+@pytest.mark.parametrize(
+    ("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], True), (["cluster"], False)]
+)
+def test_nginx_in_front_is_counted_on_tiers_for_programs_with_a_page(
     admin: Client, tier: HardwareTier, kinds: list[str], is_counted: bool
 ) -> None:
     posted = {**TIER, "cores": "2", "kinds": kinds}
@@ -236,7 +238,7 @@ def test_nginx_in_front_is_counted_on_tiers_for_workspaces_and_apps(
     with override_settings(FRONT_IMAGE="nginx:1"):
         said = admin.post("/tiers/small/check/", posted).content.decode()
     assert (
-        "0.01 cores and 32 MiB of memory more, for nginx in front of a workspace or app; it has no price" in said
+        "0.01 cores and 32 MiB of memory more, for nginx in front of a web page, which adds 0.8 % to the price." in said
     ) == is_counted
 
 
@@ -278,7 +280,7 @@ def test_the_list_names_the_running_executions_that_would_no_longer_fit(
         make_execution(people.owner, project, title=f"Is {state}", state=state, **launched(tier, memory="64Gi"))
     make_execution(people.owner, project, title="Heads", **launched(tier, head=changed, cores="32"))
     make_execution(people.owner, project, title="Pool gone", **launched(gone, node_pool="default"))
-    with django_assert_max_num_queries(15):  # one for each of the four
+    with django_assert_max_num_queries(16):  # one for each of the four
         answer = admin.get("/tiers/")
     found = {one.tier_id: set(one.named.values()) for one in answer.context["outgrown"]}
     assert found == {
@@ -332,7 +334,7 @@ def test_the_number_of_queries_of_a_list_does_not_grow_with_it(
 ) -> None:
     for number in range(20):
         HardwareTier.objects.create(id=f"t{number}", name=f"T{number}", node_pool="default", cores="1", memory="4Gi")
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         admin.get("/tiers/")
 
 

@@ -10,10 +10,11 @@ from django.utils import timezone
 from dashboard.overview_records import admin_facts
 from dashboard.viewmodels.audit_log import audit_lines
 from grid.launch.grants import digest
-from grid.models import AppShare, AuditEntry, Execution, Session
+from grid.launch.request import LaunchRequest, submit
+from grid.models import AppShare, AuditEntry, Execution, Job, Session, User
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
-from tests.dashboard.executing import make_execution, make_project
+from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier, make_workspace
 from tests.dashboard.launching import ATTACHED, offer_clusters
 
 ADDRESS = "203.0.113.9"
@@ -124,3 +125,90 @@ def test_the_overview_tells_of_changes_however_many_launches_follow(people: Peop
     for _ in range(9):
         AuditEntry.objects.create(action="launched", at=at, **fields)
     assert [line.what for line in admin_facts(None, (), None).changes] == ["archived project", "changed project"]
+
+
+def changes_of(**about: Any) -> list[dict[str, Any]]:
+    return list(AuditEntry.objects.filter(**about).order_by("pk").values_list("changes", flat=True))
+
+
+def test_a_logout_is_recorded_on_both_sites(people: People, admin: Client) -> None:
+    client_of(people.owner).post("/logout/")
+    admin.post("/admin/logout/")
+    Client().post("/logout/")
+    assert [(name, action) for name, action, _, _ in entries()] == [
+        ("alice", "logged out"),
+        ("ada-admin", "logged out"),
+    ]
+
+
+def test_settings_of_a_job_are_recorded_when_they_change_and_never_a_variables_value(people: People) -> None:
+    project, environment = make_project(people.owner), make_environment("script", name="Script", kind="job", port=None)
+    tier = make_tier("small")
+    launch = LaunchRequest(owner=people.owner, project=project, environment=environment, tier=tier, kind="job")
+    submit(launch, now=timezone.now())
+    job, client = Job.objects.get(), client_of(people.owner)
+    fields = {
+        "environment": "script",
+        "tier": "small",
+        "title": "Train",
+        "variables": "TOKEN=hush",
+        "retry_wait": "30s",
+    }
+    for command in ("first", "first", "second"):
+        assert client.post(f"/jobs/{job.pk}/edit/", fields | {"command": command}).status_code == 302
+    first, second = changes_of(object_type="job")
+    assert first["command"] == ["", "first"] and first["title"] == ["", "Train"]
+    assert first["variables by name"] == [[], ["TOKEN"]]
+    assert second == {"command": ["first", "second"]}
+    assert "hush" not in str(changes_of())
+    typed = {"cron": "30 6 * * 1-5", "time_zone": "Europe/Berlin", "overlap": "queue", "missed": "none"}
+    AuditEntry.objects.all().delete()
+    client.post(f"/jobs/{job.pk}/schedules/new/", typed)
+    schedule = job.schedules.get()
+    own = f"/jobs/{job.pk}/schedules/{schedule.pk}"
+    for path, sent in (
+        ("", typed),
+        ("", typed | {"cron": "0 7 * * *"}),
+        ("pause/", {}),
+        ("pause/", {}),
+        ("delete/", {}),
+    ):
+        assert client.post(f"{own}/{path}", sent).status_code == 302
+    old, new = (f"{cron} Europe/Berlin (overlap: queue, missed: none)" for cron in ("30 6 * * 1-5", "0 7 * * *"))
+    told = [one["schedule"] for one in changes_of(object_type="job")]
+    assert told == [["", old], [old, new], [new, f"{new}, paused"], [new, ""]]
+
+
+def test_a_workspaces_new_title_is_recorded_once(people: People) -> None:
+    workspace = make_workspace(people.owner, make_project(people.owner), title="Old")
+    for _ in range(2):
+        assert client_of(people.owner).post(f"/workspaces/{workspace.pk}/rename/", {"title": "New"}).status_code == 302
+    assert changes_of() == [{"title": ["Old", "New"]}]
+
+
+def test_what_djangos_own_admin_changes_is_recorded_without_passwords(people: People, admin: Client) -> None:
+    password = "a new and long password"
+    new = {"username": "eve", "usable_password": "true", "password1": password, "password2": password}
+    assert admin.post("/admin/grid/user/add/", new).status_code == 302
+    eve = User.objects.get(username="eve")
+    own = f"/admin/grid/user/{eve.pk}"
+    assert admin.post(f"{own}/password/", new).status_code == 302
+    joined = {"date_joined_0": "2026-03-04", "date_joined_1": "09:00:00"}
+    assert (
+        admin.post(f"{own}/change/", {"username": "eve", "is_active": "on", "is_staff": "on", **joined}).status_code
+        == 302
+    )
+    assert admin.post("/admin/auth/group/add/", {"name": "readers"}).status_code == 302
+    assert admin.post(f"{own}/delete/", {"post": "yes"}).status_code == 302
+    found = [(action, kind) for _, action, kind, _ in entries()]
+    assert found == [
+        ("created", "user"),
+        ("changed", "user"),
+        ("changed", "user"),
+        ("created", "group"),
+        ("deleted", "user"),
+    ]
+    created, changed, staff, *_ = changes_of()
+    assert changed == {"password": ["old", "changed"]} and staff["is_staff"] == [False, True]
+    assert created["username"] == ["", "eve"] or created["username"][1] == "eve"
+    assert password not in str(changes_of())

@@ -16,6 +16,7 @@ from dashboard.viewmodels.consequences import Consequence
 from grid import centralconfig
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting
 from grid.models import AuditEntry, Execution, ExecutionLog, LifecycleEntry, Session, State
+from grid.wording import plural
 from tests.conftest import People
 from tests.dashboard.clustering import make_cluster
 from tests.dashboard.executing import make_execution, make_project
@@ -32,9 +33,13 @@ def ago(**span: float) -> Any:
     return MOMENT - timedelta(**span)
 
 
-def time_limit(seconds: int, before: int = HOUR, noun: str = "execution") -> Consequence:
+def logs(count: int) -> str:
+    return plural(count, "log", "logs")
+
+
+def time_limit(seconds: int, before: int = HOUR) -> Consequence:
     begun = [("bob", ago(minutes=9)), ("alice", ago(minutes=11)), ("bob", ago(minutes=12)), ("alice", ago(hours=3))]
-    return consequences.time_limit(begun, seconds=seconds, before=before, now=MOMENT, noun=noun)
+    return consequences.time_limit(begun, seconds=seconds, before=before, now=MOMENT)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_a_longer_limit_ends_nothing(seconds: int) -> None:
 
 def test_of_many_people_the_first_five_are_named() -> None:
     begun = [(f"person-{number}", ago(hours=2)) for number in range(8)]
-    said = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, noun="session").text
+    said = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, of_sessions=True).text
     assert said.startswith("8 sessions would end now: 1 of person-0, ") and said.endswith("1 of person-4 and 3 more.")
 
 
@@ -119,7 +124,7 @@ def test_locks_of_logins_that_begin_and_end_are_named() -> None:
     ],
 )
 def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, before: int, sentence: str) -> None:
-    said = consequences.retention(expired, days=days, before=before, noun="log", at_most=100)
+    said = consequences.retention(expired, days=days, before=before, counted=logs, at_most=100)
     assert said == Consequence(sentence, is_loss="would be" in sentence)
 
 

@@ -135,9 +135,13 @@ def test_an_unfinished_form_gets_no_verdict() -> None:
     assert "Fill in what is missing" in render_to_string("dashboard/fragments/fit_summary.html", {"card": None})
 
 
-def test_what_nginx_and_the_executor_take_is_said_beside_the_price() -> None:
-    question = FitQuestion((plan(4),), 1, Decimal("0.19"), beside={"cpu": 10, "memory": 32 * 2**20})
+def test_what_nginx_and_the_executor_take_is_said_with_their_part_of_the_price() -> None:
+    beside = {"cpu": 10, "memory": 32 * 2**20}
+    question = FitQuestion((plan(4),), 1, Decimal("0.1918"), beside=beside, price_beside=Decimal("0.0018"))
     card = fit_card(question, ClusterKnown(), slots(used=3, queued=0, maximum=25))
     shown = render_to_string("dashboard/fragments/fit_card.html", {"card": card, "link": "/launch/"})
-    assert "0.01 cores and 32 MiB of memory of its node, for the platform’s own containers; without a price" in shown
+    assert (
+        "0.01 cores and 32 MiB of memory of its node, for the platform’s own containers; $0.0018 an hour of the price"
+        in shown
+    )
     assert "Beside it" not in rendered("starts-now")

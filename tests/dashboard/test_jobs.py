@@ -1,6 +1,6 @@
 """Jobs over HTTP: launched with what was typed, listed, run again, swept, compared, edited, stopped and deleted.
 
-Who gets which answer is told by `tests/access/table.py`.
+Who gets which answer is told by `tests/access/answers.txt`.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from grid.centralconfig import FRAMEWORK_SETTINGS
 from grid.kube.resources import NODES
 from grid.launch.quota import admit
 from grid.launch.snapshot import take
-from grid.models import Execution, HardwareTier, Project
+from grid.models import Environment, Execution, HardwareTier, Project
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -51,6 +51,16 @@ def test_the_estimate_follows_what_is_typed(
     assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 2 workers" in shown
     assert "<html" not in shown
     assert not Execution.objects.exists()
+
+
+def test_the_form_warns_of_a_cluster_that_does_not_go_with_the_notebook(people: People, offered: Project) -> None:
+    for id, python in (("jupyterlab", "3.12"), ("dask-cluster", "3.9")):
+        environment = Environment.objects.get(pk=id)
+        environment.image = f"ghcr.io/dask/dask:2026.8.0-py{python}"
+        environment.save()
+    _, shown = sent(people.owner, ATTACHED, "/launch/estimate/")
+    assert "has Python 3.12 and the cluster would have 3.9; Dask asks for the same software on both sides." in shown
+    assert "Dask: It needs Python 3.10 or later, and the environment has Python 3.9." in shown
 
 
 def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offered: Project) -> None:

@@ -1,6 +1,7 @@
 """The websocket of a live page: what it sends, how often, to whom, and when it ends."""
 
 import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ from grid.kube.resources import NODES
 from grid.models import Session
 from grid.runtime import Runtime
 from grid.sessions import stored_key
+from grid.telemetry import REGISTRY
 from grid.watch.hub import Topic
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -60,6 +62,27 @@ async def test_the_full_state_comes_first_and_then_only_what_changed(
         fill(runtime, cluster)
         assert set(changed(await socket.message())) == {("pool-default", "outerMorph"), ("node-b", "outerMorph")}
         assert await socket.is_silent()
+
+
+async def test_from_a_change_to_the_screen_is_measured_for_each_browser(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def measured() -> tuple[float, float]:
+        name, labels = "compute_grid_event_to_screen_seconds", {"page": "infrastructure"}
+        count, total = (REGISTRY.get_sample_value(f"{name}_{part}", labels) or 0.0 for part in ("count", "sum"))
+        return count, total
+
+    before, began = measured(), time.monotonic()
+    async with connected(PATH, people.operator) as one, connected(PATH, people.operator) as other:
+        for socket in (one, other):
+            await socket.message()
+        assert measured() == before, "a first picture is no change"
+        cluster.put(NODES, builders.node("b"))
+        fill(runtime, cluster)
+        for socket in (one, other):
+            await socket.message_about("node-b")
+        await until(lambda: measured()[0] >= before[0] + 2)
+    assert 0 < measured()[1] - before[1] < (measured()[0] - before[0]) * (time.monotonic() - began)
 
 
 async def test_a_row_is_inserted_moved_and_removed_by_itself(

@@ -6,10 +6,11 @@ from html import unescape
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from grid.errors import ClusterUnavailable, GridError, NotAllowed, Problem, Rejected, TooManyRequests
 from grid.kube.resources import PODS
-from grid.models import Execution, ExecutionLog, State
+from grid.models import Execution, ExecutionLog, ShippedLog, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of, downloaded
@@ -78,6 +79,21 @@ def test_a_log_is_for_whoever_may_see_the_execution(
         assert b"hello" in body
     answer = client_of(getattr(people, who)).get(f"/pods/{NAMESPACE}/{running.object_name}/log/?part=rows")
     assert answer.status_code == 200
+
+
+def test_the_link_to_all_lines_has_the_executions_id_and_says_what_is_missing_there(
+    people: People, running: Execution, cluster: FakeCluster, settings: Settings
+) -> None:
+    write(cluster, running, "one")
+    assert "All lines in" not in text(people.owner, running, "?tab=log")
+    settings.LOG_LINK = "https://logs.example.com/explore?q=%7Bexecution%7D&id={execution}"
+    settings.LOG_LINK_NAME = "Loki <b>"
+    page = text(people.owner, running, "?tab=log")
+    assert f'href="https://logs.example.com/explore?q=%7Bexecution%7D&amp;id={running.pk}"' in page
+    assert "All lines in Loki &lt;b&gt;" in page
+    assert "missing there" not in page
+    ShippedLog.objects.create(execution=running, sent=8, lost=2, at=MOMENT)
+    assert "(2 lines missing there)" in text(people.owner, running, "?tab=log")
 
 
 def test_a_stranger_gets_nothing_of_a_log(people: People, running: Execution, cluster: FakeCluster) -> None:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from tests.conftest import People
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost:8000", 302), ("127.0.0.1:8000", 200)])
@@ -23,3 +25,12 @@ def test_a_part_of_a_file_is_that_part_and_not_compressed(db: None, client: Clie
     answer = client.get("/static/dashboard.css", headers={"accept-encoding": "gzip", "range": "bytes=0-99"})
     assert (answer.status_code, answer.get("Content-Encoding")) == (206, None)
     assert b"".join(answer.streaming_content) == Path("static/dashboard.css").read_bytes()[:100]  # type: ignore[attr-defined]
+
+
+def test_who_asks_is_not_read_where_no_login_is_needed(
+    people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client.force_login(people.owner)
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+    assert "Cookie" not in answer.get("Vary", "")

@@ -178,3 +178,12 @@ def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
     assert "Either no controller runs, or it is busy, or the mail server is slow;" in said["email"]
     assert "Either no controller runs, or it is busy;" in said["webhook"]
     assert test_words(None, channel="email", seconds=1) == (False, "The test was not sent. It was deleted.")
+
+
+def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) -> None:
+    assert 'value="alert-in_page"' in page(people.operator, "/account/")
+    assert 'value="alert-in_page"' not in page(people.owner, "/account/")
+    logged_in(people.owner).post("/account/notifications/", {"choice": []})
+    assert not NotificationChoice.objects.filter(event="alert").exists()
+    logged_in(people.operator).post("/account/notifications/", {"choice": []})
+    assert not NotificationChoice.objects.get(event="alert").in_page

@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,6 +80,7 @@ def test_everybody_finds_what_they_may_open(people: People, grid: Runtime, who: 
     assert sorted(options(person(people, who), "zebra")) == sorted(FOUND[who])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", FOUND)
 def test_everything_found_can_be_opened(people: People, grid: Runtime, who: str) -> None:
     user = person(people, who)
@@ -184,11 +186,15 @@ def test_a_setting_leads_to_its_place_on_the_page(people: People, grid: Runtime)
 
 
 @pytest.mark.parametrize("who", ["owner", "operator", "admin"])
-def test_every_page_of_the_navigation_is_found_by_its_title(people: People, grid: Runtime, who: str) -> None:
+def test_every_page_of_the_navigation_has_an_icon_and_is_found_by_its_title(
+    people: People, grid: Runtime, who: str
+) -> None:
     request: Any = RequestFactory().get("/")
     request.user = getattr(people, who)
     links = [link for section in navigation(Context({"request": request})) for link in section.links]
     assert len(links) > 1
+    icons = Path("static/icons.svg").read_text()
+    assert [link.name for link in links if f'<symbol id="{link.name}"' not in icons] == []
     assert all(link.url in options(request.user, link.title) for link in links)
 
 

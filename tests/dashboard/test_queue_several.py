@@ -1,6 +1,6 @@
 """Holding, releasing and cancelling several executions of the queue: who may, what the question says, what is recorded.
 
-Who gets which answer is told by `tests/access/table.py`.
+Who gets which answer is told by `tests/access/answers.txt`.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What runs have measured, on the run's page, among a job's runs and in comparisons. Who gets which answer: `tests/access/table.py`."""
+"""What runs have measured, on the run's page, among a job's runs and in comparisons. Who gets which answer: `tests/access/answers.txt`."""
 
 import html
 import json
@@ -19,8 +19,9 @@ from dashboard.viewmodels.run_metrics import (
 )
 from grid.launch import jobs
 from grid.launch.jobruns import advance_all
+from grid.launch.logplace import LogPlace
 from grid.launch.runmetrics import store
-from grid.launch.runmetrics.place import LogPlace, Measurements
+from grid.launch.runmetrics.place import Measurements
 from grid.launch.runmetrics.store import KnownPlace
 from grid.models import Environment, Execution, Job, State
 from tests.conftest import People

@@ -1,6 +1,6 @@
 """Schedules over HTTP: checked, saved, shown on the job and in the list, edited, paused, resumed and deleted.
 
-Who gets which answer is told by `tests/access/table.py`.
+Who gets which answer is told by `tests/access/answers.txt`.
 """
 
 import html

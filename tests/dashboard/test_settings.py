@@ -27,6 +27,7 @@ from grid.centralconfig import (
     plan,
     values_with,
 )
+from grid.centralconfig.servicelevels import LEVEL_WINDOW, WINDOWS
 from grid.models import ConfigRecord
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
@@ -66,6 +67,7 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
         "Logins",
         "Idle shut-down and lifetime",
         "Retention",
+        "Service levels",
         "Clusters",
         "Dask clusters, where they differ",
         "Ray clusters, where they differ",
@@ -74,11 +76,16 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
     assert sorted(one.key for group in found.values() for one in group.rows) == sorted(REGISTRY)
 
 
-def test_what_is_not_set_for_a_framework_says_what_is_in_force() -> None:
+def test_what_is_not_set_for_a_framework_or_a_level_says_what_is_in_force() -> None:
     found = sections({DRAIN.key: "90"})
     dask = row(DASK_DRAIN, found)
     assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
     assert dask.help == "1 to 3600 (1 h); not set, it is as for all frameworks: 90."
+    window = row(WINDOWS["pages"], sections({LEVEL_WINDOW.key: "60"}))
+    assert (window.help, window.back) == (
+        "7 to 90; not set, it is as for all levels: 60.",
+        "Use the value for all levels",
+    )
     section = found["Dask clusters, where they differ"]
     assert (section.is_closed, section.is_open, section.note) == (
         True,

@@ -1,4 +1,4 @@
-"""Sharing an app over HTTP. Who gets which answer is told by `tests/access/table.py`."""
+"""Sharing an app over HTTP. Who gets which answer is told by `tests/access/answers.txt`."""
 
 import pytest
 

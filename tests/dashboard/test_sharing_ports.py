@@ -1,4 +1,4 @@
-"""Sharing an app of a workspace over HTTP. Who gets which answer is told by `tests/access/table.py`."""
+"""Sharing an app of a workspace over HTTP. Who gets which answer is told by `tests/access/answers.txt`."""
 
 import pytest
 from django.db import connection

@@ -80,8 +80,8 @@ def test_what_the_executor_takes_beside_is_said() -> None:
     )
     made = tier_check(examine(request, PoolShapes("default", (shape(8, 33),), 0)), None, maximum_nodes=0)
     assert made.sentence.endswith(
-        "Each place has 0.05 cores and 64 MiB of memory more, for the executor of a project whose files are in Git; it "
-        "has no price."
+        "Each place has 0.05 cores and 64 MiB of memory more, for the executor of a project whose files are in Git, "
+        "which adds 1.2 % to the price."
     )
 
 

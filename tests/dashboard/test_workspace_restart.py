@@ -1,4 +1,4 @@
-"""Restarting and cloning a workspace over HTTP. Who gets which answer is told by `tests/access/table.py`."""
+"""Restarting and cloning a workspace over HTTP. Who gets which answer is told by `tests/access/answers.txt`."""
 
 import re
 

@@ -1,6 +1,6 @@
 """Workspaces over HTTP: home and the list show each once with its button, resuming asks what it needs, and what cannot be is said in words.
 
-Who gets which answer is told by `tests/access/table.py`.
+Who gets which answer is told by `tests/access/answers.txt`.
 """
 
 import asyncio

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from grid.labels import KEYS
 from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, said
 from tests.support.builders import condition, container_status, pod
 
@@ -22,6 +23,16 @@ def with_containers(phase: str, *states: dict[str, Any]) -> dict[str, Any]:
 def was_ready(*conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A pod whose container last said that it is ready; `conditions` say what its node says since."""
     return pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=list(conditions), **more)
+
+
+def over_time(state: dict[str, Any], *, began: float) -> dict[str, Any]:
+    """A run of at most a minute with an nginx that is no sidecar and went on until Kubernetes ended both."""
+    return pod(
+        "p", node="node-1", phase="Failed", labels={KEYS.execution: "abc"},
+        containers=[{"name": "run"}, {"name": "nginx"}], spec={"activeDeadlineSeconds": 60},
+        statuses=[container_status("run", state=state), container_status("nginx", state=ended(137, seconds=0))],
+        status={"reason": "DeadlineExceeded", "startTime": ago(began)},
+    )  # fmt: skip
 
 
 def evicted(message: str, **more: Any) -> dict[str, Any]:
@@ -119,6 +130,9 @@ CASES = [
         finished("Failed", reason="Evicted", message='Usage of EmptyDir volume "shared-memory" exceeds the limit "1Gi". '),
         "storage_limit", "more shared memory (/dev/shm) than the 1 GiB that its tier allows",
     ),
+    Case("ended before its time was over", over_time(ended(0, "Completed", seconds=30), began=61), "completed", "ended"),
+    Case("failed before its time was over", over_time(ended(3, seconds=30), began=61), "exit_code", "exit code 3"),
+    Case("ended at the deadline", over_time(ended(0, "Completed", seconds=0), began=61), "deadline", "ran longer"),
     Case(
         "too long",
         finished("Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline"),

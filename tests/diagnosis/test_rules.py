@@ -58,7 +58,7 @@ def of_cause(reason: str) -> str | None:
 def of_rejection(reason: str) -> str | None:
     rejected = decode(pod("p", node="n", phase="Failed", status={"reason": reason}), Pod)
     said = disruptions.explain_rejected(rejected, ()).sentence
-    alike = [one for one, words in disruptions.REJECTIONS.items() if said == f"Node n {words}."]
+    alike = [one for one, words in disruptions.REJECTIONS.items() if said == words.format(node="n")]
     return reason if reason in alike else next(iter(alike), None)
 
 

@@ -113,10 +113,10 @@ def test_a_tier_that_fits_exactly_is_told_what_the_executor_needs() -> None:
     both = examine(replace(request, sidecars=("front", "executor")), pool(EIGHT)).problem
     assert front is not None
     assert both is not None
-    assert "for nginx in front of a workspace or app." in front.sentence
-    assert "until then, only jobs and clusters can launch on it" in front.next_step
-    assert "nginx in front of a workspace or app and the executor of a project whose files are in Git" in both.sentence
-    assert "only jobs and clusters of projects with their files on a volume can" in both.next_step
+    assert "for nginx in front of a web page." in front.sentence
+    assert "until then, only jobs without a page and clusters can launch on it" in front.next_step
+    assert "nginx in front of a web page and the executor of a project whose files are in Git" in both.sentence
+    assert "only jobs without a page and clusters of projects with their files on a volume can" in both.next_step
     # Without room for the tier alone, that is what is said.
     alone = examine(replace(request, requests={**request.requests, "cpu": 9000}), pool(EIGHT)).problem
     assert alone is not None

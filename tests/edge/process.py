@@ -18,7 +18,7 @@ import psutil
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-_START_SECONDS = 100.0
+_START_SECONDS = 200.0
 PASSWORD = "of-the-tests-only"
 
 

@@ -17,6 +17,9 @@ MIB = 2**20
 ATTACKER, COLLEAGUE = "127.0.0.2", "127.0.0.3"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
+# Migrating and starting a process take minutes beside other slow tests.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProcess]:
@@ -91,7 +94,6 @@ def _deleted_files(web: WebProcess) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_a_thousand_abandoned_connections_keep_nobody_waiting(web: WebProcess, lines: Lines) -> None:
     with contextlib.ExitStack() as held:
         for number in range(1000):

@@ -62,11 +62,12 @@ class Grid:
     """`start` returns when the address is printed; `output` is what the terminal shows."""
 
     var: Path
-    port: int = field(default_factory=lambda: free_ports(4))
+    port: int = field(default_factory=lambda: free_ports(8))
     node_idle_seconds: int = 60
     began: float | None = None  # when `make run` says that it began
     images: Path = IMAGES
     population: Sequence[str] = ()  # arguments of `manage.py up`, such as --nodes 40
+    has_prometheus: bool = False  # started beside it where the machine has one; what few tests need
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -92,7 +93,14 @@ class Grid:
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
         for name in ("KUBECONFIG", "DATABASE_URL"):
             inherited.pop(name, None)
-        return {**inherited, "GRID_DEMO": "1", "GRID_VAR": str(self.var), "GRID_IMAGES": str(self.images)}
+        prometheus = {} if self.has_prometheus else {"GRID_PROMETHEUS_URL": ""}
+        return {
+            **inherited,
+            **prometheus,
+            "GRID_DEMO": "1",
+            "GRID_VAR": str(self.var),
+            "GRID_IMAGES": str(self.images),
+        }
 
     def start(self, *, seconds: float = START_SECONDS) -> float:
         """Start it and give the seconds until it said that it is up."""

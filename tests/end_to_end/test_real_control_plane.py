@@ -5,6 +5,7 @@ REAL_API_UP, shell commands that end and start its API server, the recovery from
 empty database to be used in place of SQLite.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -174,13 +175,7 @@ def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) 
 def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
     """With the rights of deploy/access.yaml alone: a pod whose budget allows no eviction stays, until it is cancelled by uncordoning."""
     name = real_grid.ready_nodes()[0]
-    manifests = real_grid.folder / "budgeted.yaml"
-    manifests.write_text(yaml.safe_dump_all(budgeted_pod(name)))
-    real_grid.kubectl("apply", "-f", str(manifests))
-    # A pod that is not ready would be evicted.
-    allowed = "jsonpath={.status.disruptionsAllowed}/{.status.currentHealthy}"
-    counted = ("get", "pdb", "kept", "-n", "default", "-o", allowed)
-    wait_until(lambda: real_grid.kubectl(*counted) == "0/1", 120, "a healthy pod that the budget counts")
+    run_budgeted_pod(real_grid, name)
     page = log_in(browser, real_grid, "operator").new_page()
     page.goto(f"/nodes/{name}/drain/")
     expect(page.locator("table").first).to_contain_text("The PodDisruptionBudget kept allows no eviction now")
@@ -196,6 +191,77 @@ def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser
     page.get_by_role("button", name="Uncordon").click()
     expect(work).not_to_contain_text("Cordoned", timeout=SOON)
     real_grid.nothing_was_forbidden()
+
+
+def test_an_operator_taints_and_labels_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
+    """Each after its preview, which changes nothing; what would evict a pod that a budget counts is refused until there is no budget."""
+    name = real_grid.ready_nodes()[0]
+    run_budgeted_pod(real_grid, name)
+    page = log_in(browser, real_grid, "operator").new_page()
+
+    def preview(what: str) -> None:
+        page.goto(f"/nodes/{name}/mark/?do={what}")
+
+    def carry_out(button: str) -> None:
+        page.get_by_label("Reason").fill("For team a")
+        page.get_by_role("button", name=button).click()
+        expect(page.locator("#node-work")).to_contain_text("Done for operator", timeout=SOON)
+
+    def taints() -> set[tuple[str, str]]:
+        spec = json.loads(real_grid.kubectl("get", "node", name, "-o", "json"))["spec"]
+        return {(one["key"], one["effect"]) for one in spec.get("taints", ())}
+
+    def rack() -> str:
+        return real_grid.kubectl("get", "node", name, "-o", r"jsonpath={.metadata.labels.example\.com/rack}")
+
+    preview("taint&key=example.com/team&value=a&effect=NoSchedule")
+    expect(page.get_by_role("main")).to_contain_text("Running executions keep running.")
+    assert taints() == set()
+    carry_out("Add taint")
+    assert taints() == {("example.com/team", "NoSchedule")}
+
+    preview("taint&key=example.com/team&value=a&effect=NoExecute")
+    expect(page.get_by_role("alert")).to_contain_text("evicts pods without asking their disruption budgets (kept)")
+    expect(page.get_by_role("button", name="Add taint")).to_have_count(0)
+    assert real_grid.kubectl("get", "pod", "kept", "-n", "default", "-o", "jsonpath={.status.phase}") == "Running"
+    real_grid.kubectl("delete", "pdb", "kept", "-n", "default")
+    preview("taint&key=example.com/team&value=a&effect=NoExecute")
+    expect(page.locator("table")).to_contain_text("kept")
+    carry_out("Add taint")
+    real_grid.kubectl("wait", "pod", "kept", "-n", "default", "--for=delete", "--timeout=60s")
+    for effect in ("NoExecute", "NoSchedule"):
+        preview(f"untaint&key=example.com/team&effect={effect}")
+        carry_out("Remove taint")
+    assert taints() == set()
+
+    preview("label&key=example.com/rack&value=r7")
+    assert rack() == ""
+    carry_out("Set label")
+    assert rack() == "r7"
+    preview("unlabel&key=example.com/rack")
+    carry_out("Remove label")
+    assert rack() == ""
+    preview("label&key=example.com/rack&value=r8")
+    real_grid.kubectl("label", "node", name, "example.com/rack=r9")
+    page.get_by_label("Reason").fill("For team a")
+    page.get_by_role("button", name="Set label").click()
+    # Of the page that knows of it already, or of the controller, by the version of the node.
+    expect(page.get_by_role("main")).to_contain_text(re.compile(r"labels or taints (have )?changed"), timeout=SOON)
+    assert rack() == "r9"
+    real_grid.kubectl("label", "node", name, "example.com/rack-")
+    preview("label&key=kubernetes.io/hostname&value=another")
+    expect(page.get_by_role("alert")).to_contain_text("kept by Kubernetes itself")
+    real_grid.nothing_was_forbidden()
+
+
+def run_budgeted_pod(grid: RealGrid, node: str) -> None:
+    manifests = grid.folder / "budgeted.yaml"
+    manifests.write_text(yaml.safe_dump_all(budgeted_pod(node)))
+    grid.kubectl("apply", "-f", str(manifests))
+    # A pod that is not ready would be evicted.
+    allowed = "jsonpath={.status.disruptionsAllowed}/{.status.currentHealthy}"
+    counted = ("get", "pdb", "kept", "-n", "default", "-o", allowed)
+    wait_until(lambda: grid.kubectl(*counted) == "0/1", 120, "a healthy pod that the budget counts")
 
 
 def budgeted_pod(node: str) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ Needs REAL_KUBECONFIG, see `test_real_control_plane`.
 import json
 import re
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +35,20 @@ class GitGrid:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True)
         return done.stdout.strip()
 
-    def launch(self, title: str, command: str) -> str:
+    def launch(self, title: str, command: str, **more: str) -> str:
         fields = {"kind": "job", "project": "churn", "environment": "dask-script", "tier": "small"}
-        return self.scientist.launch({**fields, "title": title, "command": command})
+        return self.scientist.launch({**fields, "title": title, "command": command, **more})
 
     def had_phase(self, job: str, phase: str) -> bool:
         return f"job-{job} {phase}" in self.phases.read_text().splitlines()
+
+
+def status_of(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def make_volume(grid: RealGrid, folder: Path) -> None:
@@ -65,7 +75,7 @@ def git_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitGrid]:
         grid.prepare()
         grid.start_nodes()
         grid.start_controller()
-        grid.start_web(GRID_REPOSITORIES=str(repositories))
+        grid.start_web(GRID_REPOSITORIES=str(repositories), GRID_FRONT_IMAGE="compute-grid/nginx:1")
         make_volume(grid, repositories)
         show = 'jsonpath={.metadata.name} {.status.phase}{"\\n"}'
         watch = grid.begin_kubectl(phases, "get", "pods", "-n", NAMESPACE, "--watch", "-o", show)
@@ -93,15 +103,23 @@ def test_a_jobs_files_are_saved_and_its_pod_ends_by_itself(git_grid: GitGrid) ->
     assert git_grid.git("show", "main:data/half.txt") == "half"
     assert git_grid.had_phase(failing, "Failed")
     assert "exit code 7" in git_grid.scientist.get(f"/executions/{failing}/")
+
+    paged = git_grid.launch("Page", "cp data/result.txt data/again.txt", page_port="8000")
+    git_grid.scientist.wait_for(paged, "Succeeded", seconds=SOON)
+    assert git_grid.git("show", "main:data/again.txt") == "made by a job"
+    wait_until(lambda: f"pod/job-{paged}" not in git_grid.grid.pods(), SOON, "its nginx has ended")
     git_grid.grid.nothing_was_forbidden()
 
 
 def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
-    job = git_grid.launch("Stopped", "echo begun > begun.txt && sleep 600")
+    serve = "python3 -m http.server 8000 --bind $POD_IP"
+    job = git_grid.launch("Stopped", f"echo begun > begun.txt && {serve}", page_port="8000")
     git_grid.scientist.wait_for(job, "Running", seconds=PULL_SECONDS)
     pod = json.loads(git_grid.grid.kubectl("get", "pod", f"job-{job}", "-n", NAMESPACE, "-o", "json"))
     assert [one["name"] for one in pod["spec"]["initContainers"]] == ["executor-prepare"]
-    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "executor"]
+    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "nginx", "executor"]
+    front = f"http://{pod['status']['podIP']}:{pod['spec']['containers'][1]['ports'][0]['containerPort']}/"
+    assert status_of(front) == 403, "nobody without our token is answered"
     page = f"/executions/{job}/"
     git_grid.scientist.post(f"{page}stop/", {}, page=page)
     git_grid.scientist.wait_for(job, "Stopped", seconds=SOON)

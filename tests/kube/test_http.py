@@ -14,6 +14,7 @@ from grid.kube.http import HttpKubeApi, connect
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
 from tests.kube.conftest import WriteConfig
 from tests.support.builders import config_map
+from tests.support.collector import attributes, collecting
 from tests.support.http_server import Answer, Server, serving
 
 
@@ -278,3 +279,19 @@ async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteCon
                 await api.get(NODES, "n")
         finally:
             await api.close()
+
+
+async def test_a_request_is_a_span_with_its_path_and_code_and_without_its_query(
+    write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with collecting(monkeypatch) as collector:
+        async for _, api in Use(write_config)(refusing(404)):
+            with pytest.raises(NotFound):
+                await api.list_page(PODS, namespace="grid", label_selector="x=1", limit=7)
+        (span,) = (await collector.all()).values()
+    assert span.name == "GET"
+    assert attributes(span) == {
+        "peer.service": "kube-apiserver",
+        "url.path": "/api/v1/namespaces/grid/pods",
+        "http.response.status_code": 404,
+    }

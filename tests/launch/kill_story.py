@@ -119,6 +119,8 @@ class Story:
         for schedule in Schedule.objects.filter(next_at__isnull=False):
             schedules.pause(schedule.pk, by="alice", now=world.now)
         budget(self.shop, None, now=world.now)
+        # Or a workspace that nobody stops could keep a run waiting for ever.
+        HardwareTier.objects.filter(pk=self.estate.old_tier.pk).update(maximum_simultaneous=None)
         # What was resized to fewer workers gives slots back when they are gone.
         resized = Q(kind=Kind.CLUSTER) & ~Q(slots=F("workers_maximum") + 1)
         runs = Q(state=State.RUNNING, stop_requested_at=None) & ~resized

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.errors import Rejected
+from grid.launch.declaredversions import declared_by
 from grid.launch.offers import environments_for, tiers_for
 from grid.launch.request import cluster_id_for, submit, version_mismatch
 from grid.launch.spec import ScalingSpec, parse_spec
@@ -186,6 +187,28 @@ def test_versions_of_workspace_and_cluster_are_compared(
     if not agrees:
         assert workspace in sentence
         assert cluster in sentence
+
+
+def test_images_with_other_versions_of_python_are_told() -> None:
+    lab, grid = (
+        Environment(name=name, image=f"rayproject/ray:2.60.0-py{python}", frameworks={"ray": "2.60.0"})
+        for name, python in (("Lab", "311"), ("Grid", "312"))
+    )
+    assert version_mismatch(lab, grid, "ray") == (
+        "Lab has Python 3.11 and the cluster would have 3.12; Ray Client refuses another minor version. "
+        "Choose environments with the same Python."
+    )
+
+
+def test_the_name_of_a_built_image_and_requirements_with_a_marker_say_nothing(db: None) -> None:
+    lab = Environment.objects.create(id="py39", name="Lab", image="python:3.12", port=1, frameworks={"ray": "2.60.0"})
+    requirements = 'ray==2.9.3; python_version < "3.9"\ndask==2026.8.0'
+    lab.revisions.create(
+        number=2, image="built/py39:2", base=lab.revisions.get(), requirements=requirements, state="ready"
+    )
+    Environment.objects.update(current_revision=2, image="built/py39:2")
+    [declared] = declared_by(list(Environment.objects.all()))
+    assert (declared.python, declared.packages) == ("3.12", {"dask": "2026.8.0"})
 
 
 def test_a_workspace_without_the_framework_is_told_what_to_install() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.launch.manifests import Manifest, build
-from grid.launch.ordinaryexecutor import bare, without_sidecar
+from grid.launch.ordinarysidecars import bare, without_sidecars
 from tests.launch.test_files_in_git import FILES
 from tests.launch.test_front import FRONT
 from tests.launch.test_manifests import spec
@@ -30,7 +30,7 @@ def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_
     made_of = build(spec(files=FILES, kind=kind), namespace="grid", token="t")
     (pod,) = [one for one in made_of if one.resource == PODS]
     before = json.dumps(pod.body)
-    made = without_sidecar(pod)
+    made = without_sidecars(pod)
     assert json.dumps(pod.body) == before
     assert made.name == pod.name
     if kind == "workspace":
@@ -41,6 +41,16 @@ def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_
     assert any("--patience" in one for one in step["args"]) == (kind == "job")
     assert run == pod.body["spec"]["containers"][0]
     assert not {"restartPolicy", "startupProbe", "lifecycle"} & {*step, *executor}
+
+
+def test_without_native_sidecars_nginx_stands_between_the_program_and_the_executor() -> None:
+    made_of = build(spec(files=FILES, front=FRONT), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    made = without_sidecars(pod).body["spec"]
+    assert [one["name"] for one in made["initContainers"]] == ["executor-prepare"]
+    assert [one["name"] for one in made["containers"]] == ["run", "nginx", "executor"]
+    (front,) = [one for one in pod.body["spec"]["initContainers"] if one["name"] == "nginx"]
+    assert made["containers"][1] == {key: value for key, value in front.items() if key != "restartPolicy"}
 
 
 def test_what_is_tried_has_nothing_that_an_older_server_refuses() -> None:
@@ -54,7 +64,7 @@ def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
     (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
     other = {"name": "other", "image": "other:1"}
     both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
-    made = without_sidecar(Manifest(pod.resource, {**pod.body, "spec": both}))
+    made = without_sidecars(Manifest(pod.resource, {**pod.body, "spec": both}))
     assert [one["name"] for one in made.body["spec"]["initContainers"]] == ["other", "executor-prepare"]
 
 

@@ -5,14 +5,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from django.test import override_settings
+from msgspec.structs import replace
 
 from grid.centralconfig import FRONT_ENABLED, FRONT_MAXIMUM_BODY
 from grid.diagnosis.shortages import needed
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
 from grid.launch.front import FrontSpec, configuration, front_port, token
+from grid.launch.jobsettings import JobSettings
 from grid.launch.preview import Preview
 from grid.launch.request import draft
 from grid.launch.spec import parse_spec
@@ -20,6 +21,7 @@ from tests.launch.conftest import NOW, Shop
 from tests.launch.test_files_in_git import FILES
 from tests.launch.test_manifests import objects, spec
 from tests.launch.world import World, fresh, in_world
+from tests.support.builders import condition, container_status, stamp
 from tests.support.golden import assert_golden
 
 FRONT = FrontSpec(
@@ -92,9 +94,21 @@ def test_workspaces_have_a_front_where_there_is_an_image_and_it_is_on(
 
 
 @with_fronts
-def test_jobs_and_clusters_have_no_front(shop: Shop) -> None:
+def test_jobs_without_a_page_and_clusters_have_no_front(shop: Shop) -> None:
     assert parse_spec(shop.launch(kind="job", environment=shop.job)).front is None
     assert parse_spec(shop.launch_cluster()).front is None
+
+
+@with_fronts
+def test_a_job_with_a_page_has_three_containers_and_runs_before_its_page_is_there(shop: Shop) -> None:
+    made = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(page_port=6006)))
+    assert made.front is not None
+    assert made.port == 6006
+    pod = objects(replace(made, files=FILES))[PODS]["spec"]
+    assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
+    (run,) = pod["containers"]
+    assert "readinessProbe" not in run
+    assert run["ports"] == [{"name": "http", "containerPort": 6006, "protocol": "TCP"}]
 
 
 def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
@@ -113,23 +127,42 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_cluster_without_native_sidecars_runs_the_program_without_a_front(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+async def test_without_native_sidecars_the_front_is_an_ordinary_container_that_goes_when_the_program_has_ended(
+    shop: Shop,
 ) -> None:
     with with_fronts:
         world, execution = World(), shop.launch()
-    create = world.cluster.create
+    world.cluster.server.registry.native_sidecars = False
+    controller = world.controller()
+    await world.step(controller)
+    pod = world.pod_of(execution)
+    assert not pod["spec"].get("initContainers")
+    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "nginx"]
 
-    async def forgetful(resource: Any, body: RawObject, **more: Any) -> RawObject:
-        """As an API server before 1.29: what it does not know it drops."""
-        if resource == PODS and "initContainers" in body["spec"]:
-            steps = [{**one} for one in body["spec"]["initContainers"]]
-            for one in steps:
-                one.pop("restartPolicy", None)
-            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
-        return await create(resource, body, **more)
+    async def becomes(phase: str, run: RawObject, ready: bool) -> None:
+        pod = world.pod_of(execution)
+        pod["spec"]["nodeName"] = "node-a"
+        pod["status"] = {
+            "phase": phase,
+            "conditions": [condition("PodScheduled", "True"), condition("Ready", str(ready))],
+            "containerStatuses": [
+                container_status("nginx", ready=True),
+                container_status("run", ready=ready, state=run),
+            ],
+        }
+        world.cluster.put(PODS, pod)
+        await world.step(controller)
 
-    monkeypatch.setattr(world.cluster, "create", forgetful)
-    await world.step(world.controller())
-    assert fresh(execution).state == "deploying"
-    assert "initContainers" not in world.pod_of(execution)["spec"]
+    running = {"running": {"startedAt": stamp(world.now)}}
+    for _ in range(2):
+        await becomes("Running", running, True)
+    assert fresh(execution).state == "running"
+    await becomes("Running", {"terminated": {"exitCode": 1, "reason": "Error"}}, False)
+    assert fresh(execution).state == "running", "it is started again"
+    await becomes("Running", {"terminated": {"exitCode": 0, "reason": "Completed"}}, False)
+    assert fresh(execution).state == "finishing"
+    for _ in range(3):
+        world.behave()
+        await world.step(controller)
+    assert world.pods() == []
+    assert fresh(execution).state == "succeeded"

@@ -108,7 +108,7 @@ WRITES = [
 def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Callable[[Execution], None]) -> None:
     execution, frozen = shop.launch(), stored()
     execution.spec = {"another": "one"}
-    with pytest.raises(FrozenAtLaunch, match=r"Only the launch writes .*spec"), transaction.atomic():
+    with pytest.raises(FrozenAtLaunch, match=r"only the launch writes .*spec"), transaction.atomic():
         write(execution)
     assert stored() == frozen
 

@@ -44,6 +44,17 @@ def passage(execution_id: str, secret: str) -> Passage | None:
     return passages([key]).get(key)
 
 
+def test_a_jobs_page_knows_nothing_of_the_path_below_which_it_is_shown(
+    execution: Execution, people: People, session: SessionStore
+) -> None:
+    write_frozen(execution, kind="job", spec={"port": 6006, "front": {"port": 19080}})
+    secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW)
+    assert secret is not None
+    found = passage(execution.id, secret)
+    assert found is not None
+    assert (found.port, found.front_port, found.strips_prefix) == (6006, 19080, True)
+
+
 def ticket_for(execution: Execution, user: User, session: SessionStore) -> str:
     key = session.session_key or ""
     return issue_ticket(execution, user=user, session_key=key, opener_digest=digest(OPENER), now=NOW)

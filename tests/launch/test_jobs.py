@@ -118,6 +118,8 @@ def test_a_variable_that_cannot_be_set_is_refused(variables: dict[str, str], cod
         ({"folder": "a/../../b"}, "folder"),
         ({"folder": "a\nb"}, "folder"),
         ({"folder": "x" * 501}, "folder"),
+        ({"page_port": 80}, "page_port"),
+        ({"page_port": 65536}, "page_port"),
         ({"timeout_seconds": 59}, "timeout"),
         ({"timeout_seconds": 31 * 86400}, "timeout"),
         ({"retries": -1}, "retries"),

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.launch.runmetrics.place import LogPlace, LogReading
+from grid.launch.logplace import LogPlace
+from grid.launch.runmetrics.place import LogReading
 
 # Several lines share a moment, and several moments a second.
 GAPS = st.lists(st.sampled_from([0, 1, 400_000_000, 1_000_000_000, 7_000_000_000]), min_size=1, max_size=40)

@@ -55,6 +55,9 @@ def test_what_stands_in_front_reaches_web_and_proxy_and_nothing_else(source: str
     net = network()
     assert net.lets(source, "web", 8000)
     assert net.lets(source, "proxy", 8001)
+    assert not any(net.lets(source, to, 9100) for to in ("web", "proxy")), (
+        "metrics are for whom a policy of yours lets in"
+    )
     assert not any(net.lets(source, to, ANY_PORT) for to in ("controller", "migrate", *PODS_OF_USERS))
 
 

@@ -7,13 +7,14 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from grid.databasetrouble import TroubleLog
-from grid.errors import ClusterUnavailable, NotAllowed, Rejected
+from grid.diagnosis.nodemarks import Mark, fingerprint
+from grid.errors import ClusterUnavailable, Conflict, NotAllowed, Problem, Rejected
 from grid.kube.objects import Node, RawObject
 from grid.kube.resources import NODES
 from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.launch import nodetasks
 from grid.launch.nodekeeper import NO_RIGHT, NodeKeeper
-from grid.launch.nodetasks import ask, cordon_of, task_of
+from grid.launch.nodetasks import ask, ask_mark, cordon_of, task_of
 from grid.models import AuditEntry, NodeTask
 from tests.conftest import People
 from tests.launch.conftest import NOW
@@ -134,3 +135,63 @@ def test_notes_on_a_node_that_somebody_opened_by_other_means_say_nothing() -> No
     assert cordon_of(decode(builders.node("n1", annotations={CORDONED_BY: "x"}), Node)) is None
     by_kubectl = cordon_of(decode(builders.node("n1", unschedulable=True), Node))
     assert by_kubectl is not None and by_kubectl.by == ""
+
+
+def ask_mark_of(cluster: FakeCluster, people: People, mark: Mark) -> NodeTask:
+    seen = decode(node(cluster), Node)
+    return ask_mark(seen, mark, looked_at=fingerprint(seen), by=people.operator, reason="For team a", now=NOW)
+
+
+def test_taints_and_labels_are_added_and_removed_beside_those_that_are_there(
+    cluster: FakeCluster, people: People
+) -> None:
+    other = {"key": "example.com/other", "effect": "NoSchedule"}
+    cluster.put(NODES, builders.node("n1", labels={"keep": "it"}, taints=[other]))
+    ask_mark_of(cluster, people, Mark("taint", "example.com/team", "a", "NoExecute"))
+    look(cluster)
+    assert node(cluster)["spec"]["taints"] == [other, {"key": "example.com/team", "value": "a", "effect": "NoExecute"}]
+    ask_mark_of(cluster, people, Mark("label", "example.com/team", "a"))
+    look(cluster)
+    assert node(cluster)["metadata"]["labels"].items() >= {("keep", "it"), ("example.com/team", "a")}
+    ask_mark_of(cluster, people, Mark("untaint", "example.com/team", "a", "NoExecute"))
+    look(cluster)
+    ask_mark_of(cluster, people, Mark("unlabel", "example.com/team"))
+    look(cluster)
+    assert node(cluster)["spec"]["taints"] == [other]
+    assert "example.com/team" not in node(cluster)["metadata"]["labels"]
+    assert AuditEntry.objects.order_by("pk")[0].changes == {
+        "taint": ["", "example.com/team=a:NoExecute"],
+        "reason": ["", "For team a"],
+    }
+
+
+def test_a_node_whose_taints_changed_after_the_preview_is_left_alone_and_a_kubelets_report_is_no_change(
+    cluster: FakeCluster, people: People
+) -> None:
+    task = ask_mark_of(cluster, people, Mark("taint", "a", "", "NoSchedule"))
+    cluster.put(NODES, {**node(cluster), "spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.outcome, node(cluster)["spec"]["taints"]) == ("changed", [{"key": "b", "effect": "NoSchedule"}])
+    task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
+    cluster.put(NODES, {**node(cluster), "status": {"conditions": []}})
+    cluster.fail_next(Conflict("the object has been modified"), verb="patch")
+    look(cluster)
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.outcome, node(cluster)["metadata"]["labels"]["a"]) == ("done", "1")
+
+
+def test_what_the_api_server_refuses_ends_and_says_why(cluster: FakeCluster, people: People) -> None:
+    task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
+    cluster.fail_next(Rejected([Problem("", "A webhook said no.")]), verb="patch")
+    look(cluster)
+    task.refresh_from_db()
+    assert task.outcome == "refused" and "A webhook said no." in task.trouble
+
+
+def test_a_preview_that_is_out_of_date_is_refused(cluster: FakeCluster, people: People) -> None:
+    with pytest.raises(Rejected, match="Look again"):
+        ask_mark(
+            decode(node(cluster), Node), Mark("label", "a", "1"), looked_at="x", by=people.operator, reason="x", now=NOW
+        )

@@ -6,7 +6,7 @@ from grid.errors import Rejected
 from grid.launch import jobs
 from grid.launch.jobruns import advance_all
 from grid.launch.jobsettings import JobSettings
-from grid.launch.spec import pinned_environment
+from grid.launch.pinned import pinned_environment
 from grid.models import Execution, HardwareTier, Job, JobRun, State
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_jobs import LATER, ended, launched, start

@@ -132,7 +132,7 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
 
 
 @in_world
-async def test_one_that_the_server_refuses_keeps_no_other_from_being_made(
+async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_warm(
     warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
@@ -140,15 +140,18 @@ async def test_one_that_the_server_refuses_keeps_no_other_from_being_made(
     refused: list[str] = []
 
     async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
-        if resource == PODS and not refused:
+        if resource == PODS and body["metadata"]["labels"][KEYS.tier] == "small":
             refused.append(body["metadata"]["name"])
             raise NotAllowed("maximum memory usage per Pod is 1Gi")
         return await create(resource, body, **options)
 
     monkeypatch.setattr(world.cluster, "create", choosy)
+    warm.pk, warm.name = "zebra", "Zebra"
+    warm.save()
     with pytest.raises(NotAllowed, match="maximum memory"):
         await keeper.keep()
-    assert len(world.pods()) == 1
+    assert [pod["metadata"]["labels"][KEYS.tier] for pod in world.pods()] == ["zebra", "zebra"]
+    assert len(refused) == 1, "the second of the tier would be refused as well"
 
 
 @in_world

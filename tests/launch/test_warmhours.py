@@ -1,6 +1,6 @@
 """Which placeholders are wanted when, also where clocks are set."""
 
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -78,3 +78,34 @@ def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
 def test_no_more_are_wanted_than_allowed_and_each_tier_has_its_turn(most: int, found: list[tuple[str, int]]) -> None:
     tiers = [warm_tier("b", 1), warm_tier("a", 3), warm_tier("later", 2, begins="15:00")]
     assert [(one.tier.id, one.number) for one in wanted(tiers, most, moment("2026-11-26T12:00"))] == found
+
+
+@pytest.mark.parametrize(
+    ("on", "now", "begins", "ends"),
+    [  # 2026-11-26 is a Thursday; Berlin is an hour ahead of UTC
+        (None, "2026-11-26T06:39", "2026-11-26T06:40", "2026-11-26T17:00"),
+        (None, "2026-11-26T16:59", "2026-11-26T06:40", "2026-11-26T17:00"),
+        (None, "2026-11-27T17:00", "2026-11-30T06:40", "2026-11-30T17:00"),
+        (date(2027, 1, 2), "2026-11-26T06:39", "2027-01-02T06:40", "2027-01-02T17:00"),  # a Saturday
+        (date(2026, 11, 26), "2026-11-26T17:00", None, None),
+        (date(2027, 3, 28), "2026-11-26T17:00", "2027-03-28T05:40", "2027-03-28T16:00"),  # the first day of summer time
+    ],
+)
+def test_the_next_run_begins_early(on: date | None, now: str, begins: str | None, ends: str | None) -> None:
+    days = frozenset[str]() if on else WORKDAYS
+    asked = WarmHours(days, time(8), time(18), BERLIN, on, timedelta(minutes=20))
+    run = asked.next_run(moment(now))
+    assert run == ((moment(begins), moment(ends)) if begins and ends else None)
+    if run is not None:
+        assert asked.until(run[0]) == run[1]
+        assert asked.until(run[0] - timedelta(seconds=1)) is None and asked.until(run[1]) is None
+
+
+def test_hours_just_after_midnight_may_begin_on_the_day_before() -> None:
+    asked = WarmHours(WORKDAYS, time(0, 10), time(8), BERLIN, early=timedelta(minutes=30))
+    assert asked.until(moment("2026-11-25T22:40")) == moment("2026-11-26T07:00")
+    assert asked.until(moment("2026-11-25T22:39")) is None
+
+
+def test_no_days_never_come() -> None:
+    assert hours("08:00", "18:00", frozenset()).next_run(moment("2026-11-26T12:00")) is None

@@ -10,6 +10,7 @@ from grid.database import DatabaseThreads
 from grid.launch.context import LaunchTarget
 from grid.management.commands import controller
 from tests.support.ports import free_ports
+from tests.support.promtool import complaints
 from tests.test_database import endless
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,8 +59,10 @@ async def test_a_controller_serves_its_metrics_and_works_on_where_the_port_is_ta
             aiohttp.ClientSession() as session,
             session.get(f"http://127.0.0.1:{settings.CONTROLLER_METRICS_PORT}/metrics") as answer,
         ):
-            assert "compute_grid_controller_leads 1.0" in (await answer.text()).splitlines()
+            text = await answer.text()
+    assert {"compute_grid_controller_leads 1.0", "compute_grid_queue_oldest_seconds 0.0"} <= set(text.splitlines())
     assert not any(task.done() for task in serving)
     for task in serving:
         task.cancel()
     await asyncio.gather(*serving)
+    assert complaints(text) == ""

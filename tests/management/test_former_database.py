@@ -30,6 +30,7 @@ def former(tmp_path: Path, first: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "command"),
     [("0001_initial", "migrate"), ("0001_initial", "web"), ("0001_foundation", "migrate"), ("0001_foundation", "up")],

@@ -121,6 +121,24 @@ def test_a_program_that_cannot_be_started_again_ends_no_other_and_is_tried_again
     watcher.join()
 
 
+def test_an_optional_program_that_keeps_ending_is_given_up_and_ends_no_other(
+    supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.management.supervisor._RESTART_DELAYS", (0.0, 0.0))
+    supervisor.start(program(tmp_path, "one", SLEEPER))
+    extra = replace(program(tmp_path, "extra", "import sys; sys.exit('no room')"), is_optional=True)
+    supervisor.start(extra, replace(extra, name="missing", arguments=[str(tmp_path / "none")]))
+    assert "missing cannot be started" in caplog.text
+    watcher = threading.Thread(target=supervisor.watch)
+    watcher.start()
+    wait_until(lambda: "extra keeps ending" in caplog.text)
+    assert "ends with: no room" in caplog.text
+    assert registered(tmp_path).keys() == {"one"}
+    assert registered(tmp_path)["one"].is_running()
+    supervisor.request_stop()
+    watcher.join()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
 def test_a_killed_supervisor_takes_its_programs_along(tmp_path: Path) -> None:
     code = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.keptfiles import SECRET_KEY, KeptFile, damages, lack_of_room
+from grid.keptfiles import SECRET_KEY, KeptFile, damage, damages, lack_of_room
 from grid.management.varfiles import KEPT_FILES
 from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
@@ -116,3 +116,11 @@ def test_a_disk_without_room_is_one_sentence_even_before_the_folder_is_there(tmp
     sentence = lack_of_room(tmp_path / "not" / "yet", free + 2**40)
     assert sentence.startswith(f"The disk of {tmp_path / 'not' / 'yet'} is full (")
     assert lack_of_room(Path("/proc/compute-grid"), 2**20) == "", "no disk at all"
+
+
+def test_a_file_that_goes_between_two_looks_is_no_damage_but_a_dangling_link_is(tmp_path: Path) -> None:
+    kept = KeptFile("grid.sqlite3-wal", "the newest changes")
+    path = tmp_path / kept.name
+    assert damage(path, kept) == ""
+    path.symlink_to(tmp_path / "nowhere")
+    assert damage(path, kept) == "is a link that leads nowhere"

@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 
 from grid.errors import ClusterUnavailable
-from grid.metrics.history import PrometheusHistory, metric_label
+from grid.metrics.expressions import metric_label
+from grid.metrics.history import PrometheusHistory
 from grid.models import PoolSample
 from tests.support.http_server import Answer, serving
 

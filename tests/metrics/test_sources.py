@@ -1,11 +1,14 @@
 """Both sources of usage, against what they really answer."""
 
+from datetime import UTC, datetime
+
 import pytest
 from aiohttp import web
 
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import NODE_METRICS, POD_METRICS
-from grid.metrics.sources import NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY, MetricsApi, NoMetrics, Prometheus
+from grid.metrics.expressions import node_cpu, node_memory, pod_cpu, pod_memory, pods_waiting
+from grid.metrics.sources import MetricsApi, NoMetrics, Prometheus, WithFallback
 from grid.metrics.usage import Usage
 from tests.support.cluster import FakeCluster
 from tests.support.http_server import Answer, serving
@@ -33,6 +36,14 @@ async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() ->
     measured = await MetricsApi(measuring_cluster()).measure()
     assert measured.nodes == {"n1": Usage(1500, 2 * 2**30)}
     assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20)}
+    assert measured.pods_at == {"ns/p1": datetime(2026, 3, 4, 8, 59, 45, tzinfo=UTC).timestamp()}
+
+
+@pytest.mark.parametrize("timestamp", ["", "soon", "2026-03-04", "0001-01-01T00:00:00+23:59"])
+async def test_a_measurement_without_a_readable_time_is_one_of_an_unknown_time(timestamp: str) -> None:
+    cluster = FakeCluster()
+    cluster.put(POD_METRICS, {"metadata": {"name": "p1", "namespace": "ns"}, "timestamp": timestamp, "containers": []})
+    assert (await MetricsApi(cluster).measure()).pods_at == {"ns/p1": 0.0}
 
 
 async def test_the_metrics_api_gives_the_pods_of_one_namespace() -> None:
@@ -71,24 +82,26 @@ async def test_prometheus_gives_nodes_and_pods() -> None:
     pod = {"namespace": "ns", "pod": "p1"}
     answer = prometheus_answering(
         {
-            NODE_CPU: [({"node": "n1"}, "1.2341"), ({}, "7"), ({"node": "n2"}, "NaN")],
-            NODE_MEMORY: [({"node": "n1"}, "2147483648")],
-            POD_CPU: [(pod, "0.25")],
-            POD_MEMORY: [(pod, "1.05e8"), ({"namespace": "ns"}, "1")],
+            node_cpu(): [({"node": "n1"}, "1.2341"), ({}, "7"), ({"node": "n2"}, "NaN")],
+            node_memory(): [({"node": "n1"}, "2147483648")],
+            pod_cpu(): [(pod, "0.25")],
+            pod_memory(): [(pod, "1.05e8"), ({"namespace": "ns"}, "1")],
+            pods_waiting(): [(pod, "62.5")],
         }
     )
     async with serving(answer) as server:
-        measured = await Prometheus(f"{server.url}/base/").measure()
+        measured = await Prometheus(f"{server.url}/base/", clock=lambda: 7.0).measure()
     assert measured.nodes == {"n1": Usage(1235, 2147483648)}
     assert measured.pods == {"ns/p1": Usage(250, 105_000_000)}
+    assert (measured.pods_at, measured.waiting) == ({"ns/p1": 7.0}, {"ns/p1": 62.5})
 
 
 async def test_prometheus_is_asked_for_the_pods_of_one_namespace() -> None:
     pod = {"namespace": "ns", "pod": "p1"}
     answer = prometheus_answering(
         {
-            POD_CPU.replace("{", '{namespace="ns",'): [(pod, "0.25")],
-            POD_MEMORY.replace("{", '{namespace="ns",'): [(pod, "1.05e8")],
+            pod_cpu("ns"): [(pod, "0.25")],
+            pod_memory("ns"): [(pod, "1.05e8")],
         }
     )
     async with serving(answer) as server:
@@ -97,7 +110,8 @@ async def test_prometheus_is_asked_for_the_pods_of_one_namespace() -> None:
 
 
 async def test_a_prometheus_that_knows_no_containers_says_what_it_must_scrape() -> None:
-    nothing = prometheus_answering({NODE_CPU: [], NODE_MEMORY: [], POD_CPU: [], POD_MEMORY: []})
+    asked = (node_cpu(), node_memory(), pod_cpu(), pod_memory(), pods_waiting())
+    nothing = prometheus_answering({each: [] for each in asked})
     async with serving(nothing) as server:
         with pytest.raises(NoMetrics, match="cAdvisor"):
             await Prometheus(f"{server.url}/base").measure()
@@ -127,7 +141,7 @@ async def test_a_failing_prometheus_is_an_outage_without_its_text(response: web.
         with pytest.raises(ClusterUnavailable) as raised:
             await Prometheus(server.url.replace("//", "//user:secret@")).measure()
     assert "secret" not in str(raised.value)
-    assert calls <= 4, "each of the four queries once, no retries inside"
+    assert calls <= 5, "each of the five queries once, no retries inside"
 
 
 async def test_a_prometheus_that_is_not_there_is_an_outage() -> None:
@@ -135,3 +149,19 @@ async def test_a_prometheus_that_is_not_there_is_an_outage() -> None:
         address = server.url
     with pytest.raises(ClusterUnavailable):
         await Prometheus(address).measure()
+
+
+async def test_the_cluster_measures_while_prometheus_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    asked = (node_cpu(), node_memory(), pod_cpu(), pod_memory(), pods_waiting())
+    async with serving(prometheus_answering({query: [] for query in asked})) as server:
+        has_scraped_nothing = Prometheus(f"{server.url}/base")
+        both = WithFallback(has_scraped_nothing, MetricsApi(measuring_cluster()))
+        for _ in range(2):
+            assert (await both.measure()).nodes == {"n1": Usage(1500, 2 * 2**30)}
+        assert caplog.text.count("metrics.k8s.io is asked") == 1
+        address = server.url
+    gone, cluster = Prometheus(address), FakeCluster()
+    assert (await WithFallback(gone, MetricsApi(measuring_cluster())).measure_pods("ns")).keys() == {"ns/p1"}
+    cluster.unserved = {NODE_METRICS, POD_METRICS}
+    with pytest.raises(ClusterUnavailable, match="Prometheus"):
+        await WithFallback(gone, MetricsApi(cluster)).measure()

@@ -10,6 +10,7 @@ import pytest
 
 from dashboard.proxy.gate import CannotTell, GrantGate, Target
 from grid.kube.objects import Pod, RawObject
+from grid.labels import KEYS
 from grid.launch.grants import Key, Passage, Use
 from tests.support.builders import decode, pod
 
@@ -282,7 +283,11 @@ def test_a_pod_with_a_front_is_entered_there_and_one_without_directly() -> None:
     fronted = target(running("mine", "10.0.0.7", spec=sidecar), passage=passage)
     assert fronted is not None
     assert (fronted.entrance, fronted.netloc) == ("10.0.0.7:19080", "10.0.0.7:8888")
-    # A cluster without native sidecars runs it without one, and a step of the start-up listens no more.
+    # Where the cluster has no native sidecars.
+    beside = {"containers": [{"name": "run"}, {"name": "nginx"}]}
+    ordinary = target(running("mine", "10.0.0.7", spec=beside, labels={KEYS.execution: "abc"}), passage=passage)
+    assert ordinary == fronted
+    # A step of the start-up listens no more.
     step = {"initContainers": [{"name": "nginx"}]}
     for made in (running("mine", "10.0.0.7"), running("mine", "10.0.0.7", spec=step)):
         direct = target(made, passage=passage)

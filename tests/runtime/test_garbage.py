@@ -7,8 +7,13 @@ import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from grid.runtime.garbage import COUNT_SECONDS, LEAST_GROWTH, LONGEST_REST_SECONDS, LOOK_SECONDS, set_aside
 from tests.support.virtual import cancelled, virtual_time
+
+# Each looks through all tests that were collected, which takes seconds among ten thousand.
+pytestmark = pytest.mark.slow
 
 
 class Knot:

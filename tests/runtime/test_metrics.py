@@ -8,6 +8,7 @@ from django.db import OperationalError
 from prometheus_client.parser import text_string_to_metric_families
 
 from grid import telemetry
+from grid.launch.ledger import UnsettledWork
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, WorkCollector, loop_gauge
 from grid.watch.store import Freshness
 
@@ -63,17 +64,18 @@ async def read(server: MetricsEndpoint) -> dict[tuple[str, tuple[str, ...]], flo
 
 @pytest.mark.parametrize(("leads", "told"), [(True, 3), (False, None)])
 async def test_a_controller_tells_what_it_works_on_while_it_leads(leads: bool, told: int | None) -> None:
-    async def counts() -> dict[tuple[str, str], int]:
-        return {("job", "queued"): 3}
+    async def read_work() -> UnsettledWork:
+        return UnsettledWork({("job", "queued"): 3}, queue_oldest_seconds=90.0)
 
-    work = WorkCollector(counts, lambda: leads)
+    work = WorkCollector(read_work, lambda: leads)
     found = await read(MetricsEndpoint(work, refresh=work.refresh))
     assert found["compute_grid_controller_leads", ()] == leads
     assert found.get(("compute_grid_executions", ("job", "queued"))) == told
+    assert found.get(("compute_grid_queue_oldest_seconds", ())) == (90.0 if leads else None)
 
 
 async def test_without_its_database_a_controller_still_answers() -> None:
-    async def away() -> dict[tuple[str, str], int]:
+    async def away() -> UnsettledWork:
         raise OperationalError("gone")
 
     work = WorkCollector(away, lambda: True)

@@ -19,6 +19,8 @@ from grid.labels import SIMULATED
 from grid.sandbox.client import NODES, Client, labels_of
 from grid.sandbox.client import PODS as POD
 from grid.sandbox.control import Control
+from grid.sandbox.poollimits import NodePools
+from grid.sandbox.pools import DEFAULT_POOLS
 from grid.sandbox.population import Population, Size
 from tests.end_to_end.grid import ROOT
 from tests.sandbox.apiserver.conftest import Api
@@ -187,3 +189,30 @@ async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_
             assert not [node for node in nodes if node["status"]["conditions"][-1]["status"] != "True"]
             pods = await client.list(POD.path("compute-grid"))
             assert sum(pod["status"]["phase"] == "Running" for pod in pods) > 400
+
+
+async def test_limits_of_a_pool_are_set_by_who_knows_the_present_ones_and_outlast_a_restart(
+    api: Api, tmp_path: Path
+) -> None:
+    file = tmp_path / "limits.json"
+    pools = NodePools(DEFAULT_POOLS, file)
+    population = Population(api.server.registry, Size(), namespace="compute-grid")
+    api.server.beside = Control(api.server, population, pools=pools).answer
+    told = await api.ask("GET", "/sandbox/pools")
+    assert {"name": "default", "minimum": 1, "maximum": 5} in told.body["pools"]
+    path = "/sandbox/pools/default"
+    assert (await api.ask("PATCH", path, {"minimum": 2, "maximum": 9, "was": [1, 5]})).status == 200
+    for body, status in (
+        ({"minimum": 3, "maximum": 9, "was": [1, 5]}, 409),
+        ({"minimum": 5, "maximum": 4, "was": [2, 9]}, 400),
+        ({"minimum": 0, "maximum": 0, "was": [2, 9]}, 400),
+        ({"minimum": 0, "maximum": 10**9, "was": [2, 9]}, 400),
+        ({"minimum": "many"}, 400),
+    ):
+        assert (await api.ask("PATCH", path, body)).status == status, body
+    body = {"minimum": 1, "maximum": 2, "was": [1, 5]}
+    assert (await api.ask("PATCH", "/sandbox/pools/nowhere", body)).status == 404
+    again = {pool.name: (pool.minimum, pool.maximum) for pool in NodePools(DEFAULT_POOLS, file)}
+    assert again["default"] == (2, 9) and again["default-gpu"] == (0, 2)
+    file.write_text("{")
+    assert [pool.maximum for pool in NodePools(DEFAULT_POOLS, file)] == [1, 5, 2]

@@ -56,7 +56,12 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Path) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    asked = [WantedPlaceholder(TIER, number, until, "18:00 (UTC)") for number in (1, 2)]
+    asked = [
+        WantedPlaceholder(TIER, 1, until, "18:00 (UTC)"),
+        WantedPlaceholder(
+            TIER, 1, until, "18:00 (UTC)", plan="a", image="python:3.11", beside={"cpu": 50, "memory": 2**26}
+        ),
+    ]
 
     async def database(*_: Any, **__: Any) -> Any:
         return asked

@@ -18,6 +18,7 @@ from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Pro
 from grid.kube.api import Propagation
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource
+from grid.sandbox.apiserver import discovery
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.status import expired
 from grid.sandbox.apiserver.store import event_line
@@ -70,6 +71,9 @@ class FakeCluster:
         self.closed = False
         self.sandbox: RawObject | None = None  # how its population is; None of any other cluster
         self.asked_of_sandbox: list[tuple[str, str, RawObject | None]] = []
+        self.readyz = "[+]ping ok\n[+]etcd ok\nreadyz check passed\n"
+        self.version = "v1.36.2"
+        self.lacking: set[str] = set()  # versions of groups that discovery does not name
         self.server = BareServer(clock)
         self.watches: list[OpenWatch] = []
         self._failures: list[tuple[GridError, str]] = []
@@ -298,6 +302,18 @@ class FakeCluster:
             raise NotFound("the server could not find the requested resource")
         self.asked_of_sandbox.append((method, path, body))
         return self.sandbox if path == "population" else {"about": ""}
+
+    async def server_text(self, path: str, *, verbose: bool = False) -> str:
+        if not self._available:
+            raise ClusterUnavailable("The cluster does not answer: connection refused.")
+        if path == "/readyz":
+            return self.readyz
+        if path == "/version":
+            return msgspec.json.encode({**discovery.VERSION, "gitVersion": self.version}).decode()
+        group, version = path.split("/")[2:] if path.startswith("/apis/") else ("", "v1")
+        if not discovery.serves(group, version) or f"{group}/{version}".strip("/") in self.lacking:
+            raise NotFound("the server could not find the requested resource")
+        return msgspec.json.encode(discovery.resource_list(group, version)).decode()
 
     async def close(self) -> None:
         self.closed = True

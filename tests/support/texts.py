@@ -1,31 +1,47 @@
 """Every text of the product that a person may read, in one go.
 
-`make texts` prints them by file, and tests/test_texts.py holds them to rules. In Python a text is a string of two words or more, as the
-source has it; an expression in it is shown in braces. Docstrings, statements of SQL and lines of the log are left out. In a template it is
-what stands between tags.
+`make texts` prints them by file, and tests/test_texts.py holds them to rules. In Python a text is what `_`, `ngettext` and `plural` are
+given, or the help of a command. In a template it is what stands between tags, and what its tags translate.
 """
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 
 from django.template.base import DebugLexer, TokenType
 
 ROOT = Path(__file__).parents[2]
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]? [A-Za-z{“(]")
-_NOT_FOR_PEOPLE = re.compile(r"SELECT |UPDATE |INSERT |WITH |CREATE |<[a-z]+|\bdo$|: \w+\(")
-_CALLS_NOT_FOR_PEOPLE = re.compile(r"logger\.|re\.compile|cast$|parser\.|.*execute(many)?$")
+_SENTENCE = re.compile(r"[A-Z“{][^\n]*[a-z]{2,}[,;:]? [a-z{“(][^\n]*[.?!]$")
+_MARKS = {"_": 1, "ngettext": 2, "plural": 3}  # and how many of their arguments may be texts
+_TRANSLATED = re.compile(r"""\b_\((["'])(.+?)\1\)""")  # in an argument of a tag or a filter
 # Copied from other programs to the letter, scripts that containers run, and pages that only developers see.
 _LEFT_OUT = (
     "/describe/",
     "/migrations/",
     "/sandbox/",
-    "/frameworks/spark.py",
+    "/frameworks/",
+    "/files/executor.py",
     "/views/components.py",
     "/components.html",
 )
+# What a terminal, a log or Prometheus shows, in English as with Django.
+_ENGLISH = (
+    *_LEFT_OUT,
+    "/management/",
+    "/grid/checks.py",
+    "/settings.py",
+    "/telemetry.py",
+    "/tracesdk.py",
+    "/runtime/metrics.py",
+    "/runtime/demand.py",
+)
+# The help of a model's field is for developers, but for those of models that a form shows.
+_CALLS_IN_ENGLISH = re.compile(r"logger\.|models\.|.*(Error|Exception|Warning)$|parser\.|cast$|re\.compile")
 
 
 def files() -> list[Path]:
@@ -41,32 +57,83 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def in_python(source: str) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(source)
-    skipped = set(_not_for_people(tree))
-    for node in ast.walk(tree):
-        if node in skipped:
+    for call in _calls(_parsed(source)):
+        for argument in _messages(call):
+            yield argument.lineno, " ".join(str(argument.value).split())
+
+
+def wrong_fields(source: str) -> Iterator[tuple[int, str]]:
+    """Return the messages that could not be filled with the values given beside them, or leave one of these out: an error of a branch
+    that may be reached once a year. What is filled later, by `str.format`, is not looked at."""
+    for call in _calls(_parsed(source)):
+        given = {keyword.arg for keyword in call.keywords}
+        messages, counted = _messages(call), _called(call) == "ngettext"
+        if None in given or not (given or counted):
             continue
+        fields = [_fields(str(message.value)) for message in messages]
+        unused = given.difference(*fields)
+        known = given | {"count"} if counted else given
+        yield from (
+            (message.lineno, str(message.value))
+            for message, used in zip(messages, fields, strict=True)
+            if unused or not used <= known
+        )
+
+
+def _fields(message: str) -> set[str | None]:
+    """Return the names of the message's fields; one of "{" for braces that belong to no field."""
+    try:
+        return {field for _text, field, _spec, _conversion in Formatter().parse(message) if field is not None}
+    except ValueError:
+        return {"{"}
+
+
+def unmarked(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the sentences of a Python file that no catalogue could have."""
+    if any(part in str(path) for part in _ENGLISH):
+        return
+    tree = _parsed(path.read_text())
+    passed = {
+        id(node)
+        for call in _calls(tree)
+        if (name := _called(call)) in _MARKS or _CALLS_IN_ENGLISH.match(name)
+        for node in ast.walk(call)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
+            passed.add(id(node.value))
         if isinstance(node, ast.JoinedStr):
-            text = "".join(
-                f"{{{ast.unparse(part.value)}}}" if isinstance(part, ast.FormattedValue) else ast.literal_eval(part)
-                for part in node.values
-            )
+            passed |= {id(part) for part in node.values}
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:
             continue
-        if _TWO_WORDS.search(text) and not _NOT_FOR_PEOPLE.search(text):
-            yield node.lineno, " ".join(text.split())
+        if id(node) not in passed and _SENTENCE.match(text) and "[^" not in text:  # no pattern
+            yield node.lineno, text
 
 
-def _not_for_people(tree: ast.Module) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield from (part for part in node.values if isinstance(part, ast.Constant))
-        if isinstance(node, ast.Call) and _CALLS_NOT_FOR_PEOPLE.match(ast.unparse(node.func)):
-            yield from ast.walk(node)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
-            yield node.value
+@functools.cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _called(call: ast.Call) -> str:
+    """Return the name that is called, such as "logger.info"; much faster than `ast.unparse`."""
+    name, called = "", call.func
+    while isinstance(called, ast.Attribute):
+        name, called = f".{called.attr}{name}", called.value
+    return f"{called.id}{name}" if isinstance(called, ast.Name) else name
+
+
+def _messages(call: ast.Call) -> list[ast.Constant]:
+    """Return the literal messages of a call that marks them."""
+    arguments = call.args[: _MARKS.get(_called(call), 0)]
+    return [one for one in arguments if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
 def in_template(source: str) -> Iterator[tuple[int, str]]:
@@ -74,8 +141,16 @@ def in_template(source: str) -> Iterator[tuple[int, str]]:
     flat = ""
     for token in DebugLexer(source).tokenize():
         lines = "\n" * source[slice(*token.position)].count("\n") if token.position else ""
+        if token.token_type in (TokenType.VAR, TokenType.BLOCK):
+            for match in _TRANSLATED.finditer(token.contents):
+                if _TWO_WORDS.search(match[2]):
+                    yield 1 + flat.count("\n"), match[2]
         if token.token_type == TokenType.TEXT:
             flat += token.contents
+        elif token.token_type == TokenType.BLOCK and token.contents.startswith("translate "):
+            flat += token.contents.removeprefix("translate ").strip("\"'")
+        elif token.token_type == TokenType.BLOCK and token.contents.startswith(("blocktranslate", "endblocktranslate")):
+            flat += lines
         elif token.token_type == TokenType.VAR:
             flat += f"{{{token.contents.split('|')[0]}}}"
         elif token.token_type == TokenType.BLOCK:

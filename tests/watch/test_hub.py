@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -122,3 +123,19 @@ async def test_a_subscriber_that_follows_something_else_hears_of_that_and_no_lon
         assert not hub.is_watched("pods")
         assert hub.is_watched("nodes")
     assert not hub.is_watched("nodes")
+
+
+@virtual_time
+async def test_a_subscriber_knows_since_when_it_lacks_what_was_published() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        subscription.mark("pods")
+        assert subscription.published_since() is None, "a mark of the subscriber's own is no news"
+        hub.publish("pods")
+        first = time.monotonic()
+        hub.publish("nodes")
+        since = subscription.published_since()
+        assert since is not None and since <= first
+        assert subscription.published_since() is None
+        hub.publish("pods")  # still dirty, and lacked again
+        assert (subscription.published_since() or 0.0) >= first

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from grid.errors import ClusterUnavailable, Expired
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
+from grid.telemetry import REGISTRY
 from grid.watch.hub import Subscription
 from grid.watch.listing import Timing
 from grid.watch.reflector import ListWatch
@@ -82,8 +84,13 @@ async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed
 ) -> None:
     caplog.set_level(logging.DEBUG)
     cluster = cluster_of("a", "b")
+    relists = partial(REGISTRY.get_sample_value, "compute_grid_watch_relists_total")
+    counted = {"cache": "pods", "reason": "expired"}
+    before = relists(counted) or 0
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
+        assert (relists(counted) or 0) == before, "the first list is none"
+        assert (REGISTRY.get_sample_value("compute_grid_watches_open", {"cache": "pods"}) or 0) >= 1
         cluster.lose_events(2)
         cluster.remove(PODS, "a", namespace="compute-grid")
         cluster.put(PODS, pod("c"))
@@ -93,6 +100,7 @@ async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed
         cluster.drop_watch()
         await until(lambda: it.names() == {"b", "c"}, within=5)
         assert cluster.count("list") == 2
+    assert relists(counted) == before + 1
     assert "listing again store=pods reason=too old resource version" in caplog.text
 
 

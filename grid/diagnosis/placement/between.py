@@ -11,6 +11,7 @@ from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
 from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
 from grid.kube.objects import Node, Pod
+from grid.translation import gettext as _
 
 BetweenKind = Literal["apart", "beside", "spread"]
 _Domain = tuple[str, str]
@@ -59,7 +60,13 @@ class BetweenPods:
         for constraint, counts, counts_itself, fewest in self._counted:
             value = labels.get(constraint.topology_key, "")
             if counts[value] + counts_itself - fewest > constraint.max_skew:
-                numbers = f"{counts[value]:,} in {value}, {fewest:,} where there are fewest, {constraint.max_skew:,} more allowed"
+                numbers = _(
+                    "{counts:,} in {place}, {fewest:,} where there are fewest, {max_skew:,} more allowed",
+                    counts=counts[value],
+                    place=value,
+                    fewest=fewest,
+                    max_skew=constraint.max_skew,
+                )
                 yield "spread", f"{constraint.topology_key} ({numbers})"
 
     @cached_property
@@ -85,14 +92,17 @@ class BetweenPods:
             for other, node in self._on_nodes(self._around.pods()):
                 for term in self._apart:
                     if _selects(term, self._pod, other):
-                        words = f"{selector_in_words(term.label_selector)}, which this must be apart from"
+                        words = _(
+                            "{labels}, which this must be apart from",
+                            labels=selector_in_words(term.label_selector),
+                        )
                         _add(found, term, node, words)
         strangers = self._around.room.keeping_apart()
         for other, node in self._on_nodes(strangers) if strangers else ():
             for term in _terms(other.spec.affinity.pod_anti_affinity if other.spec.affinity else None):
                 if _selects(term, other, self._pod):
-                    words = self._around.holder(other) or f"pod {other.metadata.name}"
-                    _add(found, term, node, f"{words}, which must be apart from this")
+                    words = self._around.holder(other) or _("pod {name}", name=other.metadata.name)
+                    _add(found, term, node, _("{pod}, which must be apart from this", pod=words))
         return found
 
     @cached_property

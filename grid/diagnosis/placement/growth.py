@@ -8,8 +8,9 @@ from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placemen
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
 from grid.kube.objects import Event, Node
+from grid.translation import gettext as _
+from grid.translation import ngettext
 from grid.watch.pools import NodeGroup
-from grid.wording import plural
 
 _BACKOFF = "in backoff after failed scale-up"
 # What happened to a node; a new one like it does not have it.
@@ -71,9 +72,11 @@ class Growth:
             return ""
         if self.is_starting:
             more = self.group.target - self.present
-            return f"{plural(more, 'more node')} {'is' if more == 1 else 'are'} starting"
-        one = "another" if self.present else "one"
-        return f"the autoscaler may start {one} ({self.group.target:,} of at most {self.group.maximum:,} exist)"
+            return ngettext("{count:,} more node is starting", "{count:,} more nodes are starting", more)
+        clause = _("the autoscaler may start one ({target:,} of at most {maximum:,} exist)")
+        if self.present:
+            clause = _("the autoscaler may start another ({target:,} of at most {maximum:,} exist)")
+        return clause.format(target=self.group.target, maximum=self.group.maximum)
 
 
 def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:

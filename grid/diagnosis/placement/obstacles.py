@@ -15,6 +15,7 @@ from grid.diagnosis.selectors import in_words, keys_of, matches_terms
 from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
 from grid.labels import TO_BE_DELETED_TAINT
+from grid.translation import gettext as _
 
 Kind = Literal[
     "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "volume",
@@ -35,19 +36,19 @@ _NOT_READY = Taint(key=f"{_NODE}/not-ready", effect="NoSchedule")
 _UNREACHABLE = f"{_NODE}/unreachable"
 # Taints that Kubernetes sets by a node's state: (kind, what it means).
 _STATES: Mapping[str, tuple[Kind, str]] = {
-    _CORDON.key: ("cordon", "cordoned"),
-    _NOT_READY.key: ("not_ready", "not ready"),
-    _UNREACHABLE: ("not_ready", "not reachable"),
-    f"{_NODE}/disk-pressure": ("not_ready", "short of disk"),
-    f"{_NODE}/memory-pressure": ("not_ready", "short of memory"),
-    f"{_NODE}/pid-pressure": ("not_ready", "short of process ids"),
-    f"{_NODE}/network-unavailable": ("not_ready", "without a network"),
-    f"{_NODE}/out-of-service": ("not_ready", "out of service"),
-    "node.cloudprovider.kubernetes.io/uninitialized": ("not_ready", "still starting"),
-    "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", "shut down"),
-    TO_BE_DELETED_TAINT: ("leaving", "being removed by the autoscaler"),
-    "node-role.kubernetes.io/control-plane": ("control_plane", "of the control plane"),
-    "node-role.kubernetes.io/master": ("control_plane", "of the control plane"),
+    _CORDON.key: ("cordon", _("cordoned")),
+    _NOT_READY.key: ("not_ready", _("not ready")),
+    _UNREACHABLE: ("not_ready", _("not reachable")),
+    f"{_NODE}/disk-pressure": ("not_ready", _("short of disk")),
+    f"{_NODE}/memory-pressure": ("not_ready", _("short of memory")),
+    f"{_NODE}/pid-pressure": ("not_ready", _("short of process ids")),
+    f"{_NODE}/network-unavailable": ("not_ready", _("without a network")),
+    f"{_NODE}/out-of-service": ("not_ready", _("out of service")),
+    "node.cloudprovider.kubernetes.io/uninitialized": ("not_ready", _("still starting")),
+    "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", _("shut down")),
+    TO_BE_DELETED_TAINT: ("leaving", _("being removed by the autoscaler")),
+    "node-role.kubernetes.io/control-plane": ("control_plane", _("of the control plane")),
+    "node-role.kubernetes.io/master": ("control_plane", _("of the control plane")),
 }
 
 
@@ -130,7 +131,7 @@ class Placement:
             else:
                 nodes.append(node)
         found: dict[tuple[Obstacle, ...], list[Node]] = {}
-        for (_, _, beside), nodes in alike.items():
+        for (_unused, _unused, beside), nodes in alike.items():
             name = nodes[0].metadata.name
             full = self._full(checked, room.requested(name), room.own(name))
             obstacles = (*empty, *full, *(Obstacle(kind, subject) for kind, subject in beside))

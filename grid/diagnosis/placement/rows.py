@@ -9,6 +9,7 @@ from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle,
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
+from grid.translation import gettext as _
 from grid.wording import listed_up_to
 
 _NAMED = 3
@@ -35,7 +36,7 @@ def table(placement: Placement, situations: Iterable[NodeSituation]) -> tuple[Ev
     rows = [_row(placement, group) for group in ordered[:_ROWS]]
     rest = [one for group in ordered[_ROWS:] for one in group]
     if rest:
-        rows.append(EvidenceRow(count(rest), names(rest), "other reasons like these", _lasting(rest[0].obstacles)))
+        rows.append(EvidenceRow(count(rest), names(rest), _("other reasons like these"), _lasting(rest[0].obstacles)))
     return tuple(rows)
 
 
@@ -53,7 +54,7 @@ def _is_foreign(one: NodeSituation) -> bool:
 def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
     first, nodes, named = group[0], count(group), names(group)
     if not first.obstacles:
-        return EvidenceRow(nodes, named, "has room for this", "for_now")
+        return EvidenceRow(nodes, named, _("has room for this"), "for_now")
     if _is_foreign(first):
         what = "; ".join(
             dict.fromkeys(_foreign_words(placement, one) for one in first.obstacles if one.kind in FOREIGN)
@@ -62,11 +63,13 @@ def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
     parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
     lasting, until = _lasting(first.obstacles), None
     if first.kinds <= {"full"}:
-        parts[-1] += _holders(placement, "taken by", (pod for name in named for pod in placement.around.pods_on(name)))
+        parts[-1] += _holders(
+            placement, _("; taken by {holders}"), (pod for name in named for pod in placement.around.pods_on(name))
+        )
         until = _until(placement, group, named)
     elif first.kinds == {"port"}:
         users = [placement.port_users(name) for name in named]
-        parts[-1] += _holders(placement, "used by", (pod for each in users for pod in each))
+        parts[-1] += _holders(placement, _("; used by {holders}"), (pod for each in users for pod in each))
         until = min((end for end in map(_latest_end, users) if end is not None), default=None)
     return EvidenceRow(nodes, named, "; ".join(parts), lasting, until)
 
@@ -79,17 +82,17 @@ def _lasting(obstacles: Sequence[Obstacle]) -> Lasting:
 
 def _foreign_words(placement: Placement, one: Obstacle) -> str:
     return {
-        "pool": f"not of the pool {one.subject}",
-        "selector": f"does not match {one.subject}",
-        "affinity": f"does not match {one.subject}",
-        "label": f"no label {one.subject}",
-        "control_plane": "of the control plane",
+        "pool": _("not of the pool {pool}", pool=one.subject),
+        "selector": _("does not match {labels}", labels=one.subject),
+        "affinity": _("does not match {labels}", labels=one.subject),
+        "label": _("no label {label}", label=one.subject),
+        "control_plane": _("of the control plane"),
     }[one.kind]
 
 
 def _state_words(one: NodeSituation) -> list[str]:
     return [
-        f"taint {obstacle.subject}" if obstacle.kind == "taint" else obstacle.subject
+        _("taint {taint}", taint=obstacle.subject) if obstacle.kind == "taint" else obstacle.subject
         for obstacle in one.obstacles
         if obstacle.kind in ("cordon", "leaving", "not_ready", "taint")
     ]
@@ -100,17 +103,19 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
     parts = []
     small, free = most(group, "too_small"), most(group, "full")
     beside_own = any(obstacle.beside_own for one in group for obstacle in one.obstacles)
-    varied = "at most " if any(one.obstacles != group[0].obstacles for one in group) else ""
+    is_varied = any(one.obstacles != group[0].obstacles for one in group)
     if small:
         has, needs = compared(small, placement.needs)
-        left = " beside the node's own pods" if beside_own else ""
-        parts.append(f"too small: has {varied}{has}{left}, but {needs} needed")
+        left = _(" beside the node's own pods") if beside_own else ""
+        has = _("at most {amount}", amount=has) if is_varied else has
+        parts.append(_("too small: has {has}{left}, but {needs} needed", has=has, left=left, needs=needs))
     if PODS in free:
-        parts.append("full: runs as many pods as it may")
+        parts.append(_("full: runs as many pods as it may"))
         free = {name: amount for name, amount in free.items() if name != PODS}
     if free:
         has, needs = compared(free, placement.needs)
-        parts.append(f"full: {varied}{has} free, but {needs} needed")
+        has = _("at most {amount}", amount=has) if is_varied else has
+        parts.append(_("full: {has} free, but {needs} needed", has=has, needs=needs))
     return parts
 
 
@@ -127,20 +132,22 @@ def most(group: Iterable[NodeSituation], kind: str) -> dict[str, int]:
 
 def _between_words(one: NodeSituation) -> list[str]:
     words = {
-        "port": "port {} is taken",
-        "apart": "runs {}",
-        "beside": "runs nothing with {}, which this must be beside",
-        "spread": "has its share already of an even spread over {}",
-        "volume": "cannot reach {}",
+        "port": _("port {subject} is taken"),
+        "apart": _("runs {subject}"),
+        "beside": _("runs nothing with {subject}, which this must be beside"),
+        "spread": _("has its share already of an even spread over {subject}"),
+        "volume": _("cannot reach {subject}"),
     }
-    return [words[obstacle.kind].format(obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words]
+    return [
+        words[obstacle.kind].format(subject=obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words
+    ]
 
 
-def _holders(placement: Placement, verb: str, pods: Iterable[Pod]) -> str:
+def _holders(placement: Placement, clause: str, pods: Iterable[Pod]) -> str:
     """Return who has what this waits for: of all that runs on the nodes that the row names, or of those that have its port."""
     holding = filter(holds_a_node, pods)
     known = list(dict.fromkeys(words for words in map(placement.around.holder, holding) if words))
-    return f"; {verb} {listed_up_to(_HOLDERS, known)}" if known else ""
+    return clause.format(holders=listed_up_to(_HOLDERS, known)) if known else ""
 
 
 def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:

@@ -11,7 +11,9 @@ from grid.diagnosis.placement.surroundings import Surroundings
 from grid.kube.constraints import NodeTerms
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
 from grid.quantity import format_bytes, whole
-from grid.wording import listed
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import capitalised, listed
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _NO_CLASS = 'storageclass.storage.k8s.io "{}" not found'
@@ -26,6 +28,11 @@ class UsedClaim:
     words: str
     is_ephemeral: bool
     claim: VolumeClaim | None
+
+    @property
+    def number(self) -> int:
+        """1 when its words are a singular, 2 when they are a plural."""
+        return 2 if self.words in OURS.values() else 1
 
 
 def reachable_from(pod: Pod, around: Surroundings) -> dict[str, NodeTerms]:
@@ -53,9 +60,9 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
             continue
         waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
         if waits:
-            step = "Nothing to do: it is being made."
+            step = _("Nothing to do: it is being made.")
             return Diagnosis("volume", sentence, "wait", "", step, quoted(said), link="project", is_normal=True)
-        step = "Ask your admin to look at the volume claim and its storage class."
+        step = _("Ask your admin to look at the volume claim and its storage class.")
         return Diagnosis("volume", sentence, "problem", "admin", step, quoted(said), link="project", is_normal=False)
     return None
 
@@ -74,15 +81,20 @@ def _without_class(used: UsedClaim, around: Surroundings, said: str) -> Diagnosi
         # An admin's own volumes may name a class that has no object; what they lack is said elsewhere.
         has_volumes = any(one.spec.storage_class_name == name for one in (around.volumes or {}).values())
         is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes and not has_volumes
-        why, make = f"there is no storage class {name}", "create the class"
+        why = _("there is no storage class {name}", name=name)
+        step = _("Ask your admin to create the class{again}.")
     else:
         is_missing = name is None and _UNBOUND in said and classes is not None and not _has_default(classes)
-        why = "it names no storage class, and the cluster has no default one"
-        make = "make a class the default" if classes else "create a default class"
+        why = _("it names no storage class, and the cluster has no default one")
+        step = _("Ask your admin to create a default class{again}.")
+        if classes:
+            step = _("Ask your admin to make a class the default{again}.")
     if not is_missing:
         return None
-    again = f", or to make the claim again with one that exists: {listed(sorted(classes))}" if classes else ""
-    sentence, step = f"{_subject(used)} no volume: {why}.", f"Ask your admin to {make}{again}."
+    again = ""
+    if classes:
+        again = _(", or to make the claim again with one that exists: {classes}", classes=listed(sorted(classes)))
+    sentence, step = _without(used, why), step.format(again=again)
     evidence = quoted(said, last)
     return Diagnosis("storage_class", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
 
@@ -91,45 +103,65 @@ def _has_default(classes: Mapping[str, StorageClass]) -> bool:
     return any(one.is_default for one in classes.values())
 
 
-def _subject(used: UsedClaim) -> str:
-    return f"{used.words[0].upper()}{used.words[1:]} {'have' if used.words in OURS.values() else 'has'}"
+def _without(used: UsedClaim, why: str) -> str:
+    what = capitalised(used.words)
+    return ngettext("{what} has no volume: {why}.", "{what} have no volume: {why}.", used.number, what=what, why=why)
 
 
 def _problem(used: UsedClaim, around: Surroundings, *, unbound: bool, none_available: bool) -> str:
-    words = used.words[0].upper() + used.words[1:]
-    subject = _subject(used)
-    claim = used.claim
+    what, claim = capitalised(used.words), used.claim
     if claim is None:
         if used.is_ephemeral:
-            return f"{words} is not made yet: there is no claim {used.name}."
-        return f"{words} cannot be used: the volume claim {used.name} does not exist." if used.words in OURS.values() else (
-            f"{words} does not exist."
-        )  # fmt: skip
+            return _("{what} is not made yet: there is no claim {name}.", what=what, name=used.name)
+        if used.number == 1:
+            return _("{what} does not exist.", what=what)
+        return _("{what} cannot be used: the volume claim {name} does not exist.", what=what, name=used.name)
     if claim.metadata.deletion_timestamp is not None:
-        return f"{words} cannot be used: the volume claim {used.name} is being deleted."
+        return _("{what} cannot be used: the volume claim {name} is being deleted.", what=what, name=used.name)
     if claim.status.phase == "Lost":
-        return f"{subject} lost the volume {claim.spec.volume_name}, which no longer exists."
+        return ngettext(
+            "{what} has lost the volume {volume}, which no longer exists.",
+            "{what} have lost the volume {volume}, which no longer exists.",
+            used.number,
+            what=what,
+            volume=claim.spec.volume_name,
+        )
     if not claim.spec.volume_name and unbound:
         if none_available and around.volumes is not None:
-            return f"{subject} no volume: {_why_none(claim, around.volumes.values())}."
-        named = f" (storage class {claim.spec.storage_class_name})" if claim.spec.storage_class_name else ""
-        return f"{subject} no volume{' that a node could reach' if none_available else ' yet'}{named}."
+            return _without(used, _why_none(claim, around.volumes.values()))
+        storage_class, named = claim.spec.storage_class_name, ""
+        if storage_class:
+            named = _(" (storage class {storage_class})", storage_class=storage_class)
+        if none_available:
+            return ngettext(
+                "{what} has no volume that a node could reach{named}.",
+                "{what} have no volume that a node could reach{named}.",
+                used.number,
+                what=what,
+                named=named,
+            )
+        return ngettext(
+            "{what} has no volume yet{named}.", "{what} have no volume yet{named}.", used.number, what=what, named=named
+        )
     return ""
 
 
 def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
     """Return why no volume that exists serves the claim, which no provisioner makes one for."""
     name, asked = claim.spec.storage_class_name or "", claim.spec.resources.requests.get("storage", "")
-    of_class = f" of the storage class {name}" if name else " without a storage class"
+    of_class = _(" of the storage class {name}", name=name) if name else _(" without a storage class")
     free = [one for one in volumes if one.spec.storage_class_name == name and one.spec.claim_ref is None]
     if not free:
-        return f"there is no free one{of_class}"
+        return _("there is no free one{of_class}", of_class=of_class)
     sizes = [whole(one.spec.capacity.get("storage", "0")) for one in free]
     if asked and (largest := max(sizes)) < whole(asked):
-        return (
-            f"it asks for {format_bytes(whole(asked))}, and the largest free one{of_class} has {format_bytes(largest)}"
+        return _(
+            "it asks for {asked}, and the largest free one{of_class} has {largest}",
+            asked=format_bytes(whole(asked)),
+            of_class=of_class,
+            largest=format_bytes(largest),
         )
-    return f"no node that may take this reaches a free one{of_class} that is large enough"
+    return _("no node that may take this reaches a free one{of_class} that is large enough", of_class=of_class)
 
 
 def _used(pod: Pod, around: Surroundings) -> Iterator[UsedClaim]:

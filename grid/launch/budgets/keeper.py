@@ -4,7 +4,6 @@ The leading controller does it every half minute. Two at once count the same, an
 """
 
 import logging
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,6 @@ from decimal import ROUND_DOWN, Decimal
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grid.databasetrouble import TroubleLog
 from grid.launch.budgets import spending
 from grid.launch.budgets.closing import budget_of, budgets
 from grid.launch.budgets.rules import (
@@ -24,9 +22,8 @@ from grid.launch.budgets.rules import (
     stop_sentence,
     warning_sentence,
 )
-from grid.launch.context import Database
 from grid.launch.departures import BY, LIVES
-from grid.launch.lookingagain import look_again
+from grid.launch.lookingagain import DatabaseTask, look_again
 from grid.launch.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.launch.stopping import OVER_BUDGET, request_stop
 from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
@@ -160,17 +157,10 @@ def _month(row: BudgetMonth) -> QuerySet[BudgetMonth]:
     return BudgetMonth.objects.filter(project=row.project_id, month=row.month)
 
 
-class BudgetKeeper:
+class BudgetKeeper(DatabaseTask):
     """Counts again and again; `run` until cancelled."""
 
-    def __init__(
-        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
-        self._settled: SettledSpending | None = None
+    _settled: SettledSpending | None = None
 
     async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
         """Count for ever, `after` what ended while nobody led is known: until then it counts as running."""

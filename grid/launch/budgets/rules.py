@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
-from grid.wording import duration, money
+from grid.translation import gettext as _
+from grid.wording import day_words, duration, money, month_name
 
 GRACE = timedelta(minutes=10)  # from the warning until what runs is stopped, if that was chosen
 PACE_DAYS = 7  # what was spent in these last days, today among them, says how it goes on
@@ -62,27 +63,42 @@ def closed_sentence(budget: Budget, spent: Decimal, month: date, *, owner: str) 
 def waiting_sentence(budget: Budget, month: date, *, owner: str) -> str:
     """Return why something waits. It names no sum that grows, because it is stored with all that waits."""
     line = money(budget.stop_line)
-    return f"The project {budget.project} has reached the stop line of its budget for {month:%B}, {line}. {_until(month, owner)}"
+    return _(
+        "The project {project} has reached the stop line of its budget for {month}, {line}. {until}",
+        project=budget.project,
+        month=month_name(month),
+        line=line,
+        until=_until(month, owner),
+    )
 
 
 def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
     """Return what is told when the warning line is reached."""
-    return f"{_spent(budget, spent, month)}. At {money(budget.stop_line)} new launches are refused; {_running(budget)}."
+    return _(
+        "{spent}. At {stop_line} new launches are refused; {running}.",
+        spent=_spent(budget, spent, month),
+        stop_line=money(budget.stop_line),
+        running=_running(budget),
+    )
 
 
 def stop_sentence(budget: Budget, spent: Decimal, month: date) -> str:
     """Return what is told when the stop line is reached."""
-    return (
-        f"{_spent(budget, spent, month)}. New launches are refused before {_day(next_month(month))} (UTC), unless an admin raises the "
-        f"budget; {_running(budget)}."
+    return _(
+        "{spent}. New launches are refused before {day} (UTC), unless an admin raises the budget; {running}.",
+        spent=_spent(budget, spent, month),
+        day=day_words(next_month(month)),
+        running=_running(budget),
     )
 
 
 def coming_stop_sentence(budget: Budget, spent: Decimal, month: date, now: datetime) -> str:
     """Return what the owner of a running execution is told before it is stopped."""
-    return (
-        f"{_spent(budget, spent, month)}. It is stopped in {duration(GRACE)}, at {(now + GRACE).astimezone(UTC):%H:%M} UTC, unless an "
-        "admin raises the budget before."
+    return _(
+        "{spent}. It is stopped in {grace}, at {stop:%H:%M} UTC, unless an admin raises the budget before.",
+        spent=_spent(budget, spent, month),
+        grace=duration(GRACE),
+        stop=(now + GRACE).astimezone(UTC),
     )
 
 
@@ -111,29 +127,33 @@ def pace_began(now: datetime) -> datetime:
 
 
 def _spent(budget: Budget, spent: Decimal, month: date) -> str:
-    line = f" and has reached its stop line at {money(budget.stop_line)}" if budget.stop_percent < 100 else ""
-    reached = line if budget.is_closed(spent) else ""
-    return (
-        f"The project {budget.project} has spent {money(spent)} of its {money(budget.amount)} for {month:%B}{reached}"
+    sentence = _("The project {project} has spent {spent} of its {amount} for {month}")
+    if budget.stop_percent < 100 and budget.is_closed(spent):
+        sentence = _(
+            "The project {project} has spent {spent} of its {amount} for {month} and has reached its stop line at {line}"
+        )
+    return sentence.format(
+        project=budget.project,
+        spent=money(spent),
+        amount=money(budget.amount),
+        month=month_name(month),
+        line=money(budget.stop_line),
     )
 
 
 def _running(budget: Budget) -> str:
     return (
-        f"running executions are stopped {duration(GRACE)} later"
+        _("running executions are stopped {grace} later", grace=duration(GRACE))
         if budget.stops_running
-        else "running executions continue"
+        else _("running executions continue")
     )
 
 
 def _until(month: date, owner: str) -> str:
-    until = f"Nothing new starts in it before {_day(next_month(month))} (UTC)"
-    return f"{until}, unless an admin raises the budget{_ask(owner)}."
-
-
-def _ask(owner: str) -> str:
-    return f"; its owner, {owner}, can ask for that" if owner else ""
-
-
-def _day(day: date) -> str:
-    return f"{day:%-d %B}"
+    sentence = _("Nothing new starts in it before {day} (UTC), unless an admin raises the budget.")
+    if owner:
+        sentence = _(
+            "Nothing new starts in it before {day} (UTC), unless an admin raises the budget; "
+            "its owner, {owner}, can ask for that."
+        )
+    return sentence.format(day=day_words(next_month(month)), owner=owner)

@@ -10,11 +10,11 @@ from grid.launch.request import request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
+from grid.translation import gettext as _
 
 _ENDING = (State.STOPPING, State.FINISHING, *FINAL_STATES)
-_BY = {kind: f"its {kind.value}" for kind in Kind}
-# Recorded as the person who requested the stop.
-PARENTS = frozenset(_BY.values())
+# What it belongs to, by what is recorded as the person who requested the stop.
+PARENTS = {f"its {kind.value}": kind for kind in Kind}
 
 
 def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -36,7 +36,7 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
     for cluster in found.select_related("attached_to"):
         parent = cluster.attached_to
         assert parent is not None, "the filter asked for it"
-        request_stop(cluster, by=_BY[Kind(parent.kind)], now=now)
+        request_stop(cluster, by=f"its {parent.kind}", now=now)
         stopped.append(cluster.pk)
     return stopped
 
@@ -46,11 +46,21 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
         return None
     if cluster.state != State.ERROR:
-        message, level = f"{cluster.stop_wanted_by} stopped its cluster; it continues without a cluster.", "Normal"
-    elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
-        again = "If you need a cluster, launch both again."
         message, level = (
-            f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.message} {again}",
+            _(
+                "{by} stopped its cluster; it continues without a cluster.",
+                by=cluster.stop_wanted_by,
+            ),
+            "Normal",
+        )
+    elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
+        again = _("If you need a cluster, launch both again.")
+        message, level = (
+            _(
+                "Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}",
+                message=cluster.message,
+                again=again,
+            ),
             "Warning",
         )
     else:

@@ -31,6 +31,7 @@ from grid.launch.manifests import NO_SECRETS, Manifest, anchor
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import stored_secrets_name
 from grid.launch.storedsecrets import SecretMissing
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -193,13 +194,14 @@ class DriftRepair:
 
     async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
         """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
-        deployment, *_ = manifests.workers(
+        deployment, *_unused = manifests.workers(
             spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
         )
         await objects.patch(self._context.api, deployment, {"template": deployment.body["spec"]["template"]})
-        message = (
-            f"The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
-            "started again. A workspace or job that was attached knows the old one only: launch it again."
+        message = _(
+            "The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
+            "started again. A workspace or job that was attached knows the old one only: launch it again.",
+            address=address,
         )
         about = f"Service/{manifests.head_service_name(row.id)}"
         await self._note(
@@ -236,13 +238,18 @@ class DriftRepair:
         try:
             made = await apply.get_or_create(self._context.api, manifest, row.id)
         except NotAllowed as error:
-            message = f"{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}"
+            message = _(
+                "{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}",
+                kind=kind,
+                name=name,
+                error=error,
+            )
             uid = f"{name}/{kind}/refused"[-64:]
             await self._note(
                 row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
             )
             raise
-        message = f"{kind} {name} had been deleted; it was created again."
+        message = _("{kind} {name} had been deleted; it was created again.", kind=kind, name=name)
         uid = f"{made['metadata']['uid']}/made_again"[-64:]
         await self._note(
             row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1)

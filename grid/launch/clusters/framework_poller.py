@@ -34,6 +34,7 @@ from grid.launch.frameworks.base import ClusterReport, FrameworkAdapter, Framewo
 from grid.launch.ledger import RunningCluster
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.metrics.demand import Demand, read_demand, write_demand
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +208,7 @@ class FrameworkPoller:
                 failure = await self._look(http, id, visits, is_asked)
             is_done = not failure
         except (GridError, TimeoutError) as error:
-            failure = str(error) or "The cluster took too long to answer."
+            failure = str(error) or _("The cluster took too long to answer.")
         except Exception as error:
             if self._troubles.are_why(error):
                 failure = visits.failure  # nothing new about this cluster
@@ -242,7 +243,7 @@ class FrameworkPoller:
             try:
                 report, failure = await self._ask(http, head, spec, seen), ""
             except FrameworkSilent as error:
-                failure = str(error) or "The head does not answer."
+                failure = str(error) or _("The head does not answer.")
             except Exception as error:  # an answer of user code must not stop the steps that need no head
                 failure = f"{type(error).__name__}: {error}"
                 if not visits.failure:
@@ -277,7 +278,7 @@ class FrameworkPoller:
             async with asyncio.timeout(ANSWER_SECONDS + 1):
                 report = await self._framework_of(cluster.framework).ask(http, head.status.pod_ip, spec, workers)
         except TimeoutError:
-            raise FrameworkSilent("The head did not answer in time.") from None
+            raise FrameworkSilent(_("The head did not answer in time.")) from None
         return report
 
     async def _note_workers(self, workers: Sequence[Pod], visits: _Visits, report: ClusterReport) -> None:

@@ -13,12 +13,13 @@ from grid.kube.objects import ContainerStatus, Event, Pod, Terminated, true_cond
 from grid.labels import APP_COMPONENT, HEAD
 from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.ledger import EventRecord
+from grid.translation import gettext as _
 
 HEAD_REPLACED = "head_replaced"
-_LOST_WITH_HEAD = (
+_LOST_WITH_HEAD = _(
     "Running tasks and results that were kept in memory are lost; reconnect from your program and run them again."
 )
-_LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that it held are computed again."
+_LOST_WITH_WORKER = _("Its unfinished tasks go to other workers, and results that it held are computed again.")
 _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
 
 
@@ -37,7 +38,11 @@ def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, n
 
 def head_replaced(pod: Pod, now: datetime) -> EventRecord:
     """Return the entry for a new head that is ready."""
-    message = f"A new head answers on node {pod.spec.node_name or '(unknown)'}. {_LOST_WITH_HEAD}"
+    message = _(
+        "A new head answers on node {node}. {lost}",
+        node=pod.spec.node_name or _("(unknown)"),
+        lost=_LOST_WITH_HEAD,
+    )
     return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
 
 
@@ -49,13 +54,17 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
     taken_away = true_condition(pod, "DisruptionTarget")
     why = explain_pod(pod, events, now=now)
     if taken_away is not None and (taken_away.last_transition_time or now) >= since:
-        sentence = (
-            f"was evicted from node {pod.spec.node_name or '(unknown)'}: {taken_away.message or taken_away.reason}."
+        message = _(
+            "{pod} was evicted from node {node}: {why}. {lost}",
+            pod=_name(pod),
+            node=pod.spec.node_name or _("(unknown)"),
+            why=taken_away.message or taken_away.reason,
+            lost=_lost(pod),
         )
         at = taken_away.last_transition_time or now
-        yield _line(pod, f"{_part(pod)}_lost", f"{_name(pod)} {sentence} {_lost(pod)}", at=at, level="Warning")
+        yield _line(pod, f"{_part(pod)}_lost", message, at=at, level="Warning")
     elif why.code in _GONE:
-        message = f"{_name(pod)} is lost. {why.sentence} {_lost(pod)}"
+        message = _("{pod} is lost. {why} {lost}", pod=_name(pod), why=why.sentence, lost=_lost(pod))
         yield _line(pod, f"{_part(pod)}_lost", message, at=now, level="Warning")
 
 
@@ -64,7 +73,7 @@ def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: da
     kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
     # Kubernetes' restart count includes restarts after ends of every kind.
     at, count = ended.finished_at or now, max(1, status.restart_count)
-    again = "It is started again." if count == 1 else f"It was started again {count} times in all."
+    again = _("It is started again.") if count == 1 else _("It was started again {count} times in all.", count=count)
     message = f"{_name(pod)}: {why.sentence} {again} {_lost(pod)} {why.next_step}".strip()
     return _line(pod, f"{_part(pod)}_{kind}", message, at=at, level="Warning", count=count)
 
@@ -81,7 +90,7 @@ def _part(pod: Pod) -> str:
 
 
 def _name(pod: Pod) -> str:
-    return "The head" if _part(pod) == "head" else f"Worker {pod.metadata.name}"
+    return _("The head") if _part(pod) == "head" else _("Worker {name}", name=pod.metadata.name)
 
 
 def _lost(pod: Pod) -> str:

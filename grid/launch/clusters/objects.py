@@ -21,6 +21,7 @@ from grid.launch.context import NotYet
 from grid.launch.manifests import Manifest
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import Storage
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ def address_of(service: RawObject) -> str:
     """Return the Service's address. Raise NotYet until Kubernetes has assigned one."""
     address = str(service.get("spec", {}).get("clusterIP") or "")
     if not address:
-        raise NotYet("Waiting for the address of its head, which the cluster assigns.")
+        raise NotYet(_("Waiting for the address of its head, which the cluster assigns."))
     return address
 
 

@@ -21,15 +21,16 @@ from grid.launch.clusters.manifests import head_name, worker_name
 from grid.launch.ledger import LedgerRecord
 from grid.launch.lifecycle import Transition
 from grid.models import State
+from grid.translation import gettext as _
 from grid.wording import duration
 
 READY = ("ready", "")
-HEAD_READY = ("head_ready", "The head is ready; it waits for the first worker.")
+HEAD_READY = ("head_ready", _("The head is ready; it waits for the first worker."))
 HEAD_DOWN = (
     "head_down",
-    "The head does not answer now; a new one starts by itself. What the old one held in memory is lost.",
+    _("The head does not answer now; a new one starts by itself. What the old one held in memory is lost."),
 )
-NO_WORKER = ("no_worker_ready", "No worker is ready now; new ones start by themselves.")
+NO_WORKER = ("no_worker_ready", _("No worker is ready now; new ones start by themselves."))
 _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 
@@ -72,7 +73,9 @@ def next_change(
     head = seen.head
     if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
         return Transition(
-            State.PREPARING, "scheduled", f"Node {head.spec.node_name} is preparing the head: image, start."
+            State.PREPARING,
+            "scheduled",
+            _("Node {node} is preparing the head: image, start.", node=head.spec.node_name),
         )
     if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
         return Transition(State.RUNNING, *READY)
@@ -97,13 +100,29 @@ def is_up(pod: Pod) -> bool:
 def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
     """Explain what the head waits for, with the next step."""
     if seen.head is None:
-        return _not_made(seen, head_name(row.id), "the head")
+        return _not_made(
+            seen,
+            head_name(row.id),
+            refused=_("The head is refused. {why} {next_step}"),
+            refused_so=_("The cluster refuses to create the head: {message} Ask your admin."),
+            missing=_(
+                "Kubernetes has not created the pod of the head yet. Ask an operator whether its controllers work."
+            ),
+        )
     return _explain(seen.head, seen, now)
 
 
 def explain_first_worker(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
     if not seen.workers:
-        return _not_made(seen, worker_name(row.id), "a worker")
+        return _not_made(
+            seen,
+            worker_name(row.id),
+            refused=_("A worker is refused. {why} {next_step}"),
+            refused_so=_("The cluster refuses to create a worker: {message} Ask your admin."),
+            missing=_(
+                "Kubernetes has not created the pod of a worker yet. Ask an operator whether its controllers work."
+            ),
+        )
     return _explain(seen.workers[0], seen, now)
 
 
@@ -126,31 +145,32 @@ def _too_long(
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
     code = f"{row.state.value}_timeout"
-    within = f"within {duration(timedelta(seconds=limit))}. Last known:"
     if row.state == State.DEPLOYING:
-        message = f"No node took the head {within} {explain_head(row, seen, now)}"
+        message, why = _("No node took the head within {limit}. Last known: {why}"), explain_head(row, seen, now)
     elif not seen.head_is_ready:
-        message = f"The head was not ready {within} {explain_head(row, seen, now)}"
+        message, why = _("The head was not ready within {limit}. Last known: {why}"), explain_head(row, seen, now)
     else:
-        message = f"The head is ready, but no worker was {within} {explain_first_worker(row, seen, now)}"
+        message = _("The head is ready, but no worker was within {limit}. Last known: {why}")
+        why = explain_first_worker(row, seen, now)
+    message = message.format(limit=duration(timedelta(seconds=limit)), why=why)
     return Transition(State.ERROR, code, message, level="Warning")
 
 
-def _not_made(seen: ObservedCluster, name: str, what: str) -> str:
-    """Explain why there is no pod, from the events of its Deployment or ReplicaSet: a quota, or a rule of the namespace."""
-    refused = [
+def _not_made(seen: ObservedCluster, name: str, *, refused: str, refused_so: str, missing: str) -> str:
+    """Explain with one of these why there is no pod, from the events of its owner: a quota, or a rule of the namespace."""
+    failures = [
         event
         for event in seen.events
         if event.reason in _ATTEMPTS
         and event.involved_object.kind != "Pod"
         and event.involved_object.name.startswith(name)
     ]
-    if refused:
-        known = explain_refusal(refused[-1].message)
-        if known is not None:
-            return f"{what.capitalize()} is refused. {known.sentence} {known.next_step}"
-        return f"The cluster refuses to create {what}: {refused[-1].message} Ask your admin."
-    return f"Kubernetes has not created the pod of {what} yet. Ask an operator whether its controllers work."
+    if not failures:
+        return missing
+    known = explain_refusal(failures[-1].message)
+    if known is None:
+        return refused_so.format(message=failures[-1].message)
+    return refused.format(why=known.sentence, next_step=known.next_step)
 
 
 def _of(pods: Sequence[Pod], component: str) -> list[Pod]:

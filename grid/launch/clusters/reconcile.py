@@ -21,6 +21,7 @@ from grid.launch.progress import Finding, waits_for_a_node
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
 from grid.models import State
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Clusters:
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))
         return {
-            "message": "Its objects are created; looking for nodes.",
+            "message": _("Its objects are created; looking for nodes."),
             "status": status.with_changes(row.status, head_address=address),
         }
 
@@ -82,13 +83,20 @@ class Clusters:
         return any(cache.by("execution", row.id) for cache in (self._context.pods, self._context.autoscalers))
 
     def stopping(self, row: LedgerRecord) -> str:
-        if row.stop_wanted_by in attached.PARENTS:
-            return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
-        return f"{row.stop_wanted_by} requested the stop{because(row.stop_reason)}; head and workers are ended."
+        parent = attached.PARENTS.get(row.stop_wanted_by)
+        if parent is not None:
+            return _("Its {kind} ends, and it ends with it.", kind=parent.label.lower())
+        return _(
+            "{by} requested the stop{because}; head and workers are ended.",
+            by=row.stop_wanted_by,
+            because=because(row.stop_reason),
+        )
 
     def stopped(self, row: LedgerRecord) -> str:
-        how = "with" if row.stop_wanted_by in attached.PARENTS else "by"
-        return f"Stopped {how} {row.stop_wanted_by}{because(row.stop_reason)}."
+        parent, why = attached.PARENTS.get(row.stop_wanted_by), because(row.stop_reason)
+        if parent is not None:
+            return _("Stopped with its {kind}{because}.", kind=parent.label.lower(), because=why)
+        return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=why)
 
     def forget(self, execution_id: str) -> None:
         """Forget an execution that is settled."""

@@ -11,14 +11,17 @@ import msgspec
 from django.conf import settings
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.diagnosis.frameworkversions import pair_sentences
 from grid.diagnosis.launchfit import Pools, never_fits
 from grid.errors import Problem, Rejected
+from grid.launch.declaredversions import declared_by
 from grid.launch.offers import wrong_tier
 from grid.launch.preview import pod_plan
 from grid.launch.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.quantity import format_bytes, millicores, whole
+from grid.translation import gettext as _
 from grid.wording import plural
 
 SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
@@ -78,7 +81,7 @@ def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
     try:
         return msgspec.convert(stored, ClusterSettings)
     except msgspec.ValidationError as error:
-        sentence = "The stored settings of its cluster can no longer be read."
+        sentence = _("The stored settings of its cluster can no longer be read.")
         raise Rejected([Problem("with_cluster", sentence, "unreadable")]) from error
 
 
@@ -89,7 +92,7 @@ def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
     tiers = HardwareTier.objects.in_bulk([known.head_tier, known.tier])
     head_tier, tier = tiers.get(known.head_tier), tiers.get(known.tier)
     if environment is None or head_tier is None or tier is None:
-        gone = "The environment or a hardware tier of its cluster no longer exists."
+        gone = _("The environment or a hardware tier of its cluster no longer exists.")
         raise Rejected([Problem("with_cluster", gone, "not_offered")])
     rows = {"environment": environment, "head_tier": head_tier, "tier": tier}
     return ClusterRequest(**(msgspec.structs.asdict(known) | rows))
@@ -108,7 +111,7 @@ class Check:
     def problems(self) -> list[Problem]:
         """Return all problems; an unknown framework is the only one, because the others depend on it."""
         if self.cluster.framework not in Framework.values:
-            return [Problem("framework", "Choose Dask, Ray or Spark.", "framework")]
+            return [Problem("framework", _("Choose Dask, Ray or Spark."), "framework")]
         policy = cluster_policy(self.cluster.framework)
         return [
             *self._wrong_environment(),
@@ -123,12 +126,17 @@ class Check:
         path, label = "cluster_environment", Framework(self.cluster.framework).label
         stored = Environment.objects.filter(pk=self.cluster.environment.pk).first()
         if stored is None or stored.is_archived or not stored.is_visible:
-            yield Problem(path, "This environment is no longer available; choose another.", "not_offered")
+            yield Problem(path, _("This environment is no longer available; choose another."), "not_offered")
         elif stored.kind != Kind.CLUSTER:
-            yield Problem(path, f"{stored.name} is not for clusters; choose another environment.", "kind")
+            yield Problem(path, _("{name} is not for clusters; choose another environment.", name=stored.name), "kind")
         elif self.cluster.framework not in stored.frameworks:
             has = ", ".join(Framework(name).label for name in stored.frameworks if name in Framework.values)
-            sentence = f"{stored.name} does not contain {label}, only {has}; choose another environment."
+            sentence = _(
+                "{name} does not contain {framework}, only {others}; choose another environment.",
+                name=stored.name,
+                framework=label,
+                others=has,
+            )
             yield Problem(path, sentence, "framework")
 
     def _wrong_machine(self, path: str, tier: HardwareTier) -> Iterator[Problem]:
@@ -140,9 +148,10 @@ class Check:
         if stored is None:
             return
         if not _asks_for_something(stored):
-            sentence = (
-                f"{stored.name} requests no cores or no memory, so a worker's load could not be measured. "
-                "Choose another tier, or tell your admin."
+            sentence = _(
+                "{name} requests no cores or no memory, so a worker's load could not be measured. "
+                "Choose another tier, or tell your admin.",
+                name=stored.name,
             )
             yield Problem(path, sentence, "requests")
         elif self.pools is not None and (unfit := never_fits(pod_plan(tier_spec(stored)), self.pools)):
@@ -161,37 +170,50 @@ class Check:
         if not cluster.autoscale:
             return
         if not policy.autoscaling:
-            sentence = (
-                f"Autoscaling of {Framework(cluster.framework).label} clusters is switched off by your admin; "
-                "ask for a fixed number of workers."
+            sentence = _(
+                "Autoscaling of {framework} clusters is switched off by your admin; ask for a fixed number of workers.",
+                framework=Framework(cluster.framework).label,
             )
             yield Problem("autoscale", sentence, "off")
             return
         for path, target in (("target_cpu", cluster.target_cpu), ("target_memory", cluster.target_memory)):
             if target and not 1 <= target <= 100:
-                yield Problem(path, "Give a target of 1 to 100 percent, or leave it out.", "range")
+                yield Problem(path, _("Give a target of 1 to 100 percent, or leave it out."), "range")
             elif target and not policy.minimum_target <= target <= policy.maximum_target:
-                bounds = f"{policy.minimum_target} to {policy.maximum_target} percent"
-                yield Problem(path, f"Your admin allows targets of {bounds}.", "bounds")
+                sentence = _(
+                    "Your admin allows targets of {minimum} to {maximum} percent.",
+                    minimum=policy.minimum_target,
+                    maximum=policy.maximum_target,
+                )
+                yield Problem(path, sentence, "bounds")
         if cluster.on_demand and not settings.DEMAND_IS_SERVED:
             # An autoscaler that lacks one of its metrics never scales down, so the request is refused.
-            yield Problem("on_demand", "Growing for waiting tasks is not set up here; ask your admin.", "not_served")
+            yield Problem("on_demand", _("Growing for waiting tasks is not set up here; ask your admin."), "not_served")
         if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
-            sentence = "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
+            sentence = _(
+                "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
+            )
             yield Problem("target_cpu", sentence, "required")
 
 
 def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
     """Yield the problems of the numbers of workers, regardless of limits."""
     if minimum < 1:
-        yield Problem("workers_minimum", "A cluster has at least one worker.", "too_few")
+        yield Problem("workers_minimum", _("A cluster has at least one worker."), "too_few")
     if maximum < minimum:
-        sentence = f"The maximum is less than the minimum of {minimum}; enter {max(minimum, 1)} or more."
+        sentence = _(
+            "The maximum is less than the minimum of {minimum}; enter {least} or more.",
+            minimum=minimum,
+            least=max(minimum, 1),
+        )
         yield Problem("workers_maximum", sentence, "below_minimum")
 
 
 def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
-    sentence = f"Your admin allows at most {plural(policy.maximum_workers, 'worker')} in one cluster; choose fewer."
+    sentence = _(
+        "Your admin allows at most {workers} in one cluster; choose fewer.",
+        workers=plural(policy.maximum_workers, "worker", "workers"),
+    )
     return Problem(path, sentence, "limit")
 
 
@@ -201,14 +223,20 @@ def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterato
     own = 1 if attached_to else 0
     if not slots + own > limit > 0:
         return
-    others = f"the head, the {attached_to}" if attached_to else "the head"
-    sentence = f"This takes {slots + own} slots ({others} and each worker take one), and one user may hold {limit}. "
+    sentence = _("This takes {slots} slots (the head and each worker take one), and one user may hold {limit}.")
+    if attached_to:
+        sentence = _(
+            "This takes {slots} slots (the head, the {attached_to} and each worker take one), and one user may hold {limit}."
+        )
+    sentence = sentence.format(
+        slots=slots + own, attached_to=Kind(attached_to or Kind.CLUSTER).label.lower(), limit=limit
+    )
     most = workers_within(limit, is_attached=bool(attached_to))
     if most < 1:
-        sentence += "Ask your admin for more slots."
+        step = _("Ask your admin for more slots.")
     else:
-        sentence += f"Choose at most {plural(most, 'worker')}, or ask your admin."
-    yield Problem(path, sentence, "slots")
+        step = _("Choose at most {workers}, or ask your admin.", workers=plural(most, "worker", "workers"))
+    yield Problem(path, f"{sentence} {step}", "slots")
 
 
 def workers_within(limit: int, *, is_attached: bool) -> int:
@@ -247,26 +275,9 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
 
 
 def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
-    """Return a warning about launching both together, as a sentence; "" when their versions are compatible.
-
-    Dask and Ray need the same version on both sides; Spark's client and cluster are compatible within a minor version.
-    """
-    label = Framework(framework).label
-    ours, theirs = str(workspace.frameworks.get(framework, "")), str(cluster.frameworks.get(framework, ""))
-    if not theirs:
-        return ""  # `Check` rejects the environment
-    if not ours:
-        return (
-            f"{workspace.name} is not known to contain {label}, so its code may not be able to use the cluster. "
-            f"Choose an environment with {label} {theirs}, or install that version in it."
-        )
-    parts = 2 if framework == Framework.SPARK else None
-    if ours.strip().split(".")[:parts] == theirs.strip().split(".")[:parts]:
-        return ""
-    return (
-        f"{workspace.name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
-        f"understand each other. Choose environments with the same version."
-    )
+    """Return a warning about launching both together, as sentences; "" when nothing speaks against it."""
+    client, server = declared_by([workspace, cluster])
+    return " ".join(pair_sentences(client, server, framework))
 
 
 def _wrong_storage(text: str) -> Iterator[Problem]:
@@ -279,14 +290,20 @@ def _wrong_storage(text: str) -> Iterator[Problem]:
         yield Problem(path, f"{error}.", "quantity")
         return
     if size <= 0:
-        yield Problem(path, "Give more than zero, such as 20Gi, or leave it empty for none.", "positive")
+        yield Problem(path, _("Give more than zero, such as 20Gi, or leave it empty for none."), "positive")
     elif size < whole(SMALLEST_STORAGE):
         yield Problem(
-            path, f"{text.strip()} is {format_bytes(size)}; write the unit as well, such as 20Gi.", "too_small"
+            path,
+            _("{text} is {size}; write the unit as well, such as 20Gi.", text=text.strip(), size=format_bytes(size)),
+            "too_small",
         )
     elif size > whole(LARGEST_STORAGE):
         most = format_bytes(whole(LARGEST_STORAGE))
-        yield Problem(path, f"At most {most} for each worker; large data belongs in the project's files.", "too_large")
+        yield Problem(
+            path,
+            _("At most {most} for each worker; large data belongs in the project's files.", most=most),
+            "too_large",
+        )
 
 
 def _asks_for_something(tier: HardwareTier) -> bool:

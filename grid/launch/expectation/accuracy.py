@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grid.translation import gettext as _
+
 FEWEST_OUTCOMES = 10
 NEAR, NEAR_SECONDS = 0.3, 10.0
 
@@ -18,7 +20,11 @@ class Accuracy:
     def sentence(self) -> str:
         if self.all < FEWEST_OUTCOMES:
             return ""
-        return f"{self.near} of the last {self.all} expected waits were within 30 % or 10 seconds of what happened."
+        return _(
+            "{near} of the last {all} expected waits were within 30 % or 10 seconds of what happened.",
+            near=self.near,
+            all=self.all,
+        )
 
 
 def is_near(expected: float, actual: float) -> bool:

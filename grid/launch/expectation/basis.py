@@ -10,6 +10,7 @@ from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.observed import Observed
 from grid.launch.expectation.simulation import Holder
 from grid.launch.quota import QuotaSnapshot
+from grid.translation import gettext as _
 from grid.wording import duration
 
 LOW, HIGH = 0.1, 0.9  # shares of the range
@@ -99,4 +100,4 @@ def at_share(samples: Sequence[float], share: float) -> float:
 
 
 def in_words(seconds: float) -> str:
-    return duration(timedelta(seconds=seconds)) if seconds < inf else "a time that is not known"
+    return duration(timedelta(seconds=seconds)) if seconds < inf else _("a time that is not known")

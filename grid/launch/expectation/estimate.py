@@ -9,13 +9,33 @@ from grid.launch import quota
 from grid.launch.expectation.basis import HIGH, LOW, WaitEstimate, WaitFacts, Work, at_share, chance, curve_of, in_words
 from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.simulation import Simulation
-from grid.launch.expectation.starting import RoomRuns, after_room, queued_curve, start_curve, start_estimate
+from grid.launch.expectation.starting import (
+    USUAL_START,
+    RoomRuns,
+    after_room,
+    queued_curve,
+    start_curve,
+    start_estimate,
+)
 from grid.launch.queue import QueuedUnit
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 # A queue spreads further than its runs: who comes later, and takes a turn before it, is in none of them.
 QUEUE_LOW, QUEUE_HIGH = 0.03, 0.97
 _MOST_RUNS, _FEWEST_RUNS, _STEPS = 40, 5, 8_000
+# By whether their nodes had to be created first, as far as that is known.
+_SOON = {
+    None: _("It has a slot in a moment; launches like this one usually start within {time}."),
+    True: _("It has a slot in a moment; launches like this one that need a new node usually start within {time}."),
+    False: _("It has a slot in a moment; launches like this one that find a node usually start within {time}."),
+}
+_OWNERS_END = _(
+    "Its owner's executions usually end after another {rest}; launches like this one usually start within {time}."
+)
+_TIERS_END = _(
+    "Executions on its tier usually end after another {rest}; launches like this one usually start within {time}."
+)
 
 
 def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
@@ -87,19 +107,32 @@ def _of_unit(
     position: int,
 ) -> WaitEstimate:
     if refused is not None and refused.code == "held":
-        return WaitEstimate(None, why=f"Not known: it starts only after an operator releases it. {one.hold}")
+        return WaitEstimate(
+            None, why=_("Not known: it starts only after an operator releases it. {hold}", hold=one.hold)
+        )
     if refused is not None and refused.code == "maintenance":
-        return WaitEstimate(None, why=f"Not known: it starts only when maintenance ends. {one.maintenance}")
+        return WaitEstimate(
+            None, why=_("Not known: it starts only when maintenance ends. {maintenance}", maintenance=one.maintenance)
+        )
+    if refused is not None and refused.code == "taken_over":
+        return WaitEstimate(
+            None, why=_("Not known: an operator decides what starts. {taken_over}", taken_over=one.taken_over)
+        )
     if refused is not None and refused.code == "over_budget":
-        return WaitEstimate(None, why=f"Not known: it starts only when its project may spend again. {one.over_budget}")
+        return WaitEstimate(
+            None,
+            why=_(
+                "Not known: it starts only when its project may spend again. {over_budget}", over_budget=one.over_budget
+            ),
+        )
     if refused is not None and _never_starts(facts.snapshot, one):
-        return WaitEstimate(None, why=f"It cannot start as it is: {refused.message}", position=position)
+        return WaitEstimate(None, why=_("It cannot start as it is: {why}", why=refused.message), position=position)
     if refused is not None and all(one.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
     first = facts.works[one.execution_id]
-    curve, alike = start_curve(facts, first) if refused is None else queued_curve(facts, first)
+    curve, needs = start_curve(facts, first) if refused is None else (queued_curve(facts, first), None)
     if curve is None:
-        why = "Not known yet: too few launches like this one have started."
+        why = _("Not known yet: too few launches like this one have started.")
         return WaitEstimate(None, why=why, position=position)
     samples = sorted(
         run.get(one.execution_id, inf) + curve.remaining(chance(f"start {one.execution_id}", number))
@@ -109,7 +142,8 @@ def _of_unit(
     expected, low, high = (at_share(samples, share) for share in shares)
     if expected == inf:
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
-    why = _why(facts, one, refused, left, f"{alike} usually start within {in_words(curve.remaining(0.5))}")
+    usual = in_words(curve.remaining(0.5))
+    why = _SOON[needs].format(time=usual) if refused is None else _why(facts, one, refused, left, usual)
     return WaitEstimate(expected, low, None if high == inf else high, why, position)
 
 
@@ -121,19 +155,20 @@ def _never_starts(snapshot: quota.QuotaSnapshot, one: QueuedUnit) -> bool:
 
 def _why_not(facts: WaitFacts, holders: Sequence[Work]) -> str:
     if any(curve_of(facts.lives, work.life_keys) is None for work in holders):
-        return "Not known yet: too few executions like those that hold the slots have ended."
-    return "Not known: what it waits for runs longer than nearly all executions like it did."
+        return _("Not known yet: too few executions like those that hold the slots have ended.")
+    return _("Not known: what it waits for runs longer than nearly all executions like it did.")
 
 
-def _why(facts: WaitFacts, one: QueuedUnit, refused: quota.Deferred | None, left: _UsualRest, usual: str) -> str:
-    if refused is None:
-        return f"It has a slot in a moment; {usual}."
+def _why(facts: WaitFacts, one: QueuedUnit, refused: quota.Deferred, left: _UsualRest, usual: str) -> str:
     if refused.code == "over_user_slots":
-        what, rest = "Its owner's executions", left.of(one.user)
+        sentence, rest = _OWNERS_END, left.of(one.user)
     else:
         tiers = frozenset(tier for tier in one.tiers if tier in facts.snapshot.tier_maximum)
-        what, rest = "Executions on its tier", left.of(tiers)
-    before = f"{plural(refused.position - 1, 'execution')} before it. " if refused.position > 1 else ""
+        sentence, rest = _TIERS_END, left.of(tiers)
     if rest is None:
-        return f"{before}{usual[0].upper()}{usual[1:]}."
-    return f"{before}{what} usually end after another {in_words(rest)}; {usual}."
+        sentence, rest = USUAL_START[None], 0.0
+    sentence = sentence.format(rest=in_words(rest), time=usual)
+    if refused.position < 2:
+        return sentence
+    before = ngettext("{count:,} execution before it.", "{count:,} executions before it.", refused.position - 1)
+    return f"{before} {sentence}"

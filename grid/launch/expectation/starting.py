@@ -28,29 +28,35 @@ from grid.launch.expectation.curve import Curve
 from grid.launch.expectation.observed import OnNode
 from grid.launch.expectation.room import RoomSeeker, fits, room_waits
 from grid.quantity import format_bytes
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
-_ALIKE = "launches like this one"
-_TOO_FEW = "Not known yet: too few launches like this one have started."
-_TOO_LONG = "Not known: starting takes longer than nearly all launches like this one took."
-_FOREIGN = "Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end."
+# By whether their nodes had to be created first, as far as that is known.
+USUAL_START = {
+    None: _("Launches like this one usually start within {time}."),
+    True: _("Launches like this one that need a new node usually start within {time}."),
+    False: _("Launches like this one that find a node usually start within {time}."),
+}
+_TOO_FEW = _("Not known yet: too few launches like this one have started.")
+_TOO_LONG = _("Not known: starting takes longer than nearly all launches like this one took.")
+_FOREIGN = _("Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end.")
 _MOST_RUNS, _FEWEST_RUNS, _STEPS = 40, 5, 40_000
 
 
-def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve | None, str]:
-    """Return the curve of the starts alike, and what those are in words: by preference those that needed a node as it does."""
+def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve | None, bool | None]:
+    """Return the curve of the starts alike, by preference those that needed a node as it does, and whether these needed one."""
     needs = facts.observed.new_nodes.get(work.id)
     if needs is not None:
         alike = curve_of(facts.starts, [with_node(key, needs) for key in work.start_keys], age)
         if alike is not None:
-            return alike, f"{_ALIKE} {'that need a new node' if needs else 'that find a node'}"
-    return curve_of(facts.starts, work.start_keys, age), _ALIKE
+            return alike, needs
+    return curve_of(facts.starts, work.start_keys, age), None
 
 
-def queued_curve(facts: WaitFacts, work: Work) -> tuple[Curve | None, str]:
+def queued_curve(facts: WaitFacts, work: Work) -> Curve | None:
     """Return the curve of the starts alike, by preference those that waited for slots: where these are short, so is room on the nodes."""
     keys = [after_queue(key) for key in work.start_keys]
-    return curve_of(facts.starts, keys) or curve_of(facts.starts, work.start_keys), _ALIKE
+    return curve_of(facts.starts, keys) or curve_of(facts.starts, work.start_keys)
 
 
 def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstimate:
@@ -63,10 +69,10 @@ def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstima
 
 
 def _whole(facts: WaitFacts, work: Work) -> WaitEstimate:
-    curve, alike = start_curve(facts, work, work.age)
+    curve, needs = start_curve(facts, work, work.age)
     if curve is None:
         return WaitEstimate(None, why=_TOO_FEW if curve_of(facts.starts, work.start_keys) is None else _TOO_LONG)
-    return _of_curve(curve, work.age, f"{alike.capitalize()} usually start within {in_words(curve.remaining(0.5))}.")
+    return _of_curve(curve, work.age, USUAL_START[needs].format(time=in_words(curve.remaining(0.5))))
 
 
 def _of_curve(curve: Curve, age: float, why: str) -> WaitEstimate:
@@ -111,11 +117,13 @@ def _on_node(facts: WaitFacts, work: Work, seen: OnNode) -> WaitEstimate | None:
     """Return the estimate of a pod on its node, by whether its image is there; None when too little is known of starts on nodes."""
     pull = None if seen.has_image else pull_of(facts, work.pool, seen.image, seen.size)
     if not seen.has_image and (seen.has_image is None or pull is None):
-        return _placed(facts, work, seen.seconds, with_pull=True, why=f"{_ALIKE.capitalize()} that have a node")
+        why = _("Launches like this one that have a node usually start within {time}.")
+        return _placed(facts, work, seen.seconds, with_pull=True, why=why)
     if pull is None:
-        return _placed(facts, work, seen.seconds - seen.pulling, with_pull=False, why="Launches that have their image")
+        why = _("Launches that have their image usually start within {time}.")
+        return _placed(facts, work, seen.seconds - seen.pulling, with_pull=False, why=why)
     if not pull.covers(seen.pulling):
-        return WaitEstimate(None, why="Not known: pulling its image takes longer than nearly all pulls here took.")
+        return WaitEstimate(None, why=_("Not known: pulling its image takes longer than nearly all pulls here took."))
     age = max(0.0, seen.seconds - seen.pulling)
     keys = [placed(key, with_pull=False) for key in work.start_keys]
     rest = curve_of(facts.starts, keys, age)
@@ -126,9 +134,11 @@ def _on_node(facts: WaitFacts, work: Work, seen: OnNode) -> WaitEstimate | None:
         + rest.remaining(chance(f"start {work.id}", number), age)
         for number in range(_MOST_RUNS)
     ]
-    why = (
-        f"Its image of {format_bytes(pull.size)} is pulled, usually in about {in_words(pull.remaining(0.5))} here; "
-        f"{_ALIKE} then start within {in_words(rest.remaining(0.5))}."
+    why = _(
+        "Its image of {size} is pulled, usually in about {pull} here; launches like this one then start within {time}.",
+        size=format_bytes(pull.size),
+        pull=in_words(pull.remaining(0.5)),
+        time=in_words(rest.remaining(0.5)),
     )
     return _of_samples(samples, why, _TOO_LONG)
 
@@ -138,7 +148,7 @@ def _placed(facts: WaitFacts, work: Work, age: float, *, with_pull: bool, why: s
     curve = curve_of(facts.starts, keys, age)
     if curve is None:
         return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
-    return _of_curve(curve, age, f"{why} usually start within {in_words(curve.remaining(0.5))}.")
+    return _of_curve(curve, age, why.format(time=in_words(curve.remaining(0.5))))
 
 
 # --- Waiting for room ---
@@ -176,8 +186,8 @@ class RoomRuns:
         if not any(fits(own.requests, ended[node]) for node in own.nodes & ended.keys()):
             return _FOREIGN
         if not own.nodes.isdisjoint(self._of_unknown_length):
-            return "Not known yet: too few executions like those that hold the nodes have ended."
-        return "Not known: what holds the nodes runs longer than nearly all executions like it did."
+            return _("Not known yet: too few executions like those that hold the nodes have ended.")
+        return _("Not known: what holds the nodes runs longer than nearly all executions like it did.")
 
     @cached_property
     def _ended(self) -> Mapping[str, ResourceAmounts]:
@@ -217,6 +227,11 @@ def after_room(facts: WaitFacts, work: Work, room: RoomRuns) -> WaitEstimate:
         return WaitEstimate(None, why=_TOO_FEW)
     samples = [seconds + curve.remaining(chance(f"start {work.id}", number)) for number, seconds in enumerate(waits)]
     before = room.before(work.id)
-    line = f"{plural(before, 'pod')} before it. " if before else ""
-    why = f"{line}Room for it is usually free after another {in_words(usual)}; {_ALIKE} then start within {in_words(curve.remaining(0.5))}."
+    why = _(
+        "Room for it is usually free after another {usual}; launches like this one then start within {time}.",
+        usual=in_words(usual),
+        time=in_words(curve.remaining(0.5)),
+    )
+    if before:
+        why = f"{ngettext('{count:,} pod before it.', '{count:,} pods before it.', before)} {why}"
     return _of_samples(samples, why, _TOO_LONG)

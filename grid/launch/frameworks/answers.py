@@ -22,11 +22,12 @@ def parsed(url: str) -> URL:
     return URL(url)
 
 
-async def body_of(response: aiohttp.ClientResponse, *, of: str, longest: int = LONGEST) -> bytes:
-    """Return the whole answer of `of`. Raise FrameworkSilent when it is longer than `longest` bytes, and aiohttp's own errors."""
+async def body_of(response: aiohttp.ClientResponse, *, too_long: str, longest: int = LONGEST) -> bytes:
+    """Return the whole answer. Raise FrameworkSilent with the sentence `too_long`, which names the MiB, when it is longer than `longest`
+    bytes, and aiohttp's own errors."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > longest:
-            raise FrameworkSilent(f"{of} answer is longer than {longest // 2**20} MiB.")
+            raise FrameworkSilent(too_long.format(size=longest // 2**20))
     return bytes(body)

@@ -26,6 +26,7 @@ from grid.launch.frameworks.base import (
 from grid.launch.spec import ExecutionSpec, TierSpec
 from grid.origins import BEGIN_PATH
 from grid.quantity import millicores, whole
+from grid.translation import gettext as _
 
 _SCHEDULER = Port("scheduler", 8786)
 _UI = Port("ui", 8787)
@@ -112,13 +113,14 @@ class Dask:
         try:
             url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
             async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
-                said = msgspec.json.decode(await body_of(answer, of="Dask's scheduler's"), type=_Report)
+                too_long = _("Dask's scheduler's answer is longer than {size} MiB.")
+                said = msgspec.json.decode(await body_of(answer, too_long=too_long), type=_Report)
         except TimeoutError as error:
-            raise FrameworkSilent("Dask's scheduler did not answer in time.") from error
+            raise FrameworkSilent(_("Dask's scheduler did not answer in time.")) from error
         except aiohttp.ClientError as error:
-            raise FrameworkSilent(f"Dask's scheduler cannot be asked: {error}.") from error
+            raise FrameworkSilent(_("Dask's scheduler cannot be asked: {error}.", error=error)) from error
         except UNREADABLE as error:
-            raise FrameworkSilent(f"Dask's scheduler answered something unexpected: {error}.") from error
+            raise FrameworkSilent(_("Dask's scheduler answered something unexpected: {error}.", error=error)) from error
         ours = {worker.name for worker in workers}
         known = {name: report for name, report in said.workers.items() if name in ours}
         return ClusterReport(known, said.pending_tasks, said.wanted_workers)

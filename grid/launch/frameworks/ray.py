@@ -27,6 +27,7 @@ from grid.launch.frameworks.base import (
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, TierSpec
 from grid.quantity import millicores, whole
+from grid.translation import gettext as _
 
 GCS_PORT = 6379
 UI_PORT = 8265
@@ -132,11 +133,11 @@ class Ray:
             async with asyncio.timeout(http.timeout.total or _ASK_SECONDS):
                 answers = [await _get(http, root + path) for path in ray_report.PATHS]
         except TimeoutError as error:
-            raise FrameworkSilent("Ray's dashboard did not answer in time.") from error
+            raise FrameworkSilent(_("Ray's dashboard did not answer in time.")) from error
         except aiohttp.ClientError as error:
-            raise FrameworkSilent(f"Ray's dashboard did not answer: {error}.") from error
+            raise FrameworkSilent(_("Ray's dashboard did not answer: {error}.", error=error)) from error
         except (ValueError, RecursionError) as error:
-            raise FrameworkSilent("Ray's dashboard gave an answer that is not JSON.") from error
+            raise FrameworkSilent(_("Ray's dashboard gave an answer that is not JSON.")) from error
         return ray_report.read(*answers, workers=workers, cpus=cpus_of(spec.tier), gpus=spec.tier.gpus)
 
 
@@ -196,5 +197,6 @@ def _cluster(spec: ExecutionSpec) -> ClusterSpec:
 
 async def _get(http: aiohttp.ClientSession, url: str) -> object:
     async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
-        found: object = json.loads(await body_of(answer, of="Ray's dashboard's", longest=_LONGEST_ANSWER))
+        too_long = _("Ray's dashboard's answer is longer than {size} MiB.")
+        found: object = json.loads(await body_of(answer, too_long=too_long, longest=_LONGEST_ANSWER))
         return found

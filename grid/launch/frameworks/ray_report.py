@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.translation import gettext as _
 
 _ALL = "limit=10000"  # the most that the state API gives
 _EQUALS = "filter_predicates=%3D"
@@ -45,8 +46,8 @@ def read(
     gpus: int,
 ) -> ClusterReport:
     """Return the report; `cpus` and `gpus` are those of one worker."""
-    node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, "nodes")}
-    busy = _busy(_rows(tasks, "tasks"), _rows(actors, "actors"))
+    node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, _("nodes"))}
+    busy = _busy(_rows(tasks, _("tasks")), _rows(actors, _("actors")))
     load = _load(status)
     in_use = _dict(load.get("usageByNode"))
     joined = {worker: node_of[worker.address] for worker in workers if worker.address in node_of}
@@ -118,20 +119,23 @@ def _rows(answer: object, what: str) -> list[Mapping[str, Any]]:
     data = _dict(_data(answer, what).get("result"))
     rows = data.get("result")
     if not isinstance(rows, list):
-        raise FrameworkSilent(f"Ray's dashboard did not list its {what}.")
+        raise FrameworkSilent(_("Ray's dashboard did not list its {what}.", what=what))
     return [row for row in rows if isinstance(row, dict)]
 
 
 def _load(status: object) -> Mapping[str, Any]:
     """Return the monitor's report; empty until it has run for the first time."""
-    cluster = _dict(_data(status, "load").get("clusterStatus"))
+    cluster = _dict(_data(status, _("load")).get("clusterStatus"))
     return _dict(cluster.get("loadMetricsReport"))
 
 
 def _data(answer: object, what: str) -> Mapping[str, Any]:
     if not isinstance(answer, dict) or not answer.get("result"):
         said = _text(answer.get("msg")) if isinstance(answer, dict) else ""
-        raise FrameworkSilent(f"Ray's dashboard did not tell its {what}{f': {said}' if said else ''}.")
+        sentence = _("Ray's dashboard did not tell its {what}: {answer}.")
+        if not said:
+            sentence = _("Ray's dashboard did not tell its {what}.")
+        raise FrameworkSilent(sentence.format(what=what, answer=said))
     return _dict(answer.get("data"))
 
 

@@ -18,6 +18,7 @@ from yarl import URL
 
 from grid.launch.frameworks.answers import UNREADABLE, body_of, parsed
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.translation import gettext as _
 
 _MOST_APPLICATIONS = 20
 _WHOLE_SECONDS = 5.0  # when the session has no limit of its own
@@ -89,7 +90,7 @@ async def ask(http: aiohttp.ClientSession, url: str, cores: int, workers: Sequen
         async with asyncio.timeout(limit):
             master = await _get(http, parsed(f"{url}/json/"), Master)
     except TimeoutError as error:
-        raise FrameworkSilent(f"The Spark master did not answer within {limit:g} seconds.") from error
+        raise FrameworkSilent(_("The Spark master did not answer within {limit:g} seconds.", limit=limit)) from error
     spent = asyncio.get_running_loop().time() - started
     seconds = max((limit - spent) * _DRIVERS_SHARE, 0)
     known = await asyncio.gather(
@@ -143,13 +144,14 @@ async def _get(http: aiohttp.ClientSession, url: str | URL, kind: type[T]) -> T:
     try:
         async with http.get(url, allow_redirects=False) as response:
             if response.status != 200:
-                raise FrameworkSilent(f"Spark answered with status {response.status}.")
-            body = await body_of(response, of="Spark's")
+                raise FrameworkSilent(_("Spark answered with status {status}.", status=response.status))
+            body = await body_of(response, too_long=_("Spark's answer is longer than {size} MiB."))
     except TimeoutError as error:
-        raise FrameworkSilent("The Spark master did not answer in time.") from error
+        raise FrameworkSilent(_("The Spark master did not answer in time.")) from error
     except (aiohttp.ClientError, OSError) as error:
-        raise FrameworkSilent(f"The Spark master cannot be reached: {error or type(error).__name__}.") from error
+        why = str(error) or type(error).__name__
+        raise FrameworkSilent(_("The Spark master cannot be reached: {error}.", error=why)) from error
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as error:
-        raise FrameworkSilent(f"Spark answered something else than expected: {error}.") from error
+        raise FrameworkSilent(_("Spark answered something else than expected: {error}.", error=error)) from error

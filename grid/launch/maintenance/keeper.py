@@ -4,17 +4,13 @@ The leading controller looks every half minute. A row for each pair of announcem
 notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never.
 """
 
-import random
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from grid.databasetrouble import TroubleLog
-from grid.launch.context import Database
 from grid.launch.departures import LIVES
-from grid.launch.lookingagain import look_again
+from grid.launch.lookingagain import DatabaseTask, look_again
 from grid.launch.maintenance.gate import maintenance_of
 from grid.launch.maintenance.rules import Maintenance, told_sentence
 from grid.launch.notifications.outbox import tell_of_maintenance
@@ -64,16 +60,8 @@ def _running_by_owner() -> dict[int, list[str]]:
     return found
 
 
-class MaintenanceKeeper:
+class MaintenanceKeeper(DatabaseTask):
     """Looks again and again; `run` until cancelled."""
-
-    def __init__(
-        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
 
     async def run(self) -> None:
         await look_again(

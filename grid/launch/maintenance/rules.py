@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from grid.wording import as_sentence, listed_up_to, moment_words, plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
+from grid.wording import as_sentence, listed_up_to, moment_words
 
 MAINTENANCE = "maintenance"  # the reason of what it refuses, and of what waits for its end
 _NAMED = 5  # executions in a notification
@@ -48,28 +50,48 @@ def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
 
 def waiting_sentence(maintenance: Maintenance) -> str:
     """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
-    return f"Maintenance {_until(maintenance)}: {as_sentence(maintenance.text)} It starts by itself afterwards."
+    return _(
+        "Maintenance {until}: {text} It starts by itself afterwards.",
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
 
 
 def refused_sentence(maintenance: Maintenance) -> str:
     """Return why a launch is refused, and until when."""
-    return f"Maintenance {_until(maintenance)}: {as_sentence(maintenance.text)} No new launches before it ends."
+    return _(
+        "Maintenance {until}: {text} No new launches before it ends.",
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
 
 
 def coming_sentence(maintenance: Maintenance) -> str:
     """Return what somebody is told who is about to launch before it."""
-    return f"No new launches from {moment_words(maintenance.starts_at)}, {_until(maintenance)}: {as_sentence(maintenance.text)}"
+    return _(
+        "No new launches from {start}, {until}: {text}",
+        start=moment_words(maintenance.starts_at),
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
 
 
 def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
     """Return what the owner of these running executions is notified of."""
-    once = "Once it has stopped, it" if len(executions) == 1 else "Once they have stopped, they"
-    return (
-        f"{coming_sentence(maintenance)} {plural(len(executions), 'running execution')} of yours "
-        f"{'continues' if len(executions) == 1 else 'continue'}: {listed_up_to(_NAMED, executions)}. "
-        f"{once} cannot be launched again before it ends."
+    continuing = ngettext(
+        "{count:,} running execution of yours continues: {executions}. "
+        "Once it has stopped, it cannot be launched again before it ends.",
+        "{count:,} running executions of yours continue: {executions}. "
+        "Once they have stopped, they cannot be launched again before it ends.",
+        len(executions),
+        executions=listed_up_to(_NAMED, executions),
     )
+    return f"{coming_sentence(maintenance)} {continuing}"
 
 
 def _until(maintenance: Maintenance) -> str:
-    return f"until {moment_words(maintenance.ends_at)}" if maintenance.ends_at else "until an operator ends it"
+    return (
+        _("until {until}", until=moment_words(maintenance.ends_at))
+        if maintenance.ends_at
+        else _("until an operator ends it")
+    )

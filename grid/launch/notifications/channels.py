@@ -15,6 +15,7 @@ from grid.encryption import Undecryptable, encrypt, encrypt_again
 from grid.errors import Problem, Rejected
 from grid.launch.notifications.letters import TEST
 from grid.models import Delivery, User, WebhookTarget
+from grid.translation import gettext as _
 
 MOST_TESTS = 5  # of a channel within TESTS_WITHIN: whoever changes his address could write to anybody
 TESTS_WITHIN = timedelta(minutes=10)
@@ -77,7 +78,7 @@ def encrypt_targets_again() -> tuple[int, int]:
 def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
     """Have a test sent through a channel, once; return the id of its delivery. Raise Rejected."""
     if channel not in outward_channels(user):
-        raise Rejected([Problem("channel", "This channel is not set up for you.", "not_offered")])
+        raise Rejected([Problem("channel", _("This channel is not set up for you."), "not_offered")])
     with transaction.atomic():
         list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
         earlier = Delivery.objects.filter(
@@ -85,14 +86,18 @@ def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
         ).count()
         if earlier >= MOST_TESTS:
             minutes = TESTS_WITHIN.seconds // 60
-            sentence = f"You have sent {earlier} tests within {minutes} minutes. Wait a few minutes."
+            sentence = _(
+                "You have sent {count} tests within {minutes} minutes. Wait a few minutes.",
+                count=earlier,
+                minutes=minutes,
+            )
             raise Rejected([Problem("channel", sentence, "too_many")])
         payload = {
             "event": TEST,
             "execution": "",
             "kind": "",
             "title": TEST,
-            "sentence": f"{user.get_username()} asked for it on the page of the account.",
+            "sentence": _("{user} asked for it on the page of the account.", user=user.get_username()),
             "path": "/account/#notifications",
             "at": now.isoformat(),
         }
@@ -102,24 +107,24 @@ def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
 def _problem(text: str) -> str:
     """Return what is wrong with an address, as a sentence; "" when nothing is."""
     if not text:
-        return "Enter the address that notifications are posted to."
+        return _("Enter the address that notifications are posted to.")
     if len(text) > _URL_LENGTH:
-        return f"An address has at most {_URL_LENGTH} characters."
+        return _("An address has at most {longest} characters.", longest=_URL_LENGTH)
     if not text.isprintable() or " " in text:
-        return "An address has no blanks and no control characters."
+        return _("An address has no blanks and no control characters.")
     try:
         url = URL(text)
         host = url.host or ""
     except ValueError:
-        return "This is no address. Write it like https://example.com/hook."
+        return _("This is no address. Write it like https://example.com/hook.")
     if url.scheme != "https" or not host:
-        return "Use an address that begins with https://."
+        return _("Use an address that begins with https://.")
     if url.user or url.password:
-        return (
+        return _(
             "Leave out the name and password: whoever reads the address would have them. A secret signs what is posted."
         )
     if _is_refused_literal(host):
-        return "This address is private or excepted. An admin can allow such addresses."
+        return _("This address is private or excepted. An admin can allow such addresses.")
     return ""
 
 

@@ -21,6 +21,7 @@ from grid.launch.notifications.channels import sends_mail
 from grid.launch.notifications.letters import TEST, Payload
 from grid.launch.notifications.results import SendResult
 from grid.models import Delivery, User, WebhookTarget
+from grid.translation import gettext as _
 
 LEASE = timedelta(minutes=5)  # longer than sending takes
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
@@ -103,19 +104,19 @@ def _where(user_id: int, channel: str) -> tuple[str, str, SendResult | None]:
     """Return the address, the secret, and why it cannot be sent there, as it is now."""
     user = User.objects.only("email", "is_active").get(pk=user_id)
     if not user.is_active:
-        return "", "", SendResult("The account was closed.", True)
+        return "", "", SendResult(_("The account was closed."), True)
     if channel == Delivery.Channel.EMAIL:
         if not sends_mail():
-            return "", "", SendResult("The controller knows no mail server. Tell an admin.")
-        gone = SendResult("Your account no longer has an e-mail address.", True)
+            return "", "", SendResult(_("The controller knows no mail server. Tell an admin."))
+        gone = SendResult(_("Your account no longer has an e-mail address."), True)
         return user.email, "", None if user.email else gone
     target = WebhookTarget.objects.filter(user=user_id).first()
     if target is None:
-        return "", "", SendResult("You have removed the webhook.", True)
+        return "", "", SendResult(_("You have removed the webhook."), True)
     try:
         return target.url, decrypt(target.secret), None
     except Undecryptable:
-        unreadable = "The secret of your webhook can no longer be read. Set the webhook again."
+        unreadable = _("The secret of your webhook can no longer be read. Set the webhook again.")
         return "", "", SendResult(unreadable, True)
 
 

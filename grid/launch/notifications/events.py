@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from grid.models.execution import State
 from grid.models.notification import NotificationEvent
+from grid.translation import gettext as _
 from grid.wording import listed, plural
 
 _OF_STATE = {
@@ -19,8 +20,8 @@ _OF_OUTCOME = {
     "not_started": NotificationEvent.FAILED,
     "stopped": NotificationEvent.STOPPED,
 }
-_STARTED_SENTENCE = "It is running."
-_SUCCEEDED_SENTENCE = "It has succeeded."
+_STARTED_SENTENCE = _("It is running.")
+_SUCCEEDED_SENTENCE = _("It has succeeded.")
 _BY_DEFAULT = {
     NotificationEvent.FAILED: ("in_page", "email"),
     NotificationEvent.STOPPING_SOON: ("in_page", "email"),
@@ -29,7 +30,9 @@ _BY_DEFAULT = {
     NotificationEvent.FILES_NOT_SAVED: ("in_page", "email"),
     NotificationEvent.BUDGET: ("in_page", "email"),
     NotificationEvent.MAINTENANCE: ("in_page", "email"),
+    NotificationEvent.CPU_CONTENTION: ("in_page",),
     NotificationEvent.MESSAGE: ("in_page", "email"),
+    NotificationEvent.ALERT: ("in_page", "email"),
 }
 
 
@@ -84,10 +87,17 @@ class SweepCounts:
 
     @property
     def sentence(self) -> str:
-        words = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "not_started": "did not start"}
-        counts = {words[name]: getattr(self, name) for name in words}
-        total = plural(sum(counts.values()), "run")
-        return f"The sweep has ended: of {total}, {listed(f'{count:,} {word}' for word, count in counts.items() if count)}."
+        counts = (
+            (self.succeeded, _("{count:,} succeeded", count=self.succeeded)),
+            (self.failed, _("{count:,} failed", count=self.failed)),
+            (self.stopped, _("{count:,} stopped", count=self.stopped)),
+            (self.not_started, _("{count:,} did not start", count=self.not_started)),
+        )
+        return _(
+            "The sweep has ended: of {runs}, {counts}.",
+            runs=plural(sum(count for count, _words in counts), "run", "runs"),
+            counts=listed(words for count, words in counts if count),
+        )
 
 
 def sentence_of(event: NotificationEvent, message: str) -> str:

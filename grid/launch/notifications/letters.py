@@ -10,40 +10,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from grid.translation import gettext as _
 from grid.wording import plural
 
 TEST = "test"
 _SUBJECT_LENGTH = 120
 _PRODUCT = "Compute Grid"
 _WHAT = {
-    "started": "{title} is running",
-    "succeeded": "{title} has succeeded",
-    "failed": "{title} has failed",
-    "stopping_soon": "{title} is about to be stopped",
-    "stopped": "{title} was stopped",
-    "schedule_paused": "The schedule of {title} was paused",
-    "files_not_saved": "Files of {title} could not be saved as usual",
-    "maintenance": "No new launches during maintenance",
-    "message": "A message about your executions",
-    "budget": "The budget of {title} has reached a line",
-    "queue_position": "{title} is near the front of the queue",
-    TEST: "This is a test",
+    "started": _("{title} is running"),
+    "succeeded": _("{title} has succeeded"),
+    "failed": _("{title} has failed"),
+    "stopping_soon": _("{title} is about to be stopped"),
+    "stopped": _("{title} was stopped"),
+    "schedule_paused": _("The schedule of {title} was paused"),
+    "files_not_saved": _("Files of {title} could not be saved as usual"),
+    "maintenance": _("No new launches during maintenance"),
+    "message": _("A message about your executions"),
+    "alert": "{title}",
+    "budget": _("The budget of {title} has reached a line"),
+    "queue_position": _("{title} is near the front of the queue"),
+    "cpu_contention": _("{title} may be short of CPU"),
+    TEST: _("This is a test"),
 }
 _NEXT = {
-    "started": "Open it on its page:",
-    "succeeded": "Its results and its log are on its page:",
-    "failed": "Its log and what led to it are on its page, where you can launch it again:",
-    "stopping_soon": "Save what you need. Read more on:",
-    "stopped": "Its page says who stopped it and why:",
-    "schedule_paused": "Correct what is wrong and resume the schedule on the page of its job:",
-    "files_not_saved": "Where they are kept is on its page:",
-    "maintenance": "Your executions are on:",
-    "message": "Your executions are on:",
-    "budget": "Its course, and what was spent, are on:",
-    "queue_position": "Its place, and what it waits for, are on its page:",
-    TEST: "Nothing else is to be done. You choose what you are told on:",
+    "started": _("Open it on its page:"),
+    "succeeded": _("Its results and its log are on its page:"),
+    "failed": _("Its log and what led to it are on its page, where you can launch it again:"),
+    "stopping_soon": _("Save what you need. Read more on:"),
+    "stopped": _("Its page says who stopped it and why:"),
+    "schedule_paused": _("Correct what is wrong and resume the schedule on the page of its job:"),
+    "files_not_saved": _("Where they are kept is on its page:"),
+    "maintenance": _("Your executions are on:"),
+    "message": _("Your executions are on:"),
+    "alert": _("What to do, and what else fires, are on:"),
+    "budget": _("Its course, and what was spent, are on:"),
+    "queue_position": _("Its place, and what it waits for, are on its page:"),
+    "cpu_contention": _("What it uses, and its tier, are on its page:"),
+    TEST: _("Nothing else is to be done. You choose what you are told on:"),
 }
-_OTHERWISE = "Its page says more:"
+_OTHERWISE = _("Its page says more:")
 
 Payload = Mapping[str, Any]
 
@@ -60,14 +65,19 @@ def next_of(payload: Payload) -> str:
 def subject(payloads: Sequence[Payload]) -> str:
     """Return the subject of the mail that tells all of these."""
     what = what_of(payloads[0])
-    words = f"{_PRODUCT}: {what}" if len(payloads) == 1 else f"{_PRODUCT}: {plural(len(payloads), 'notification')}"
+    words = (
+        f"{_PRODUCT}: {what}"
+        if len(payloads) == 1
+        else f"{_PRODUCT}: {plural(len(payloads), 'notification', 'notifications')}"
+    )
     return words if len(words) <= _SUBJECT_LENGTH else f"{words[: _SUBJECT_LENGTH - 1]}…"
 
 
 def mail_text(payloads: Sequence[Payload], origin: str) -> str:
     """Return the text of the mail that tells all of these; `origin` is how people reach the dashboard."""
     parts = [_paragraphs(payload, origin) for payload in payloads]
-    parts.append(f"-- \nChoose what you are told, and where: {origin}/account/#notifications")
+    choose = _("Choose what you are told, and where: {address}", address=f"{origin}/account/#notifications")
+    parts.append(f"-- \n{choose}")  # what readers of mail take for a signature
     return "\n\n\n".join(parts) + "\n"
 
 

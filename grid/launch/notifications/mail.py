@@ -14,10 +14,11 @@ from django.core.validators import validate_email
 
 from grid.launch.notifications.letters import Payload, mail_text, subject
 from grid.launch.notifications.results import SENT, SendResult
+from grid.translation import gettext as _
 
 AT_ONCE = 4
 SECONDS = 60.0  # for all of one mail; each step of the conversation has EMAIL_TIMEOUT
-_UNUSABLE = SendResult("The mail server takes no mail for this address. Correct it on your account.", True)
+_UNUSABLE = SendResult(_("The mail server takes no mail for this address. Correct it on your account."), True)
 
 
 class Mailer:
@@ -37,7 +38,7 @@ class Mailer:
             async with asyncio.timeout(self._seconds):
                 return await loop.run_in_executor(self._threads, send, address, payloads, message)
         except TimeoutError:
-            return SendResult("The mail server did not answer in time.")
+            return SendResult(_("The mail server did not answer in time."))
 
 
 def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult:
@@ -59,20 +60,27 @@ def send(address: str, payloads: Sequence[Payload], message: UUID) -> SendResult
         mail.send()
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
-        return _UNUSABLE if all(code >= 500 for code in codes) else SendResult("The mail server refused it for now.")
+        return _UNUSABLE if all(code >= 500 for code in codes) else SendResult(_("The mail server refused it for now."))
     except smtplib.SMTPAuthenticationError:
-        return SendResult("The mail server does not accept the name and password of this installation. Tell an admin.")
+        return SendResult(
+            _("The mail server does not accept the name and password of this installation. Tell an admin.")
+        )
     except smtplib.SMTPResponseException as error:
-        return SendResult(f"The mail server refused it ({error.smtp_code}). Tell an admin.")
+        return SendResult(_("The mail server refused it ({code}). Tell an admin.", code=error.smtp_code))
     except smtplib.SMTPNotSupportedError:
-        return SendResult("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
+        return SendResult(
+            _("The mail server offers no TLS or no login, which this installation asks for. Tell an admin.")
+        )
     except ssl.SSLCertVerificationError:
-        return SendResult("The certificate of the mail server is not valid. Tell an admin.")
+        return SendResult(_("The certificate of the mail server is not valid. Tell an admin."))
     except (smtplib.SMTPException, OSError) as error:
-        return SendResult(f"The mail server cannot be reached ({type(error).__name__}). Tell an admin.")
+        return SendResult(_("The mail server cannot be reached ({error}). Tell an admin.", error=type(error).__name__))
     except ValueError as error:  # of a sender that is no address, or a password that SMTP cannot carry
         return SendResult(
-            f"This installation's settings for e-mail cannot be used ({type(error).__name__}). Tell an admin."
+            _(
+                "This installation's settings for e-mail cannot be used ({error}). Tell an admin.",
+                error=type(error).__name__,
+            )
         )
     finally:
         connection.close()

@@ -28,6 +28,7 @@ from grid.models import (
     User,
 )
 from grid.models.execution import object_name_of
+from grid.translation import gettext as _
 
 _SENTENCE_LENGTH = 4000
 _TELLING = frozenset({State.RUNNING, State.SUCCEEDED, State.FAILED, State.ERROR, State.STOPPED})
@@ -104,14 +105,24 @@ def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
 def tell_of_files(execution_id: str, why: str, *, now: datetime) -> None:
     """Tell the owner that an execution's files could not be saved as usual; the caller holds the transaction, and calls this once. Of a
     sweep's runs, for which the cause is most likely the same, only the first is told."""
-    sweep = (
-        Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
-    )
-    if sweep is not None:
-        told = Notification.objects.filter(event=NotificationEvent.FILES_NOT_SAVED)
-        if told.filter(execution__run__job=sweep[0], execution__run__sweep=sweep[1]).exists():
-            return
-    record(execution_id, NotificationEvent.FILES_NOT_SAVED, why, now=now)
+    if not _is_told_of_sweep(execution_id, NotificationEvent.FILES_NOT_SAVED):
+        record(execution_id, NotificationEvent.FILES_NOT_SAVED, why, now=now)
+
+
+def tell_of_contention(execution_id: str, why: str, *, now: datetime) -> None:
+    """Tell the owner that an execution may be short of CPU; the caller holds the transaction, and calls this once. Of a sweep's runs only
+    the first is told."""
+    if not _is_told_of_sweep(execution_id, NotificationEvent.CPU_CONTENTION):
+        record(execution_id, NotificationEvent.CPU_CONTENTION, why, now=now)
+
+
+def _is_told_of_sweep(execution_id: str, event: NotificationEvent) -> bool:
+    """Return whether the event of another run of the same sweep is told already."""
+    run = Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
+    if run is None:
+        return False
+    told = Notification.objects.filter(event=event)
+    return told.filter(execution__run__job=run[0], execution__run__sweep=run[1]).exists()
 
 
 def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
@@ -126,7 +137,7 @@ def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
 
 def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
     """Tell somebody that nothing new is launched from a time on; the caller holds the transaction, and calls this once for each person."""
-    about = _Subject(user, "No new launches", "maintenance", "/executions/")
+    about = _Subject(user, _("No new launches"), "maintenance", "/executions/")
     _write(about, NotificationEvent.MAINTENANCE, sentence, now)
 
 
@@ -135,6 +146,11 @@ def tell_of_message(user: User, title: str, sentence: str, *, execution_id: str,
     transaction, and calls this once for each person."""
     path = f"/executions/{execution_id}/" if execution_id else "/executions/"
     _write(_Subject(user, title[:160], "message", path, execution_id), NotificationEvent.MESSAGE, sentence, now)
+
+
+def tell_of_alerts(user: User, title: str, sentence: str, *, path: str, now: datetime) -> None:
+    """Tell an operator what fires and what is over; the caller holds the transaction, and calls this once for each person."""
+    _write(_Subject(user, title[:160], "alert", path), NotificationEvent.ALERT, sentence, now)
 
 
 def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: datetime, path: str = "") -> None:

@@ -23,6 +23,7 @@ from grid.launch.notifications.mail import Mailer
 from grid.launch.notifications.results import SendResult
 from grid.launch.notifications.webhook import Poster
 from grid.models import Delivery
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,7 @@ class Sender:
             return await self._poster.post(parcel.address, parcel.secret, body, event=event, message=str(message))
         except Exception as error:
             logger.exception("notification not sent channel=%s user=%s", parcel.channel, parcel.user_id)
-            return SendResult(f"It could not be sent ({type(error).__name__}).")
+            return SendResult(_("It could not be sent ({error}).", error=type(error).__name__))
 
     async def _record(self, parcel: Parcel, result: SendResult) -> None:
         """Record the result; what was sent is recorded however long the database is away, or it would be sent again."""

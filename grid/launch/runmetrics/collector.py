@@ -20,6 +20,7 @@ from grid.labels import APP_COMPONENT
 from grid.launch.caches import execution_of
 from grid.launch.context import Context
 from grid.launch.logend import LOG_SECONDS
+from grid.launch.lookingagain import take_turns
 from grid.launch.manifests import CONTAINER
 from grid.launch.runmetrics import store
 from grid.launch.runmetrics.place import LogReading
@@ -58,16 +59,7 @@ class MetricCollector:
         self._followed: dict[str, _Followed] = {}
 
     async def run(self) -> None:
-        loop, took = asyncio.get_running_loop(), 0.0
-        while True:
-            await asyncio.sleep(max(TICK_SECONDS, REST * took))
-            began = loop.time()
-            try:
-                await self.once()
-            except Exception as error:  # which must not end the other work of the term
-                if not self._troubles.are_why(error):
-                    logger.exception("metrics not read")
-            took = loop.time() - began
+        await take_turns(self.once, TICK_SECONDS, REST, self._troubles, failure="metrics not read")
 
     async def once(self) -> None:
         """Read the logs that are due. A failure is logged, and the log is read again later."""
@@ -122,7 +114,7 @@ class MetricCollector:
     async def _read(self, id: str, pod: Pod, *, at_end: bool) -> tuple[bool, bool]:
         """Read on in the log and store what is new; return whether there were values, and whether more is left."""
         one = self._followed.get(id) or _Followed(0.0)
-        for _ in range(_TRIES):
+        for _unused in range(_TRIES):
             known = one.known
             if known is None:
                 known = await self._context.database(store.read_place, id)

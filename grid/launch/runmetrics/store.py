@@ -7,7 +7,8 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from grid.launch.runmetrics.place import START, LogPlace, Measurements
+from grid.launch.logplace import START, LogPlace
+from grid.launch.runmetrics.place import Measurements
 from grid.launch.runmetrics.series import Point, Series, extended
 from grid.models import Execution, MetricReading, RunMetric
 

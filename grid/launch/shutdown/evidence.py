@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grid.launch.shutdown.rules import Look, LookOutcome
-from grid.wording import plural
+from grid.translation import gettext as _
+from grid.translation import ngettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +54,34 @@ def _busy(evidence: Evidence, cpu_limit: int) -> str:
     """Return what shows that it is in use; "" when nothing does."""
     jupyter, cpu = evidence.jupyter, evidence.cpu_millicores
     if jupyter is not None and jupyter.busy:
-        return f"{plural(jupyter.busy, 'kernel is', 'kernels are')} busy"
+        return ngettext("{count:,} kernel is busy", "{count:,} kernels are busy", jupyter.busy)
     if evidence.busy_workers:
-        return f"{plural(evidence.busy_workers, 'worker')} of its cluster {'has' if evidence.busy_workers == 1 else 'have'} tasks"
+        one, many = "{count:,} worker of its cluster has tasks", "{count:,} workers of its cluster have tasks"
+        return ngettext(one, many, evidence.busy_workers)
     if cpu is not None and cpu >= 10 * cpu_limit:
-        return f"average CPU at {cpu / 10:.0f} % of one core"
+        return _("average CPU at {cpu:.0f} % of one core", cpu=cpu / 10)
     return ""
 
 
 def _unknown(evidence: Evidence) -> str:
     """Return why it is not known whether it is idle; "" when it is known."""
     reasons: Collection[str] = [
-        *(["its program does not answer"] if evidence.is_silent else ()),
-        *(["its CPU is not measured"] if evidence.cpu_millicores is None else ()),
-        *(["its cluster does not report"] if evidence.busy_workers is None else ()),
+        *([_("its program does not answer")] if evidence.is_silent else ()),
+        *([_("its CPU is not measured")] if evidence.cpu_millicores is None else ()),
+        *([_("its cluster does not report")] if evidence.busy_workers is None else ()),
         *([evidence.unseen] if evidence.unseen and evidence.jupyter is None else ()),
     ]
     # Jupyter's own word is enough where nothing runs outside of its kernels: a terminal's program shows as CPU only.
     is_enough = evidence.jupyter is not None and not evidence.jupyter.terminals and evidence.busy_workers is not None
-    return "" if is_enough or not reasons else f"not known, because {' and '.join(reasons)}"
+    return "" if is_enough or not reasons else _("not known, because {reasons}", reasons=_(" and ").join(reasons))
 
 
 def _idle(evidence: Evidence, cpu_limit: int) -> str:
     jupyter = evidence.jupyter
-    words = ["no kernel busy", "no terminal activity"] if jupyter is not None else ["nobody used its page"]
+    words = [_("no kernel busy"), _("no terminal activity")] if jupyter is not None else [_("nobody used its page")]
     if evidence.has_cluster:
-        words.append("no task on its cluster")
-    words.append(f"CPU under {cpu_limit} %" if evidence.cpu_millicores is not None else "CPU not measured")
+        words.append(_("no task on its cluster"))
+    words.append(
+        _("CPU under {limit} %", limit=cpu_limit) if evidence.cpu_millicores is not None else _("CPU not measured")
+    )
     return ", ".join(words)

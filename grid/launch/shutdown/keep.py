@@ -13,6 +13,7 @@ from grid.launch.shutdown.rules import PlannedStop, keepable_until
 from grid.launch.shutdown.words import limit_words
 from grid.launch.stopping import IDLE
 from grid.models import Execution, StopPlan, User
+from grid.translation import gettext as _
 
 WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
 
@@ -27,7 +28,7 @@ def keep_longer(execution: Execution, *, stops_at: datetime, by: User, now: date
             row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
             run = watched_run(row)
             if run is None:
-                raise Rejected([Problem("", "It has ended or is being stopped.", "ended")])
+                raise Rejected([Problem("", _("It has ended or is being stopped."), "ended")])
             announced = run.life.announced
             if announced is None or announced.at != stops_at:
                 raise Rejected([_already(row, stops_at)])
@@ -40,8 +41,12 @@ def keep_longer(execution: Execution, *, stops_at: datetime, by: User, now: date
 
 def bound_sentence(limits: StopLimits) -> str:
     """Return why a lifetime may not be extended further."""
-    extension = f"{limit_words(limits.extension)} beyond it" if limits.extension else "its end"
-    return f"It cannot be kept longer than its maximum lifetime of {limit_words(limits.lifetime)} allows: at most until {extension}."
+    sentence = _("It cannot be kept longer than its maximum lifetime of {lifetime} allows: at most until its end.")
+    if limits.extension:
+        sentence = _(
+            "It cannot be kept longer than its maximum lifetime of {lifetime} allows: at most until {extension} beyond it."
+        )
+    return sentence.format(lifetime=limit_words(limits.lifetime), extension=limit_words(limits.extension))
 
 
 def _already(row: Execution, stops_at: datetime) -> Problem:
@@ -49,14 +54,16 @@ def _already(row: Execution, stops_at: datetime) -> Problem:
     kept = max((at for at in (plan.kept_idle_until, plan.kept_lifetime_until) if at), default=None) if plan else None
     if kept is not None and kept > stops_at:
         entry = row.lifecycle.filter(reason="KeptLonger").order_by("-at", "-id").first()
-        who = entry.actor if entry and entry.actor else "Somebody"
-        return Problem("", f"{who} has already kept it, until {kept:%H:%M} UTC.", KEPT)
-    return Problem("", "That stop was withdrawn; see what the page says now.", WITHDRAWN)
+        who = entry.actor if entry and entry.actor else _("Somebody")
+        return Problem("", _("{name} has already kept it, until {until:%H:%M} UTC.", name=who, until=kept), KEPT)
+    return Problem("", _("That stop was withdrawn; see what the page says now."), WITHDRAWN)
 
 
 def _write(row: Execution, stop: PlannedStop, until: datetime, by: User, now: datetime) -> bool:
     name = by.get_username()
-    message = f"{name} keeps it until {until:%H:%M} UTC instead of {stop.at:%H:%M} UTC."
+    message = _(
+        "{name} keeps it until {until:%H:%M} UTC instead of {at:%H:%M} UTC.", name=name, until=until, at=stop.at
+    )
     if not record_change(row, {}, reason="KeptLonger", message=message, by=name, now=now):
         return False
     field = "kept_idle_until" if stop.cause == IDLE else "kept_lifetime_until"

@@ -25,13 +25,14 @@ from grid.launch.shutdown.evidence import Evidence, JupyterState, judge
 from grid.launch.shutdown.records import WatchedRun
 from grid.launch.shutdown.rules import Look, LookOutcome
 from grid.models import Kind
+from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 3.0
 AT_ONCE = 32
 _LONGEST_ANSWER = 2**20
-_FAILED = LookOutcome(Look(is_known=False), "not known, because looking failed; the controller's log says why")
+_FAILED = LookOutcome(Look(is_known=False), _("not known, because looking failed; the controller's log says why"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +162,8 @@ def front_use(headers: Mapping[str, str], now: datetime) -> FrontUse | None:
 def _unseen(front: FrontUse | None) -> str:
     """Return why a person's use may not have been seen: nginx counts no messages of websockets."""
     if front is None:
-        return "the nginx in front does not answer"
-    return "a connection is open in which use is not seen" if front.is_open else ""
+        return _("the nginx in front does not answer")
+    return _("a connection is open in which use is not seen") if front.is_open else ""
 
 
 def _host(pod: Pod) -> str:
@@ -181,10 +182,12 @@ async def _listed(http: aiohttp.ClientSession, url: str, headers: Mapping[str, s
     for an answer that tells nothing."""
     async with http.get(url, headers=headers, allow_redirects=False) as answer:
         if answer.status >= 500 or answer.status in (401, 403, 429):
-            raise FrameworkSilent(f"The program answers {answer.status}.")
+            raise FrameworkSilent(_("The program answers {status}.", status=answer.status))
         if answer.status != 200:
             return None
-        body = await body_of(answer, of="The program's", longest=_LONGEST_ANSWER)
+        body = await body_of(
+            answer, too_long=_("The program's answer is longer than {size} MiB."), longest=_LONGEST_ANSWER
+        )
     try:
         return msgspec.json.decode(body, type=list[dict[str, Any]])
     except UNREADABLE:

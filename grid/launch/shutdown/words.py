@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from grid.launch.shutdown.limits import StopLimits
 from grid.launch.shutdown.rules import PlannedStop
 from grid.launch.stopping import IDLE
+from grid.translation import gettext as _
 from grid.wording import duration, exact_duration
 
-_KEPT = "What it has written to the project's files and to HOME stays; what its programs hold in memory is lost."
+_KEPT = _("What it has written to the project's files and to HOME stays; what its programs hold in memory is lost.")
 
 
 def idle_words(seconds: float) -> str:
@@ -21,15 +22,28 @@ def limit_words(limit: timedelta | None) -> str:
 
 def announcement(stop: PlannedStop, limits: StopLimits, *, idle: float, evidence: str, now: datetime) -> str:
     """Return the sentence that tells its owner: why, when, what is lost, and how to prevent it."""
-    when = f"in {duration(stop.at - now)}, at {stop.at:%H:%M} UTC"
-    keep = f"To prevent that, choose “Keep it {limit_words(limits.keep)} longer” on its page"
+    sentence = _(
+        "Its maximum lifetime of {lifetime} ends: it is stopped in {wait}, at {end:%H:%M} UTC. "
+        "To prevent that, choose “Keep it {keep} longer” on its page. {kept}"
+    )
     if stop.cause == IDLE:
-        return f"Idle {idle_words(idle)}: {evidence}. It is stopped {when}. {keep}, or use it. {_KEPT}"
-    return f"Its maximum lifetime of {limit_words(limits.lifetime)} ends: it is stopped {when}. {keep}. {_KEPT}"
+        sentence = _(
+            "Idle {idle}: {evidence}. It is stopped in {wait}, at {end:%H:%M} UTC. "
+            "To prevent that, choose “Keep it {keep} longer” on its page, or use it. {kept}"
+        )
+    return sentence.format(
+        idle=idle_words(idle),
+        evidence=evidence,
+        lifetime=limit_words(limits.lifetime),
+        wait=duration(stop.at - now),
+        end=stop.at,
+        keep=limit_words(limits.keep),
+        kept=_KEPT,
+    )
 
 
 def stop_sentence(cause: str, limits: StopLimits, *, idle: float, evidence: str) -> str:
     """Return why it was stopped, with the evidence, for its history."""
     if cause == IDLE:
-        return f"Stopped after {idle_words(idle)} without use: {evidence}."
-    return f"Stopped at the end of its maximum lifetime of {limit_words(limits.lifetime)}."
+        return _("Stopped after {idle} without use: {evidence}.", idle=idle_words(idle), evidence=evidence)
+    return _("Stopped at the end of its maximum lifetime of {lifetime}.", lifetime=limit_words(limits.lifetime))

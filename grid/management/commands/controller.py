@@ -9,13 +9,15 @@ import random
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Sequence, Set
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from grid import tracing
 from grid.backoff import Backoff
 from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
 from grid.database import DatabaseThreads
@@ -28,6 +30,8 @@ from grid.launch.apply import ensure_namespace
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
 from grid.launch.leader import LEASE, Election
+from grid.launch.logshipping.receiver import LogReceiver, configured
+from grid.launch.platform.keeper import watched
 from grid.launch.policykeeper import Network
 from grid.launch.registration import Registration, ask_servers
 from grid.launch.storage import Storage
@@ -37,6 +41,7 @@ from grid.metrics.external import Authority, ServiceReference
 from grid.runtime import usage_source_of
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint, WorkCollector, loop_gauge
+from grid.runtime.verbose import VerbosityFollower, reading
 
 logger = logging.getLogger(__name__)
 
@@ -66,13 +71,16 @@ async def serve(targets: Sequence[LaunchTarget]) -> None:
     database = DatabaseThreads(1, "controller")
     database.open()
     leading: set[str] = set()
+    tracing.begin("controller")
     try:
         with contextlib.suppress(asyncio.CancelledError):
             async with _metrics(database, leading), asyncio.TaskGroup() as tasks:
+                tasks.create_task(VerbosityFollower("controller", reading(database.run)).run())
                 for target in targets:
                     tasks.create_task(_serve_data_plane(target, database, leading))
     finally:
         await database.close()
+        await asyncio.to_thread(tracing.end)
 
 
 @contextlib.asynccontextmanager
@@ -82,7 +90,11 @@ async def _metrics(database: DatabaseThreads, leading: Set[str]) -> AsyncIterato
         yield
         return
     loop = LoopWatch()
-    work = WorkCollector(lambda: database.run(ledger.unsettled_counts, leading), lambda: bool(leading))
+
+    def read() -> Awaitable[ledger.UnsettledWork]:
+        return database.run(ledger.unsettled_work, leading, now=datetime.now(UTC))
+
+    work = WorkCollector(read, lambda: bool(leading))
     endpoint = MetricsEndpoint(work, loop_gauge(loop.longest), refresh=work.refresh)
     try:
         await endpoint.start(settings.METRICS_HOST, settings.CONTROLLER_METRICS_PORT)
@@ -109,7 +121,7 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, lea
         async def work() -> None:
             leading.add(target.data_plane)
             try:
-                await _lead(Controller(api, target, database=database.run, away=election.away), api)
+                await _lead(Controller(api, target, database=database.run, away=election.away), api, target.namespace)
             finally:
                 leading.discard(target.data_plane)
 
@@ -119,8 +131,11 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, lea
         logger.info("controller ended data_plane=%s", target.data_plane)
 
 
-async def _lead(controller: Controller, api: HttpKubeApi) -> None:
+async def _lead(controller: Controller, api: HttpKubeApi, namespace: str) -> None:
     controller.tasks.measure_with(usage_source_of(api))
+    controller.tasks.look_after(watched(namespace))
+    if (receiver := configured()) is not None:
+        controller.tasks.ship_logs(LogReceiver(receiver))
     feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
     if feed is not None:
         controller.listen_to(feed)

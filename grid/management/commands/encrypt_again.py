@@ -16,9 +16,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         counted = (encrypt_all_again(), encrypt_targets_again(), encrypt_remotes_again())
         done, unreadable = (sum(counts) for counts in zip(*counted, strict=True))
-        self.stdout.write(f"{plural(done, 'secret')} encrypted with the first key.")
+        self.stdout.write(f"{plural(done, 'secret', 'secrets')} encrypted with the first key.")
         if unreadable:
             raise CommandError(
-                f"{plural(unreadable, 'secret')} cannot be read with any key of the settings. "
+                f"{plural(unreadable, 'secret', 'secrets')} cannot be read with any key of the settings. "
                 "Add the key that encrypted them, and try again."
             )

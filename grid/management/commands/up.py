@@ -1,4 +1,4 @@
-"""Everything on one machine: embedded cluster, controller, web server and proxy, with demo data on the first run."""
+"""Everything on one machine: embedded cluster, controller, web server, proxy and Prometheus, with demo data on the first run."""
 
 import contextlib
 import fcntl
@@ -26,6 +26,7 @@ from django.db.migrations.executor import MigrationExecutor
 from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
+from grid.management.demoprometheus import DemoPrometheus, chosen_prometheus
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord
@@ -41,7 +42,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard; the next three are used too")
+        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard; the next seven are used too")
         parser.add_argument(
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
@@ -81,18 +82,9 @@ class Command(BaseCommand):
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
             try:
-                population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
-                if not _front_image():
-                    self._say(
-                        "nginx is not installed (Debian: nginx-light), so workspaces and apps have none in front: "
-                        "the proxy alone guards them."
-                    )
-                self._say("Starting the embedded cluster, the web server, the proxy and the controller …")
-                old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
-                cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
-                supervisor.start(*_programs(var, port, cluster, is_populated=bool(population)))
+                prometheus = self._start_all(supervisor, var, port, options)
                 if not supervisor.is_stopping:
-                    self._say_hello(var, port, time.time() - began)
+                    self._say_hello(var, port, prometheus, time.time() - began)
                 supervisor.watch()
             except StartFailed as error:
                 raise CommandError(str(error)) from error
@@ -100,6 +92,25 @@ class Command(BaseCommand):
                 self.stdout.write("Stopping …")
                 supervisor.stop()
                 self.stdout.write("Stopped. Tiers, history and files are kept in var/ for the next start.")
+
+    def _start_all(self, supervisor: Supervisor, var: Path, port: int, options: Mapping[str, Any]) -> DemoPrometheus:
+        """Start every program and return which Prometheus is among them. Raise StartFailed."""
+        population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
+        if not _front_image():
+            self._say(
+                "nginx is not installed (Debian: nginx-light), so workspaces and apps have none in front: "
+                "the proxy alone guards them."
+            )
+        prometheus = chosen_prometheus(port + 4, os.environ, nodes=options["nodes"], is_free=_is_free)
+        if prometheus.absent:
+            self._say(prometheus.absent)
+        self._say("Starting the embedded cluster, the web server, the proxy and the controller …")
+        old = ["--without-native-sidecars"] if options["without_native_sidecars"] else []
+        cluster = [*old, f"--unneeded-seconds={options['node_idle_seconds']}", *population]
+        supervisor.start(*_programs(var, port, cluster, prometheus, is_populated=bool(population)))
+        if not prometheus.port or supervisor.is_stopping:
+            return prometheus
+        return self._start_prometheus(supervisor, prometheus, var)
 
     def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
         refuse_former_database()
@@ -119,13 +130,23 @@ class Command(BaseCommand):
         )
         connection.close()
 
-    def _say_hello(self, var: Path, port: int, seconds: float) -> None:
+    def _start_prometheus(self, supervisor: Supervisor, prometheus: DemoPrometheus, var: Path) -> DemoPrometheus:
+        try:
+            supervisor.start(prometheus.program(var, dict(os.environ)))
+        except OSError as error:
+            self._say(f"Prometheus is not started, so there are no charts of use over time: {error.strerror or error}.")
+            return DemoPrometheus()
+        return prometheus
+
+    def _say_hello(self, var: Path, port: int, prometheus: DemoPrometheus, seconds: float) -> None:
         self.stdout.write(f"\nCompute Grid is up after {seconds:.1f} s. Open http://{_HOST}:{port}/ and log in as")
         passwords = var / "demo-users.json"
         for account in json.loads(passwords.read_text()) if passwords.exists() else ():
             self.stdout.write(f"  {account['username']:<10} {account['password']:<14} {account['role']}")
         if not passwords.exists():
             self.stdout.write(f"  whom you know: {passwords}, which holds the first passwords, is gone.")
+        if prometheus.port:
+            self.stdout.write(f"Prometheus, for charts of use over time: {prometheus.url}/")
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
         self._say("Stop with Ctrl-C.")
 
@@ -174,12 +195,18 @@ def _troubles_of(var: Path) -> Iterator[None]:
 
 
 def _check_free(port: int) -> None:
-    try:
-        listen(_HOST, port).close()
-    except CommandError as error:
+    if not _is_free(port):
         raise CommandError(
             f"Port {port} is in use by another program: stop that one, or choose others: make run PORT=8100."
-        ) from error
+        )
+
+
+def _is_free(port: int) -> bool:
+    try:
+        listen(_HOST, port).close()
+    except (CommandError, OverflowError):  # the latter: no port has such a number
+        return False
+    return True
 
 
 def _front_image() -> str:
@@ -188,21 +215,10 @@ def _front_image() -> str:
     return os.environ.get("GRID_FRONT_IMAGE", "compute-grid/nginx:1") if has_nginx else ""
 
 
-def _programs(var: Path, port: int, of_cluster: Sequence[str], *, is_populated: bool) -> list[SupervisedProgram]:
-    secret = _secret_key(var)
-    common = {
-        **os.environ,
-        "PYTHONUNBUFFERED": "1",
-        "GRID_SECRET_KEY": secret,
-        "GRID_DASHBOARD_ORIGIN": f"http://{_HOST}:{port}",
-        "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
-        "KUBECONFIG": str(var / "kubeconfig"),
-        "GRID_REPOSITORIES": str(var / "cluster" / "machine" / "repositories"),
-        "GRID_FRONT_IMAGE": _front_image(),
-        "GRID_DEMAND_PORT": str(port + 3),
-        "GRID_DEMAND_SERVICE": f"localhost.kube-system:{port + 3}",
-        "GRID_DEMAND_ADDRESS": _HOST,
-    }
+def _programs(
+    var: Path, port: int, of_cluster: Sequence[str], prometheus: DemoPrometheus, *, is_populated: bool
+) -> list[SupervisedProgram]:
+    common = _environment(var, port)
     cluster_port, kubeconfig = port + 2, var / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)  # the API server writes it once it listens, which signals readiness
 
@@ -227,23 +243,46 @@ def _programs(var: Path, port: int, of_cluster: Sequence[str], *, is_populated: 
         program(
             "web server",
             web,
-            {"GRID_KUBE_CONTEXT": "web"},
+            {"GRID_KUBE_CONTEXT": "web", **prometheus.environment("web")},
             lambda: _answers(f"http://{_HOST}:{port}/freshz"),
             6,
         ),
         program(
             "proxy",
             proxy,
-            {"GRID_KUBE_CONTEXT": "proxy"},
+            {"GRID_KUBE_CONTEXT": "proxy", **prometheus.environment("proxy")},
             lambda: _answers(f"http://{_HOST}:{port + 1}/__grid__/readyz"),
             6,
         ),
-        program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
+        program(
+            "controller",
+            ["controller"],
+            {"GRID_KUBE_CONTEXT": "controller", **prometheus.environment("controller")},
+            lambda: True,
+            10.0,
+        ),
     ]
     if is_populated:
         simulated = ["record_simulated", "--every", "15"]
         programs.append(program("simulated executions", simulated, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
     return programs
+
+
+def _environment(var: Path, port: int) -> dict[str, str]:
+    """Return the settings of all programs."""
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "GRID_SECRET_KEY": _secret_key(var),
+        "GRID_DASHBOARD_ORIGIN": f"http://{_HOST}:{port}",
+        "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
+        "KUBECONFIG": str(var / "kubeconfig"),
+        "GRID_REPOSITORIES": str(var / "cluster" / "machine" / "repositories"),
+        "GRID_FRONT_IMAGE": _front_image(),
+        "GRID_DEMAND_PORT": str(port + 3),
+        "GRID_DEMAND_SERVICE": f"localhost.kube-system:{port + 3}",
+        "GRID_DEMAND_ADDRESS": _HOST,
+    }
 
 
 def _answers(url: str) -> bool:

@@ -75,6 +75,18 @@ class Kubelets:
             raise Failure(404, "NotFound", f"the server could not find the requested resource ({text.strip()})", {})
         raise Failure(500, "InternalError", f"Internal error occurred: {text.strip()}")
 
+    async def scrape(self, node_name: str, path: str) -> str:
+        """Return what a node's kubelet tells a Prometheus. Raise `Failure` when it does not answer."""
+        url = f"{self.url_of(node_name)}/{path}"
+        try:
+            async with self._client().get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)) as response:
+                if response.status == 200:
+                    return await response.text()
+                raise Failure(503, "ServiceUnavailable", f"the kubelet of {node_name} answered {response.status}")
+        except (aiohttp.ClientError, TimeoutError) as problem:
+            told = f'error trying to reach service: Get "{url}": {problem or "timed out"}'
+            raise Failure(503, "ServiceUnavailable", told) from problem
+
     async def stats(self) -> Mapping[str, Object]:
         """Return each ready node's summary, at most a few seconds old; leave out nodes that do not answer."""
         async with self._reading:

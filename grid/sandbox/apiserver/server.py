@@ -6,6 +6,7 @@ This module is the HTTP layer: it finds the caller (`identity`), the target (`pa
 import asyncio
 import logging
 import random
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,8 @@ from grid.sandbox.apiserver.views import incoming, outgoing
 log = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/healthz", "/livez", "/readyz")
+# The kubelets' metrics by the API server's proxy, which is how a Prometheus without a way to the nodes scrapes them.
+_SCRAPED = re.compile(r"/api/v1/nodes/([^/]+)/proxy/(metrics/(?:cadvisor|resource))")
 BESIDE = "/sandbox/"  # paths outside Kubernetes' API
 _MOST_BODY_BYTES = 3 * 1024 * 1024
 
@@ -170,6 +173,9 @@ class ApiServer:
             return described
         if path == "/metrics":
             return web.Response(text=self._requests.text(), headers={"Content-Type": counting.CONTENT_TYPE})
+        if request.method == "GET" and (scraped := _SCRAPED.fullmatch(path)) is not None:
+            text = await self._kubelets.scrape(*scraped.groups())
+            return web.Response(text=text, headers={"Content-Type": counting.CONTENT_TYPE})
         target = parse_path(path, self.registry.kinds)
         self._requests.note(request, target)
         handler = self._handler(request, target)

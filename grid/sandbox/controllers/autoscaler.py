@@ -99,9 +99,14 @@ class ClusterAutoscaler(EmbeddedController):
         rng: random.Random | None = None,
     ) -> None:
         self._cloud = cloud
-        self._pools = tuple(pools)
+        self._limited_pools = pools
         self._settings = settings or AutoscalerSettings()
         super().__init__(client, clock=clock, rng=rng)
+
+    @property
+    def _pools(self) -> tuple[NodePool, ...]:
+        """The pools with their limits of now."""
+        return tuple(self._limited_pools)
 
     def _begin(self) -> None:
         self._pods = self._mirrors.of(PODS)

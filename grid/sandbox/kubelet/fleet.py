@@ -86,7 +86,7 @@ class Fleet:
         self._api = api
         self._data = data_dir
         self._images = images
-        self._pools: Mapping[str, NodePool] = {pool.name: pool for pool in pools}
+        self._limited_pools = pools
         self._settings = settings or FleetSettings()
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
@@ -100,6 +100,11 @@ class Fleet:
         self._sampling: asyncio.Task[None] | None = None
         self._boot_id = ""
         self._rebooted = False
+
+    @property
+    def _pools(self) -> Mapping[str, NodePool]:
+        """The pools by name, with their limits of now."""
+        return {pool.name: pool for pool in self._limited_pools}
 
     # Life
 

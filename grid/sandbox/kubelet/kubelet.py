@@ -16,6 +16,7 @@ from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requ
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet.admittance import refusal
 from grid.sandbox.kubelet.backoff import Delays
+from grid.sandbox.kubelet.cadvisor import cadvisor, disk_usage
 from grid.sandbox.kubelet.handlers import Handlers, Web
 from grid.sandbox.kubelet.node import MachineSpec, NodeAgent
 from grid.sandbox.kubelet.pod import PodWorker
@@ -222,6 +223,9 @@ class Kubelet:
     def metrics(self) -> str:
         return metrics(self._usage(), self._services.clock.now())
 
+    def cadvisor(self) -> str:
+        return cadvisor(self._usage(), disk_usage(self._services.claims))
+
     def _usage(self) -> list[PodUsage]:
         pods = []
         for worker in self._workers.values():
@@ -230,7 +234,7 @@ class Kubelet:
                 attempt = item.last
                 usage = self._services.runtime.usage(attempt) if attempt is not None else None
                 if attempt is not None and attempt.running and usage is not None:
-                    containers.append(ContainerUsage(item.name, attempt.started_at, usage))
+                    containers.append(ContainerUsage(item.name, attempt.started_at, usage, attempt.spec.image))
             if containers:
                 identity = PodIdentity(uid_of(worker.pod), namespace_of(worker.pod), name_of(worker.pod))
                 pods.append(PodUsage(identity, _earliest(containers), containers))

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +100,21 @@ def process_table() -> dict[int, TableRow]:
                 memory_bytes=int(fields[21]) * _PAGE_BYTES,
             )
     return table
+
+
+def disk_bytes(pids: Iterable[int]) -> tuple[int, int] | None:
+    """Return the bytes that processes, and the children that they waited for, had read from disks and written to them; None when the system
+    does not tell of any of them."""
+    read = written = 0
+    told = False
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+            figures = dict(line.split(": ") for line in lines)
+            read += int(figures["read_bytes"])
+            written += max(0, int(figures["write_bytes"]) - int(figures["cancelled_write_bytes"]))
+            told = True
+    return (read, written) if told else None
 
 
 def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:

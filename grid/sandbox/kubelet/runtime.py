@@ -76,12 +76,15 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStats:
-    """CPU time since the container started, and the present CPU rate and memory."""
+    """CPU time since the container started, the present CPU rate and memory, and the bytes that went to and came from disks since its start
+    where they are measured."""
 
     cpu_nanoseconds: int
     cpu_nanocores: int
     memory_bytes: int
     at: datetime
+    read_bytes: int | None = None
+    written_bytes: int | None = None
 
 
 class ContainerRuntime(Protocol):

@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from grid.sandbox.client import Clock
-from grid.sandbox.kubelet.processes import Process, TableRow, process_table, proportional_bytes, trees
+from grid.sandbox.kubelet.processes import Process, TableRow, disk_bytes, process_table, proportional_bytes, trees
 from grid.sandbox.kubelet.runtime import ContainerStats
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Sampler:
     async def sample(self) -> None:
         watched = list(self._watched.items())
         roots = [item.shim.pid for _, item in watched]
-        table, below = await asyncio.to_thread(_look, roots)
+        table, below, moved = await asyncio.to_thread(_look, roots)
         for key, item in watched:
             if key not in self._watched:
                 continue
@@ -76,15 +76,25 @@ class Sampler:
             memory = sum(table[pid].memory_bytes for pid in pids)
             cpu = root.cpu_nanoseconds + sum(table[pid].cpu_nanoseconds for pid in pids)
             item.usage = _usage(item, cpu, memory, self._clock.monotonic(), self._clock.now())
+            item.usage = _with_disk(item.usage, moved[item.shim.pid])
             if item.limit and memory > item.limit:
                 exact = await asyncio.to_thread(proportional_bytes, pids)
                 if exact > item.limit:
                     item.over_limit(exact)
 
 
-def _look(roots: list[int]) -> tuple[dict[int, TableRow], dict[int, list[int]]]:
+_Moved = dict[int, tuple[int, int] | None]
+
+
+def _look(roots: list[int]) -> tuple[dict[int, TableRow], dict[int, list[int]], _Moved]:
     table = process_table()
-    return table, trees(table, roots)
+    below = trees(table, roots)
+    return table, below, {root: disk_bytes([root, *below[root]]) for root in roots}
+
+
+def _with_disk(usage: ContainerStats, moved: tuple[int, int] | None) -> ContainerStats:
+    read, written = moved or (None, None)
+    return replace(usage, read_bytes=read, written_bytes=written)
 
 
 def _usage(item: _Watched, cpu: int, memory: int, monotonic: float, at: datetime) -> ContainerStats:

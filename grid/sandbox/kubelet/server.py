@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from grid.sandbox.client import Clock, Object, parse_time
+from grid.sandbox.exposition import CONTENT_TYPE
 from grid.sandbox.kubelet.logfiles import LogOptions, read_log
 from grid.sandbox.kubelet.runtime import Attempt
 
@@ -40,6 +41,8 @@ class ServedKubelet(Protocol):
 
     def metrics(self) -> str: ...
 
+    def cadvisor(self) -> str: ...
+
 
 class NodeServer:
     """One application for all nodes of a process."""
@@ -57,6 +60,7 @@ class NodeServer:
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
         app.router.add_get("/stats/summary", self._summary)
         app.router.add_get("/metrics/resource", self._metrics)
+        app.router.add_get("/metrics/cadvisor", self._cadvisor)
         app.router.add_get("/healthz", self._healthy)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
         await self._runner.setup()
@@ -117,6 +121,9 @@ class NodeServer:
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         return web.Response(text=self._node(request).metrics())
+
+    async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=self._node(request).cadvisor(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         node, wanted = self._node(request), request.match_info

@@ -3,7 +3,8 @@
 Nothing is executed and only empty directories are on disk; images are present at once, probes and hooks succeed, and a restart of
 the cluster restarts its containers. A container's variable GRID_SIMULATE is its script, in words
 separated by spaces: `ends=30` ends it after 30 seconds with `code=1` (0 if not given), `oom=20` kills it for memory
-after 20 seconds, `cpu=900m` and `memory=300Mi` are its usage. An image whose name starts with `missing/` cannot be pulled.
+after 20 seconds, `cpu=900m` and `memory=300Mi` are its usage. Without a script, `true` ends at once.
+An image whose name starts with `missing/` cannot be pulled.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from grid.sandbox.kubelet.services import first_of
 VARIABLE = "GRID_SIMULATE"
 MISSING = "missing/"
 _COMMAND = ("simulated",)
+_ENDS_AT_ONCE = ["true"]
 _IMAGE_BYTES = 100 * 1024 * 1024
 _TERMINATED, _KILLED = 143, 137
 _KEPT_ATTEMPTS = 2
@@ -98,7 +100,8 @@ class SimulatedRuntime:
             started_at=self._clock.now(),
             directory=self.root(spec.pod.uid, spec.container, spec.number).parent,
         )
-        one = _Container(attempt, Play.read(spec.env.get(VARIABLE, "")), self._clock.monotonic())
+        script = spec.env.get(VARIABLE, "ends=0" if list(spec.argv) == _ENDS_AT_ONCE else "")
+        one = _Container(attempt, Play.read(script), self._clock.monotonic())
         started = self._containers.setdefault((spec.pod.uid, spec.container), [])
         started.append(one)
         del started[:-_KEPT_ATTEMPTS]

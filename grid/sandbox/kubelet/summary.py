@@ -13,6 +13,7 @@ class ContainerUsage:
     name: str
     started_at: datetime
     usage: ContainerStats
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Node
 from grid.sandbox.controllers.removal import mark
 from grid.sandbox.controllers.replicaset import ReplicaSetController
 from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.poollimits import NodePools
 from grid.sandbox.pools import NodePool, PoolTaint
 from tests.sandbox.support import (
     FakeKubelet,
@@ -102,6 +103,7 @@ class Bench:
     client: Api
     clock: FastClock
     cloud: FakeCloud
+    pools: NodePools
     seen: Mirrors
     taints: set[str] = field(default_factory=set)
 
@@ -136,7 +138,8 @@ async def cluster(folder: Path, *, unneeded: float = UNNEEDED, stock_out: bool =
     clock = FastClock(speed=10)
     async with api_server(folder, clock) as client:
         cloud = FakeCloud(client, clock, stock_out=stock_out)
-        bench = Bench(client, clock, cloud, Mirrors(client, clock=clock))
+        pools = NodePools(POOLS, folder / "pools.json")
+        bench = Bench(client, clock, cloud, pools, Mirrors(client, clock=clock))
         for resource in (EVENTS, NODES, PODS, CONFIG_MAPS):
             bench.seen.of(resource)
         bench.seen.of(NODES).subscribe(bench.note_taints)
@@ -150,7 +153,7 @@ async def cluster(folder: Path, *, unneeded: float = UNNEEDED, stock_out: bool =
             # Nobody renews a heartbeat here.
             NodeLifecycleController(client, clock=clock, patience=NodeTimeouts(grace=1e6, period=0.5)),
             FakeKubelet(client, clock),
-            ClusterAutoscaler(client, cloud=cloud, pools=POOLS, settings=settings, clock=clock),
+            ClusterAutoscaler(client, cloud=cloud, pools=pools, settings=settings, clock=clock),
         )
         async with bench.seen.running(), running(*parts):
             yield bench
@@ -269,3 +272,12 @@ async def test_a_pool_below_its_minimum_is_filled_up(tmp_path: Path) -> None:
         with contextlib.suppress(NotFound):
             await bench.client.delete(NODES.path(name="default-0"))
         await eventually(lambda: bench.nodes() == {"default-1"}, "a node in its place")
+
+
+async def test_limits_that_somebody_changes_hold_from_the_next_round_on(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as bench:
+        await eventually(lambda: bench.group("default"), "the first round is published")
+        now = next(pool for pool in bench.pools if pool.name == "default")
+        bench.pools.limit("default", 2, 7, was=(now.minimum, now.maximum))
+        await eventually(lambda: len(bench.nodes()) == 2, "the minimum is filled up")
+        await eventually(lambda: bench.group("default")["health"]["maxSize"] == 7, "the new maximum is published")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from grid.sandbox.images import BUILT_IN, BadCatalogue, Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore, PullFailed, installer_environment
@@ -40,6 +41,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def store(tmp_path: Path) -> ImageStore:
     return ImageStore(tmp_path / "images", ImageCatalogue([*BUILT_IN, TINY]))
+
+
+def test_the_image_of_placeholders_is_in_the_catalogue(settings: Settings) -> None:
+    assert ImageCatalogue().find(settings.PLACEHOLDER_IMAGE) is not None
 
 
 async def test_a_pulled_image_has_its_requirements_and_is_made_once(

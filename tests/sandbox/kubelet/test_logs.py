@@ -168,7 +168,9 @@ async def test_a_log_that_is_not_there_is_explained(site: Site) -> None:
     assert (await site.get("/containerLogs/default/typo/run?tailLines=x"))[0] == 400
 
 
-@pytest.mark.parametrize("path", ["/containerLogs/default/x/run", "/stats/summary", "/metrics/resource"])
+@pytest.mark.parametrize(
+    "path", ["/containerLogs/default/x/run", "/stats/summary", "/metrics/resource", "/metrics/cadvisor"]
+)
 async def test_nobody_without_the_token_is_answered(site: Site, path: str) -> None:
     assert (await site.get(path, token="a-guess"))[0] == 401
     assert (await site.get(path, token=""))[0] == 401
@@ -198,6 +200,9 @@ async def test_usage_is_measured_from_the_processes(site: Site) -> None:
     status, text = await site.get("/metrics/resource")
     assert status == 200
     assert 'container_cpu_usage_seconds_total{container="run",namespace="default",pod="busy"} ' in text
+    status, text = await site.get("/metrics/cadvisor")
+    assert status == 200
+    assert 'container_fs_writes_bytes_total{container="run",' in text
 
 
 def test_the_certificate_is_made_once_and_again_when_it_is_damaged(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""The line about critical alerts in the page frame."""
+
+from django import template
+from django.db import DatabaseError
+from django.template import Context
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.access import PERMISSIONS, Permission
+from dashboard.alert_records import critical_alerts
+from dashboard.fragments import render_fragment
+from dashboard.templatetags.frame import role_in
+from dashboard.viewmodels.alert_page import critical_fragment
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def alert_lines(context: Context) -> SafeString:
+    """Return what fires and is critical, for those who operate; nothing when the database does not answer."""
+    if Permission.OPERATE not in PERMISSIONS[role_in(context)]:
+        return mark_safe("")
+    now = timezone.now()
+    try:
+        lines = critical_alerts(now)
+    except DatabaseError:
+        lines = ()
+    return mark_safe(render_fragment(critical_fragment(lines), now=now))

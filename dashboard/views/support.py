@@ -1,0 +1,318 @@
+"""Support bundles: what somebody who helps wants to see of an execution, or of the platform, in one file."""
+
+import asyncio
+import heapq
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from dashboard import support_records
+from dashboard.access import may_operate
+from dashboard.pages.execution import person, present_head
+from dashboard.pages.use_history import use_in
+from dashboard.records import final_log
+from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.leaving import left_sentence
+from dashboard.viewmodels.manifest import as_yaml
+from dashboard.viewmodels.timeline import lifecycle_text
+from dashboard.views.describing import node_description, pod_description
+from dashboard.views.executions import current_viewer, seen
+from dashboard.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECONDS, SupportZip
+from dashboard.views.use_history import subject_of
+from grid.audit import write_entry
+from grid.kube.objects import Event, Pod, RawObject, is_ready
+from grid.kube.resources import (
+    AUTOSCALERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    INGRESSES,
+    LIMIT_RANGES,
+    PODS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+    Resource,
+)
+from grid.labels import KEYS
+from grid.models import AuditEntry, Execution, User
+from grid.quantity import format_bytes
+from grid.redaction import Redactor
+from grid.runtime import Runtime, get_runtime
+from grid.slices import in_slices
+from grid.translation import gettext as _
+from grid.watch.events import age_order
+from grid.watch.store import Freshness
+
+MOST_PODS = MOST_NODES = 30
+LOG_LINES = 5000
+MOST_EVENTS = 2000
+_RANGE = "6h"
+_EVENTS_AT_ONCE = 1000  # some milliseconds of the loop
+_OF_EXECUTION = (
+    ("history", _("Its history in our words and in Kubernetes' own, with the present cause.")),
+    (
+        "record",
+        _(
+            "What it was launched with: tier, environment, command, parameters. Secrets and variables without their values."
+        ),
+    ),
+    (
+        "pods",
+        _(
+            "Description, YAML and logs of {most_pods} of its pods, the last {log_lines:,} lines, also from before a restart.",
+            most_pods=MOST_PODS,
+            log_lines=LOG_LINES,
+        ),
+    ),
+    (
+        "objects",
+        _("YAML of its Services, Deployments, autoscalers and settings, and the namespace's quotas and limits."),
+    ),
+    (
+        "measured",
+        _(
+            "What it used in its last six hours, as Prometheus knows it, what its program has measured, and a cluster's workers over time."
+        ),
+    ),
+    ("events", _("The cluster's events about it and about the objects that belong to it.")),
+    ("log", _("The end of its log that was kept when its pod was deleted.")),
+    ("versions", _("Versions of Compute Grid's Python and packages.")),
+)
+_OF_PLATFORM = (
+    ("health", _("How far each watch cache is behind, whether a controller works, and what the autoscaler says.")),
+    ("platform", _("The versions of the cluster and of what it serves, and how each service of the platform is.")),
+    ("measured", _("The samples of all node pools of the last day.")),
+    ("events", _("The cluster's latest {most_events:,} events.", most_events=MOST_EVENTS)),
+    ("nodes", _("Descriptions of {most_nodes} nodes, the ones in trouble first.", most_nodes=MOST_NODES)),
+    ("queue", _("Who waits in the queue and why, and the latest failures.")),
+    ("audit", _("The latest entries of the audit log.")),
+    ("configuration", _("Settings and central configuration without secrets, and what Django's checks find.")),
+    ("versions", _("Versions of Compute Grid's Python and packages.")),
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def execution_support(request: HttpRequest, id: str) -> HttpResponse:
+    """Say what a bundle of the execution has in it, or send it; for those who may read its log."""
+    viewer, record = await seen(request, id)
+    who = person(viewer, record)
+    if not who.may_read:
+        raise PermissionDenied(left_sentence(record))
+    if request.method != "POST":
+        return await _asked(request, _OF_EXECUTION, record=record)
+    await sync_to_async(_note)(request, id)
+    runtime = get_runtime()
+    now = runtime.clock()
+    bundle = await _begun(
+        _("Support bundle of {object_name}.", object_name=record.object_name),
+        await sync_to_async(support_records.secrets_of)(id),
+        now,
+    )
+    head = present_head(runtime, record, who, now)
+    ours = (
+        ("history.txt", _("what happened"), _text(lifecycle_text(record, may_read=True, present=head))),
+        ("history.csv", _("every entry as it is stored"), sync_to_async(support_records.kept_lifecycle)(id)),
+        ("record.json", _("what it was launched with"), sync_to_async(support_records.record_text)(id)),
+        ("metrics.csv", _("what its program has measured"), sync_to_async(support_records.run_metrics_text)(id)),
+        ("workers.csv", _("a cluster's workers over time"), sync_to_async(support_records.cluster_samples_text)(id)),
+        ("log.txt", _("the end of its log that was kept"), sync_to_async(final_log)(id)),
+        ("versions.txt", _("versions of our packages"), sync_to_async(support_records.versions_text)()),
+    )
+    for path, what, read in ours:
+        await bundle.add(path, what, read, keeps_end=path == "log.txt", is_ours=True)
+    await _add_use(bundle, runtime, record)
+    await _add_events(bundle, runtime, lambda event: event.involved_object.name.startswith(record.object_name))
+    await _add_pods(bundle, runtime, id, now)
+    await _add_objects(bundle, runtime, f"{KEYS.execution}={id}")
+    return _sent(await bundle.finished(), f"{record.object_name}-support-{now:%Y%m%d-%H%M%S}.zip")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def platform_support(request: HttpRequest) -> HttpResponse:
+    """Say what a bundle of the platform has in it, or send it; for operators and admins."""
+    viewer = await current_viewer(request)
+    if not may_operate(viewer):
+        raise PermissionDenied(_("Only operators and admins can make a support bundle of the platform."))
+    if request.method != "POST":
+        return await _asked(request, _OF_PLATFORM)
+    await sync_to_async(_note)(request)
+    runtime = get_runtime()
+    now = runtime.clock()
+    bundle = await _begun(_("Support bundle of the platform."), support_records.own_secrets(), now)
+    ours = (
+        ("health.json", _("caches, controller and autoscaler"), _text(_health(runtime))),
+        ("platform.txt", _("versions and services"), sync_to_async(support_records.platform_text)(now)),
+        ("pools.csv", _("node pools over the last day"), sync_to_async(support_records.pool_samples_text)()),
+        ("queue.csv", _("who waits"), sync_to_async(support_records.queue_text)()),
+        ("failures.csv", _("the latest failures"), sync_to_async(support_records.failures_text)()),
+        ("audit.csv", _("the latest entries of the audit log"), sync_to_async(support_records.audit_text)()),
+        ("configuration.txt", _("settings without secrets"), sync_to_async(support_records.configuration_text)()),
+        ("checks.txt", _("what Django's checks find"), sync_to_async(support_records.checks_text)()),
+        ("versions.txt", _("versions of our packages"), sync_to_async(support_records.versions_text)()),
+    )
+    for path, what, read in ours:
+        await bundle.add(path, what, read, is_ours=True)
+    await _add_events(bundle, runtime, lambda _: True)
+    await _add_nodes(bundle, runtime, now)
+    return _sent(await bundle.finished(), f"compute-grid-support-{now:%Y%m%d-%H%M%S}.zip")
+
+
+async def _begun(title: str, secrets: Sequence[str], now: datetime) -> SupportZip:
+    return SupportZip(title, Redactor(secrets), now=now, deadline=asyncio.get_running_loop().time() + SECONDS)
+
+
+async def _asked(
+    request: HttpRequest, parts: Sequence[tuple[str, str]], record: ExecutionRecord | None = None
+) -> HttpResponse:
+    context = {
+        "parts": [sentence for _, sentence in parts],
+        "record": record,
+        "bounds": (format_bytes(MOST_OF_A_FILE), format_bytes(MOST_IN_ALL)),
+    }
+    return await sync_to_async(render)(request, "dashboard/support.html", context)
+
+
+async def _text(text: str) -> str:
+    return text
+
+
+async def _add_use(bundle: SupportZip, runtime: Runtime, record: ExecutionRecord) -> None:
+    path, what = "use.csv", _("what its pods used, by minute")
+    found = await use_in(runtime).read(subject_of(runtime, record), _RANGE)
+    if found.known:
+        await bundle.add(path, what, asyncio.to_thread(support_records.use_text, found.known), is_ours=True)
+    else:
+        bundle.miss(path, what, found.problem or _("Prometheus knows nothing of it."))
+
+
+async def _add_events(bundle: SupportZip, runtime: Runtime, chosen: Callable[[Event], bool]) -> None:
+    """Add the latest events of the cache, oldest first."""
+    found = [event async for event in in_slices(list(runtime.events.values()), _EVENTS_AT_ONCE) if chosen(event)]
+    latest = heapq.nlargest(MOST_EVENTS, found, key=age_order)
+    read = asyncio.to_thread(support_records.events_text, latest[::-1])
+    await bundle.add("events.csv", _("the cluster's events"), read, keeps_end=True, is_ours=True)
+
+
+async def _add_pods(bundle: SupportZip, runtime: Runtime, id: str, now: datetime) -> None:
+    found = [pod for pod in runtime.pods.by("execution", id) if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    found.sort(key=lambda pod: pod.metadata.name)
+    for pod in found[MOST_PODS:]:
+        bundle.miss(
+            f"pods/{pod.metadata.name}",
+            _("a pod"),
+            _("Only the first {most_pods} pods are in it.", most_pods=MOST_PODS),
+        )
+    if not found:
+        bundle.miss("pods/", _("its pods"), _("They are gone."))
+    for pod in found[:MOST_PODS]:
+        await _add_pod(bundle, runtime, pod, now)
+
+
+async def _add_pod(bundle: SupportZip, runtime: Runtime, pod: Pod, now: datetime) -> None:
+    name, namespace = pod.metadata.name, pod.metadata.namespace
+    folder = f"pods/{name}"
+    await bundle.add(f"{folder}/pod.yaml", _("the pod"), _yaml(bundle, runtime, PODS, name, namespace))
+    described = pod_description(runtime.api, namespace, name, now=now, changed=bundle.redactor.object)
+    await bundle.add(f"{folder}/describe.txt", _("as kubectl describes it, with its events"), described)
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        container = status.name
+        log = _log(runtime, pod, container, previous=False)
+        await bundle.add(f"{folder}/{container}.log", _("the container's log"), log, keeps_end=True)
+        if status.restart_count:
+            before = _log(runtime, pod, container, previous=True)
+            path = f"{folder}/{container}.previous.log"
+            await bundle.add(path, _("its log before it was started again"), before, keeps_end=True)
+
+
+async def _yaml(bundle: SupportZip, runtime: Runtime, resource: Resource, name: str, namespace: str) -> str:
+    return as_yaml(bundle.redactor.object(await runtime.api.get(resource, name, namespace=namespace)))
+
+
+async def _log(runtime: Runtime, pod: Pod, container: str, *, previous: bool) -> str:
+    """Return the end of a container's log; its memory is bounded."""
+    kept = bytearray()
+    chunks = runtime.api.logs(
+        pod.metadata.name,
+        namespace=pod.metadata.namespace,
+        container=container,
+        tail_lines=LOG_LINES,
+        previous=previous,
+        timestamps=True,
+    )
+    async for chunk in chunks:
+        kept += chunk
+        del kept[: -MOST_OF_A_FILE - 1]  # one more, by which it is known as cut
+    return kept.decode(errors="replace")
+
+
+async def _add_objects(bundle: SupportZip, runtime: Runtime, selector: str) -> None:
+    for resource, chosen in (
+        *((one, selector) for one in (CONFIG_MAPS, SERVICES, DEPLOYMENTS, AUTOSCALERS, INGRESSES)),
+        (RESOURCE_QUOTAS, ""),
+        (LIMIT_RANGES, ""),
+    ):
+        named = {"objects": resource.plural}
+        what = _("its {objects}", **named) if chosen else _("the namespace's {objects}", **named)
+        read = _list(bundle, runtime, resource, chosen)
+        await bundle.add(f"objects/{resource.plural}.yaml", what, read)
+
+
+async def _list(bundle: SupportZip, runtime: Runtime, resource: Resource, selector: str) -> str:
+    namespace = settings.GRID_NAMESPACE
+    page = await runtime.api.list_page(resource, namespace=namespace, label_selector=selector, limit=100)
+    items: list[RawObject] = msgspec.json.decode(page)["items"]
+    return "---\n".join(as_yaml(bundle.redactor.object(one)) for one in items) or "# none\n"
+
+
+async def _add_nodes(bundle: SupportZip, runtime: Runtime, now: datetime) -> None:
+    found = sorted(runtime.nodes.values(), key=lambda node: (is_ready(node), node.metadata.name))
+    for node in found[:MOST_NODES]:
+        name = node.metadata.name
+        await bundle.add(
+            f"nodes/{name}.txt", _("as kubectl describes it"), node_description(runtime.api, name, now=now)
+        )
+    if len(found) > MOST_NODES:
+        bundle.miss(
+            "nodes/",
+            _("{found:,} more nodes", found=len(found) - MOST_NODES),
+            _("Only {most_nodes} are in it.", most_nodes=MOST_NODES),
+        )
+
+
+def _note(request: HttpRequest, id: str = "") -> None:
+    assert isinstance(request.user, User)
+    about = Execution.objects.get(pk=id) if id else request.user
+    whose = "" if id else _("of the platform")
+    changes = {"support bundle": ["", whose or _("downloaded")]}
+    write_entry(request.user, about, changes, action=AuditEntry.Action.DOWNLOADED)
+
+
+def _sent(file: bytes, name: str) -> HttpResponse:
+    answer = HttpResponse(file, content_type="application/zip")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Content-Encoding"] = "identity"  # it is compressed
+    return answer
+
+
+def _health(runtime: Runtime) -> str:
+    def of(one: Freshness) -> dict[str, object]:
+        return {"synced": one.synced, "behind_seconds": round(one.behind_seconds, 1), "error": str(one.error or "")}
+
+    away = runtime.controller_away()
+    autoscaler = runtime.config_maps.get("kube-system/cluster-autoscaler-status")
+    told = {
+        "caches": {name: of(one) for name, one in runtime.caches().items()},
+        "controller": "works" if away is None else f"away since {away.since}",
+        "metrics": runtime.usage.unavailable,
+        "autoscaler": dict(autoscaler.data) if autoscaler else None,
+        "nodes": len(runtime.nodes),
+        "pods": len(runtime.pods),
+    }
+    return json.dumps(told, indent=1, default=str)

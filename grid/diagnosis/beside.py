@@ -1,0 +1,44 @@
+"""What stands beside the program of a run's pod: the executor of its files, and nginx in front of its web server. Both are native sidecars
+where the server has them, and ordinary containers where it has not. How they end says nothing about the run."""
+
+from grid.kube.objects import ContainerStatus, Pod
+from grid.labels import KEYS
+
+PROGRAM = "run"  # the containers' names
+FRONT = "nginx"
+EXECUTOR = "executor"
+PREPARER = "executor-prepare"  # where the cluster has no native sidecars: the setup step that fetches the files for the executor
+
+
+def has_ordinary_executor(pod: Pod) -> bool:
+    """Return whether its executor is a container like its program, as where the cluster has no native sidecars."""
+    return any(one.name == PREPARER for one in pod.spec.init_containers)
+
+
+def has_ordinary_front(pod: Pod) -> bool:
+    """Return whether its nginx is a container like its program. In a pod that is no run of ours, one of that name is a program."""
+    return KEYS.execution in pod.metadata.labels and {PROGRAM, FRONT} <= {one.name for one in pod.spec.containers}
+
+
+def has_front(pod: Pod) -> bool:
+    """Return whether an nginx runs in front of its program."""
+    is_sidecar = any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
+    return is_sidecar or has_ordinary_front(pod)
+
+
+def programs(pod: Pod) -> list[ContainerStatus]:
+    """Return its containers without those that stand beside the program."""
+    beside = {EXECUTOR} if has_ordinary_executor(pod) else set()
+    if has_ordinary_front(pod):
+        beside.add(FRONT)
+    return [one for one in pod.status.container_statuses if one.name not in beside]
+
+
+def program_ended(pod: Pod) -> bool:
+    """Return whether the program has ended for good."""
+    ended = [one.state.terminated for one in programs(pod)]
+    if not ended:
+        return False
+    if pod.status.phase in ("Succeeded", "Failed") or pod.spec.restart_policy == "Never":
+        return all(ended)
+    return all(one is not None and one.exit_code == 0 for one in ended)

@@ -1,0 +1,1 @@
+"""Looks after the health of the platform: the leading controller reads, judges, and records incidents."""

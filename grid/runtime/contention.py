@@ -1,0 +1,235 @@
+"""Follows from one round of usage to the next which pods take CPU from others on their node, and tells the owners of who gets too little.
+
+Each web process follows it for itself, in memory: it has the pods, the nodes and the usage anyway, and nothing is lost with it but a minute
+of measurements. Owners are told through the database, which keeps two processes from telling the same.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from grid.database import background
+from grid.databasetrouble import TroubleLog
+from grid.diagnosis.contention import (
+    CALM_PERCENT,
+    Contention,
+    NodeRounds,
+    PodCpu,
+    PodSample,
+    advance,
+    contention,
+    for_owner,
+    pod_sample,
+)
+from grid.diagnosis.requests import has_ended
+from grid.diagnosis.resources import resource_amount
+from grid.kube.objects import Node, Pod
+from grid.launch.contentionnotices import tell_owners
+from grid.metrics.usage import Measured, Usage, UsageStore
+from grid.models import State
+from grid.runtime.executions import ActiveExecutions
+from grid.watch.hub import NAME, Topic
+from grid.watch.store import Store
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "contention"
+EXECUTION = "execution"  # name of the index by execution
+NOTICE_SECONDS = 300.0  # of contention before its owner is told: what is over sooner needs nothing from anybody
+LOOK_SECONDS = 30.0
+TOLD_AT_ONCE = 100  # each in a transaction of its own; others are told with the next look
+# Each takes about 5 ms of the loop.
+NODES_AT_ONCE = 10  # busy ones with their pods
+FOUND_AT_ONCE = 200  # contended ones
+VICTIMS_AT_ONCE = 2000
+Run = Callable[..., Awaitable[Any]]
+
+
+class ContentionWatch:
+    """The contended nodes of one data plane. `execution_of` returns the execution of a pod, "" for another pod."""
+
+    def __init__(
+        self,
+        pods: Store[Pod],
+        nodes: Store[Node],
+        usage: UsageStore,
+        publish: Callable[[Topic], None],
+        *,
+        execution_of: Callable[[Pod], str],
+    ) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._usage = usage
+        self._publish = publish
+        self._execution_of = execution_of
+        self._rounds: dict[str, NodeRounds] = {}
+        self._found: Mapping[str, Contention] = {}
+        self._is_measured = asyncio.Event()
+        self.worst: Sequence[Contention] = ()  # first
+        self.victims: dict[str, tuple[Contention, PodCpu]] = {}  # by execution
+
+    def measured(self) -> None:
+        """Tell that there was a round of usage, or none; called by the poller."""
+        self._is_measured.set()
+
+    async def run(self) -> None:
+        """Take in each round that `measured` tells of, until cancelled, with pauses for other work."""
+        while True:
+            await self._is_measured.wait()
+            self._is_measured.clear()
+            for _ in self._steps():
+                await asyncio.sleep(0)
+
+    def look(self) -> None:
+        """Take the last round of usage in at once; one that repeats measurements changes nothing."""
+        for _ in self._steps():
+            pass
+
+    def on_node(self, name: str) -> Contention | None:
+        return self._found.get(name)
+
+    def _steps(self) -> Iterator[None]:
+        """Take the last round in, and pause again and again: nodes and pods may change meanwhile."""
+        measured = self._usage.measured
+        if self._usage.unavailable and measured.pods:
+            return  # the last numbers stand, on all pages
+        rounds, found, looked_at = dict[str, NodeRounds](), dict[str, Contention](), 0
+        for name in list(self._nodes.keys()):
+            before = self._rounds.get(name)
+            allocatable = self._allocatable(name)
+            used = measured.nodes.get(name)
+            if before is None and used is not None and used.cpu_millicores * 100 < CALM_PERCENT * allocatable:
+                continue  # most nodes, so a round costs little more than the busy ones
+            samples = self._samples(name, measured)
+            looked_at += 1
+            if looked_at % NODES_AT_ONCE == 0:
+                yield
+            cores = self._cores_for_pods(name, allocatable, samples, used)
+            after = advance(before or NodeRounds(), cores, samples)
+            if not samples or (after.calm and not after.is_contended):
+                continue
+            rounds[name] = after
+            one = self._found.get(name) if after is before else contention(after, name, cores)
+            if one is not None:
+                found[name] = one
+        self._rounds = rounds
+        yield from self._become(found)
+
+    def _become(self, found: Mapping[str, Contention]) -> Iterator[None]:
+        """Show what was found, and wake the pages for which it is news."""
+        names = [name for name, one in found.items() if self._found.get(name) is not one]
+        names += [name for name in self._found if name not in found]
+        if not names:
+            return
+        scores, victims = dict[str, int](), dict[str, tuple[Contention, PodCpu]]()
+        for place, one in enumerate(found.values(), 1):
+            scores[one.node] = one.score
+            self._add_victims(victims, one)
+            if place % FOUND_AT_ONCE == 0:
+                yield
+        before, self._found, self.victims = self.victims, found, victims
+        self.worst = sorted(found.values(), key=lambda one: (-scores[one.node], one.node))
+        yield
+        self._publish(TOPIC)
+        for name in names:
+            self._publish((TOPIC, NAME, name))
+        for place, (id, victim) in enumerate(victims.items(), 1):
+            if before.pop(id, None) is not victim:  # and so is let go: all at once would take long
+                self._publish((TOPIC, EXECUTION, id))
+            if place % VICTIMS_AT_ONCE == 0:
+                yield
+        for id in before:
+            self._publish((TOPIC, EXECUTION, id))
+
+    def _add_victims(self, victims: dict[str, tuple[Contention, PodCpu]], where: Contention) -> None:
+        """Add by execution where it may be short of CPU; of several pods the one that gets least of what it may use."""
+        for pod in where.victims:
+            other, before = victims.get(pod.group), self.victims.get(pod.group)
+            if other is None or _gets(pod) < _gets(other[1]):
+                victims[pod.group] = before if before is not None and before[1] is pod else (where, pod)
+
+    def _allocatable(self, name: str) -> int:
+        node = self._nodes.get(name)
+        return 0 if node is None else resource_amount("cpu", node.status.allocatable.get("cpu", ""))
+
+    def _cores_for_pods(self, name: str, allocatable: int, samples: Sequence[PodSample], used: Usage | None) -> int:
+        """Return what pods can use: more than is allocatable, where the node's own processes leave of what is reserved for them."""
+        node = self._nodes.get(name)
+        if node is None or used is None:
+            return allocatable
+        own = max(0, used.cpu_millicores - sum(one.used for one in samples))
+        return max(allocatable, resource_amount("cpu", node.status.capacity.get("cpu", "")) - own)
+
+    def _samples(self, node: str, measured: Measured) -> list[PodSample]:
+        found = []
+        for pod in self._pods.by("node", node):
+            key = pod.metadata.key
+            usage = measured.pods.get(key)
+            if usage is not None and not has_ended(pod):
+                at, waiting = measured.pods_at.get(key, 0.0), measured.waiting.get(key)
+                group = self._execution_of(pod) or key
+                found.append(pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
+        return found
+
+
+def _gets(pod: PodCpu) -> tuple[float, str]:
+    return pod.used / max(1, pod.could_use), pod.key
+
+
+class ContentionNotices:
+    """Tells the owners of executions that get too little CPU for some minutes; `run` until cancelled."""
+
+    def __init__(
+        self,
+        watch: ContentionWatch,
+        executions: ActiveExecutions,
+        *,
+        run: Run = background.run,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._watch = watch
+        self._executions = executions
+        self._run = run
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        self._troubles = TroubleLog(monotonic)
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        while True:
+            await self._sleep(LOOK_SECONDS * self._rng.uniform(0.5, 1.5))
+            await self.once()
+
+    async def once(self) -> None:
+        """Tell what is new. A failure is logged, and tried again next time."""
+        self._told = {id for id in self._told if self._executions.get(id) is not None}
+        due = self._due()
+        if not due:
+            return
+        try:
+            await self._run(tell_owners, due, now=self._clock())
+            self._told |= due.keys()
+            self._troubles.tell_if_over()
+        except Exception as error:
+            if not self._troubles.are_why(error):
+                logger.exception("owners were not told that their executions get too little CPU")
+
+    def _due(self) -> dict[str, str]:
+        """Return the sentence for the owner of each running execution that was not told yet, by its id."""
+        found = {}
+        for id, (where, pod) in self._watch.victims.items():
+            row = self._executions.get(id)
+            lasts = where.until - where.since >= NOTICE_SECONDS
+            if row is not None and lasts and row.state == State.RUNNING and id not in self._told:
+                found[id] = for_owner(pod, row.kind)
+                if len(found) == TOLD_AT_ONCE:
+                    break
+        return found

@@ -1,0 +1,254 @@
+"""The service levels as data. Each counts what was bad and all there was, as PromQL over our own metrics; the rest was good.
+
+In the expressions `$window` is a range of Prometheus (`1h`), `$threshold` a number and `$bucket` the matcher of a histogram's bucket.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grid.translation import gettext as _
+
+OBJECTIVE_OF = 10_000  # objectives are whole numbers of 10,000: 9,950 is 99.5 %
+# Below 93.1 % even a complete failure burns a budget of 30 days less than 14.4 times as fast as allowed: too slow for the first alert.
+LEAST_OBJECTIVE, HIGHEST_OBJECTIVE = 9_400, 9_999
+WINDOW_DAYS = 30
+SHORTEST_WINDOW, LONGEST_WINDOW = 7, 90
+# Reasons with which an execution ends as an error though the platform did what it promises: a full quota, a secret or files that are gone.
+NOT_PLATFORM = ("over_quota_timeout", "secret_missing", "files_missing")
+ENDED = ("succeeded", "failed", "error", "stopped")
+
+_QUEUED = '(sum(compute_grid_executions{state="queued"}) or 0 * sum(compute_grid_controller_leads == 1))'
+_REASONS = "|".join(NOT_PLATFORM)
+
+
+def _increase(metric: str, *matchers: str) -> str:
+    chosen = f"{{{','.join(matchers)}}}" if matchers else ""
+    return f"sum(increase({metric}{chosen}[$window]))"
+
+
+def _slower(metric: str, *matchers: str) -> str:
+    """Return how many were slower than the threshold, of a histogram."""
+    return f"{_increase(metric + '_count', *matchers)} - {_increase(metric + '_bucket', *matchers, '$bucket')}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """A promise in plain words with its measure. `promise` has its `{objective}`, and a `{threshold}` where the level has one; `counted`
+    is what is counted, and `runbook` the anchor of a heading in docs/alerts.md.
+
+    `steps` are the thresholds that can be measured, in `unit`: a histogram knows its buckets only. Without them any number can.
+    Fewer than `fewest` within an alert's longer window alert nobody: one of two is not a trend.
+    """
+
+    id: str
+    runbook: str
+    title: str
+    promise: str
+    explained: str
+    counted: str
+    bad: str
+    total: str
+    objective: int
+    threshold: int = 0
+    steps: tuple[int, ...] = ()
+    unit: str = ""
+    steps_of_second: int = 1
+    highest_threshold: int = 0
+    fewest: int = 10
+    metric: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the name in alerts and setting keys: camel case."""
+        return "".join(word.capitalize() for word in self.id.split("-"))
+
+
+_STARTS = "compute_grid_start_seconds"
+_PHASES = "compute_grid_start_phase_seconds"
+_SCREEN = "compute_grid_event_to_screen_seconds"
+_REQUESTS = "compute_grid_http_request_seconds"
+_PROXIED = "compute_grid_proxy_request_seconds"
+_START_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+
+LEVELS: tuple[ServiceLevel, ...] = (
+    ServiceLevel(
+        id="start-time",
+        runbook="start-up-time",
+        title=_("Start-up time"),
+        promise=_("{objective} of starts run within {threshold} of their launch."),
+        explained=_(
+            "From the launch until the execution runs, its wait in the queue included. One that ended before it ran is not counted."
+        ),
+        counted=_("starts"),
+        bad=_slower(_STARTS, 'ran="true"'),
+        total=_increase(f"{_STARTS}_count", 'ran="true"'),
+        objective=9_500,
+        threshold=300,
+        steps=_START_STEPS,
+        unit="seconds",
+        metric=_STARTS,
+    ),
+    ServiceLevel(
+        id="queue-time",
+        runbook="queue-time",
+        title=_("Queue time"),
+        promise=_("{objective} of starts get their slots within {threshold}."),
+        explained=_("From the launch until slots are reserved. A person over the quota waits too, and counts."),
+        counted=_("starts"),
+        bad=_slower(_PHASES, 'phase="queued"') + " or vector(0)",
+        total=_increase(f"{_STARTS}_count"),
+        objective=9_500,
+        threshold=600,
+        steps=_START_STEPS,
+        unit="seconds",
+        metric=_PHASES,
+    ),
+    ServiceLevel(
+        id="queue-length",
+        runbook="queue-length",
+        title=_("Queue length"),
+        promise=_("In {objective} of the time no more than {threshold} executions are queued."),
+        explained=_("Looked at each minute, of all people together."),
+        counted=_("minutes"),
+        bad=f"sum_over_time(({_QUEUED} > bool $threshold)[$window:$step])",
+        total=f"count_over_time({_QUEUED}[$window:$step])",
+        objective=9_500,
+        threshold=100,
+        highest_threshold=1_000_000,
+        unit="executions",
+        fewest=1,
+    ),
+    ServiceLevel(
+        id="failure-rate",
+        runbook="failure-rate",
+        title=_("Failure rate"),
+        promise=_("{objective} of executions end without an error of the platform."),
+        explained=_(
+            "A program that fails by itself is not counted as bad, nor is a full quota, or a secret or files that are gone."
+        ),
+        counted=_("executions"),
+        bad=_increase("compute_grid_execution_failures_total", 'state="error"', f'reason!~"{_REASONS}"')
+        + " or vector(0)",
+        total=_increase("compute_grid_execution_states_entered_total", f'state=~"{"|".join(ENDED)}"'),
+        objective=9_900,
+    ),
+    ServiceLevel(
+        id="event-to-screen",
+        runbook="event-to-screen",
+        title=_("Event to screen"),
+        promise=_("{objective} of updates reach the browser within {threshold}."),
+        explained=_(
+            "From the moment the dashboard hears of a change in the cluster until it has sent it to a browser that shows it."
+        ),
+        counted=_("updates"),
+        bad=_slower(_SCREEN),
+        total=_increase(f"{_SCREEN}_count"),
+        objective=9_900,
+        threshold=1000,
+        steps=(100, 500, 1000, 5000),
+        unit="milliseconds",
+        steps_of_second=1000,
+        fewest=100,
+        metric=_SCREEN,
+    ),
+    ServiceLevel(
+        id="pages",
+        runbook="availability-of-pages",
+        title=_("Availability of pages"),
+        promise=_("{objective} of requests are answered without an error of the server."),
+        explained=_("Bad is an answer with a code from 500. Requests that reached no web process are not seen here."),
+        counted=_("requests"),
+        bad=_increase(f"{_REQUESTS}_count", 'code=~"5.."') + " or vector(0)",
+        total=_increase(f"{_REQUESTS}_count"),
+        objective=9_950,
+        fewest=100,
+    ),
+    ServiceLevel(
+        id="workspaces",
+        runbook="availability-of-workspaces",
+        title=_("Availability of workspaces"),
+        promise=_("{objective} of requests reach the program in the pod."),
+        explained=_(
+            "Of requests to workspaces, apps and clusters through the proxy; bad is 502, 503 or 504. A program that its owner has "
+            "crashed counts too."
+        ),
+        counted=_("requests"),
+        bad=_increase(f"{_PROXIED}_count", 'code=~"502|503|504"') + " or vector(0)",
+        total=_increase(f"{_PROXIED}_count"),
+        objective=9_950,
+        fewest=100,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTarget:
+    """A service level with the objective (of 10,000), threshold and window in force."""
+
+    level: ServiceLevel
+    objective: int
+    threshold: int
+    window_days: int = WINDOW_DAYS
+
+    @property
+    def budget(self) -> float:
+        """Return the share that may be bad."""
+        return round(1 - self.objective / OBJECTIVE_OF, 6)
+
+    @property
+    def objective_words(self) -> str:
+        return f"{self.objective * 100 / OBJECTIVE_OF:g} %"
+
+    @property
+    def measured_threshold(self) -> int:
+        """Return the threshold that is measured: the largest step that does not exceed the one that is set."""
+        steps = self.level.steps
+        return max((step for step in steps if step <= self.threshold), default=steps[0]) if steps else self.threshold
+
+    @property
+    def threshold_words(self) -> str:
+        level = self.level
+        if level.unit in ("seconds", "milliseconds"):
+            return duration_words(self.measured_threshold / level.steps_of_second)
+        return f"{self.measured_threshold:,}"
+
+    @property
+    def promise(self) -> str:
+        """Return what is promised as a sentence."""
+        return self.level.promise.format(objective=self.objective_words, threshold=self.threshold_words)
+
+    def bad(self, window: str, step: str = "1m") -> str:
+        return self._filled(self.level.bad, window, step)
+
+    def total(self, window: str, step: str = "1m") -> str:
+        return self._filled(self.level.total, window, step)
+
+    def good(self, window: str, step: str = "1m") -> str:
+        return f"({self.total(window, step)}) - ({self.bad(window, step)})"
+
+    def error_ratio(self, window: str, step: str = "1m") -> str:
+        """Return the share of bad ones; nothing where there was nothing."""
+        return f"({self.bad(window, step)}) / (({self.total(window, step)}) > 0)"
+
+    def _filled(self, text: str, window: str, step: str) -> str:
+        bound = self.measured_threshold / self.level.steps_of_second
+        # Prometheus 2 keeps "300.0" as our processes write it, and other writers say "300".
+        bucket = f'le=~"{bound:g}|{bound:.1f}"'
+        filled = text.replace("$bucket", bucket).replace("$threshold", str(self.measured_threshold))
+        return filled.replace("$window", window).replace("$step", step)
+
+
+def default_targets() -> tuple[LevelTarget, ...]:
+    return tuple(LevelTarget(level, level.objective, level.threshold) for level in LEVELS)
+
+
+def target_of(targets: Sequence[LevelTarget], id: str) -> LevelTarget:
+    return next(target for target in targets if target.level.id == id)
+
+
+def duration_words(seconds: float) -> str:
+    """Return a time in its largest whole unit."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"

@@ -1,0 +1,80 @@
+"""`make run` with the machine's Prometheus: it scrapes the cluster and us, the pages have its charts, and its end ends nothing else."""
+
+import json
+import time
+import urllib.parse
+import urllib.request
+from typing import Any
+
+import psutil
+import pytest
+
+from grid.sandbox.prometheus import installed
+from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.scripts import Session
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not installed(), reason="needs Debian's package prometheus"),
+]
+JOBS = {
+    "cadvisor",
+    "kube-state-metrics",
+    "apiserver",
+    "compute-grid-web",
+    "compute-grid-proxy",
+    "compute-grid-controller",
+}
+
+
+def asked(grid: Grid, path: str, **query: str) -> Any:
+    """Return what its API answers, None while it does not."""
+    address = f"http://127.0.0.1:{grid.port + 4}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+    try:
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            return json.load(answer)["data"]
+    except OSError:
+        return None
+
+
+def healthy(grid: Grid) -> set[str]:
+    """Return the jobs of which it reaches each target."""
+    targets = (asked(grid, "targets") or {"activeTargets": []})["activeTargets"]
+    jobs = {one["labels"]["job"] for one in targets}
+    return jobs - {one["labels"]["job"] for one in targets if one["health"] != "up"}
+
+
+def known_at(grid: Grid, moment: float) -> list[Any]:
+    found = asked(grid, "query", query='up{job="compute-grid-web"}', time=str(moment))
+    return list(found["result"]) if found else []
+
+
+def programs(grid: Grid) -> dict[int, psutil.Process]:
+    """Return what the supervisor runs."""
+    assert grid.process is not None
+    return {one.pid: one for one in psutil.Process(grid.process.pid).children()}
+
+
+def test_the_pages_have_charts_and_a_second_run_keeps_them(grid: Grid) -> None:
+    grid.has_prometheus, grid.node_idle_seconds = True, 3600
+    grid.start()
+    assert f"Prometheus, for charts of use over time: http://127.0.0.1:{grid.port + 4}/" in grid.output
+    wait_until(lambda: healthy(grid) >= JOBS, 120, "the first scrape of everything")
+    node = grid.kubectl("get", "nodes", "-o", "name").split()[0].removeprefix("node/")
+    operator = Session(grid, "operator")
+
+    def charts() -> dict[str, Any]:
+        return dict(json.loads(operator.get(f"/nodes/{node}/use/?range=1h"))["charts"])
+
+    wait_until(lambda: all(charts()[name]["lines"] for name in ("cpu", "filesystem")), 120, "charts of the node")
+    before = programs(grid)
+    victim = next(one for one in before.values() if one.name() == "prometheus")
+    victim.kill()
+    wait_until(lambda: healthy(grid) >= JOBS, 120, "another Prometheus that scrapes everything")
+    assert programs(grid).keys() >= before.keys() - {victim.pid}, "everything else has gone on"
+    moment = time.time()
+    wait_until(lambda: bool(known_at(grid, moment)), 60, "a sample that is kept")
+    grid.interrupt()
+    grid.start()
+    wait_until(lambda: bool(known_at(grid, moment)), 60, "what it knew before")

@@ -1,0 +1,96 @@
+"""Whether `make run` starts a Prometheus, and how."""
+
+import base64
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from grid.management.demoprometheus import NODES_AT_MOST, DemoPrometheus, chosen_prometheus
+from tests.support.promtool import PROMTOOL
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only Prometheus that is found."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "prometheus"
+    program.touch(0o755)
+    return program
+
+
+def chosen(*taken: int, nodes: int = 0, **environment: str) -> DemoPrometheus:
+    return chosen_prometheus(8004, environment, nodes=nodes, is_free=lambda port: port not in taken)
+
+
+def test_without_the_program_the_start_says_what_is_absent_and_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = chosen()
+    assert found.port == 0 and found.environment("web") == {}
+    assert "Prometheus is not installed" in found.absent and "no charts of use over time" in found.absent
+    assert "apt-get install prometheus" in found.absent
+
+
+@pytest.mark.usefixtures("installed")
+def test_each_program_serves_its_metrics_and_the_web_process_knows_where_to_ask() -> None:
+    found = chosen()
+    assert found.environment("web") == {"GRID_METRICS_PORT": "8005", "GRID_PROMETHEUS_URL": "http://127.0.0.1:8004"}
+    assert found.environment("proxy") == {"GRID_PROXY_METRICS_PORT": "8006"}
+    assert found.environment("controller") == {"GRID_CONTROLLER_METRICS_PORT": "8007"}
+    own = chosen(GRID_METRICS_PORT="9100", GRID_PROXY_METRICS_PORT="0").own
+    assert own == {"web": 9100, "controller": 8007}, "what somebody has set stays; 0 is none"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("url", ["http://elsewhere:9090", ""], ids=["another one", "none"])
+def test_whoever_names_another_one_or_none_gets_no_second(url: str) -> None:
+    assert chosen(GRID_PROMETHEUS_URL=url) == DemoPrometheus()
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_taken_port_or_very_many_nodes_are_said_and_hold_nothing_up() -> None:
+    assert "Port 8006 is in use" in chosen(8006).absent
+    assert "simulated nodes" in chosen(nodes=NODES_AT_MOST + 1).absent
+    assert chosen(nodes=NODES_AT_MOST).absent == ""
+
+
+def test_its_configuration_scrapes_the_cluster_and_us_and_is_private(installed: Path, tmp_path: Path) -> None:
+    cluster = {"server": "https://127.0.0.1:8002", "certificate-authority-data": base64.b64encode(b"CA").decode()}
+    text = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "web", "user": {"token": "t-web"}}, {"name": "admin", "user": {"token": "t-admin"}}],
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": name}} for name in ("web", "admin")],
+        "current-context": "admin",
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(text))
+    program = chosen().program(tmp_path, {})
+    file = tmp_path / "prometheus" / "prometheus.yml"
+    assert program.is_optional
+    assert program.arguments == [
+        str(installed),
+        f"--config.file={file}",
+        f"--storage.tsdb.path={tmp_path / 'prometheus' / 'data'}",
+        "--storage.tsdb.retention.time=3d",
+        "--storage.tsdb.retention.size=512MB",
+        "--web.listen-address=127.0.0.1:8004",
+        "--log.level=warn",
+    ]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    jobs = {job["job_name"]: job for job in yaml.safe_load(file.read_text())["scrape_configs"]}
+    assert jobs["cadvisor"]["http_sd_configs"][0]["url"] == "https://127.0.0.1:8002/sandbox/scrape-targets"
+    assert {job["authorization"]["credentials"] for job in jobs.values() if "authorization" in job} == {"t-admin"}
+    targets = {name: job["static_configs"][0]["targets"] for name, job in jobs.items() if "static_configs" in job}
+    assert targets == {
+        "kube-state-metrics": ["127.0.0.1:8002"],
+        "apiserver": ["127.0.0.1:8002"],
+        "compute-grid-web": ["127.0.0.1:8005"],
+        "compute-grid-proxy": ["127.0.0.1:8006"],
+        "compute-grid-controller": ["127.0.0.1:8007"],
+    }
+    if PROMTOOL is not None:
+        subprocess.run([PROMTOOL, "check", "config", str(file)], check=True, capture_output=True, timeout=60)

@@ -1,0 +1,258 @@
+"""The expressions as a real Prometheus understands them: promtool evaluates each over series as a cluster's would be."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from grid.metrics.expressions import (
+    in_columns,
+    node_columns,
+    node_cpu,
+    node_memory,
+    pod_cpu,
+    pod_memory,
+    pods_columns,
+    pods_waiting,
+    pool_columns,
+    pool_use_columns,
+)
+from tests.support.promtool import PROMTOOL
+
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool comes with Prometheus")
+_POD = 'namespace="ns",pod="p1"'
+# Half a core each: 30 seconds of CPU time a minute.
+_CADVISOR = {
+    'container_cpu_usage_seconds_total{id="/",node="n1"}': "0+60x10",
+    'container_memory_working_set_bytes{id="/",node="n1"}': "2048x10",
+    f'container_cpu_usage_seconds_total{{{_POD},container="",id="/pod"}}': "0+66x10",
+    f'container_cpu_usage_seconds_total{{{_POD},container="POD",id="/pod/0"}}': "0+6x10",
+    f'container_cpu_usage_seconds_total{{{_POD},container="run",id="/pod/1"}}': "0+30x10",
+    f'container_cpu_usage_seconds_total{{{_POD},container="executor",id="/pod/2"}}': "0+30x10",
+    f'container_memory_working_set_bytes{{{_POD},container="",id="/pod"}}': "120x10",
+    f'container_memory_working_set_bytes{{{_POD},container="run",id="/pod/1"}}': "100x10",
+}
+_RESOURCE = {
+    'node_cpu_usage_seconds_total{node="n1"}': "0+60x10",
+    'node_memory_working_set_bytes{node="n1"}': "2048x10",
+    f"pod_cpu_usage_seconds_total{{{_POD}}}": "0+60x10",
+    f"pod_memory_working_set_bytes{{{_POD}}}": "100x10",
+}
+_STATE = {
+    'kube_node_labels{node="n1",label_pool="gpu"}': "1x10",
+    'kube_node_status_condition{node="n1",condition="Ready",status="true"}': "1x10",
+    'kube_node_status_allocatable{node="n1",resource="cpu"}': "8x10",
+    'kube_node_status_allocatable{node="n1",resource="nvidia_com_gpu"}': "2x10",
+    f'kube_pod_status_phase{{{_POD},phase="Running"}}': "1x10",
+    'kube_pod_status_phase{namespace="ns",pod="ended",phase="Running"}': "0x10",
+    f'kube_pod_container_resource_requests{{{_POD},node="n1",container="run",resource="cpu"}}': "1.5x10",
+    'kube_pod_container_resource_requests{namespace="ns",pod="ended",node="n1",container="run",resource="cpu"}': "4x10",
+}
+_NODE, _ONE = '{node="n1"}', f"{{{_POD}}}"
+
+
+def evaluated(directory: Path, series: dict[str, str], expected: dict[str, list[tuple[str, float]]]) -> None:
+    """Assert that each expression is these samples after ten minutes."""
+    tests: list[dict[str, Any]] = [
+        {"expr": expression, "eval_time": "10m", "exp_samples": [{"labels": one, "value": at} for one, at in samples]}
+        for expression, samples in expected.items()
+    ]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    text = {"tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}]}
+    file = directory / "expressions.yml"
+    file.write_text(yaml.safe_dump(text))
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+@pytest.mark.parametrize("series", [_CADVISOR, _RESOURCE, {}], ids=["cAdvisor", "the kubelet's own", "nothing"])
+def test_use_is_the_same_by_whichever_metrics_are_scraped(tmp_path: Path, series: dict[str, str]) -> None:
+    def known(labels: str, value: float) -> list[tuple[str, float]]:
+        return [(labels, value)] if series else []
+
+    expected = {
+        node_cpu(): known(_NODE, 1),
+        node_memory("n1"): known(_NODE, 2048),
+        node_memory('n1"} or vector(1) #'): [],
+        pod_cpu("ns"): known(_ONE, 1),
+        pod_memory("ns", "p1"): known(_ONE, 100),
+        pod_memory("ns", "p2"): [],
+    }
+    evaluated(tmp_path, series, expected)
+
+
+@needs_promtool
+def test_a_pools_columns_count_what_lives_on_its_nodes(tmp_path: Path) -> None:
+    columns = {
+        "nodes": 1,
+        "nodes_ready": 1,
+        "requested_millicores": 1500,
+        "allocatable_millicores": 8000,
+        "used_millicores": 1000,
+        "used_mebibytes": 2048 / 2**20,
+        "allocatable_gpus": 2,
+    }
+    samples = [(f'{{column="{name}"}}', value) for name, value in columns.items()]
+    asked = pool_columns("gpu", "label_pool")
+    evaluated(
+        tmp_path,
+        {**_CADVISOR, **_STATE},
+        {in_columns(asked): samples, in_columns(pool_columns("other", "label_pool")): []},
+    )
+
+
+_LIMITS = {
+    f'kube_pod_container_resource_requests{{{_POD},container="run",node="n1",resource="cpu"}}': "0.5x10",
+    f'kube_pod_container_resource_limits{{{_POD},container="run",node="n1",resource="cpu"}}': "2x10",
+    f'kube_pod_status_phase{{{_POD},phase="Running"}}': "1x10",
+    'kube_node_status_allocatable{node="n1",resource="cpu"}': "8x10",
+}
+_CFS = {
+    f'container_cpu_cfs_throttled_periods_total{{{_POD},container="run",id="/pod/1"}}': "0+150x10",
+    f'container_cpu_cfs_periods_total{{{_POD},container="run",id="/pod/1"}}': "0+600x10",
+}
+_PSI = {f'container_pressure_cpu_waiting_seconds_total{{{_POD},container="run",id="/pod/1"}}': "0+6x10"}
+_MOVED = {
+    f'container_fs_reads_bytes_total{{{_POD},container="run",id="/pod/1"}}': "0+600x10",
+    f'container_network_receive_bytes_total{{{_POD},interface="eth0"}}': "0+1200x10",
+    f'container_network_receive_bytes_total{{{_POD},interface="lo"}}': "0+6000x10",
+}
+_GPU = {'DCGM_FI_DEV_GPU_UTIL{namespace="gpu-operator",pod="dcgm",exported_namespace="ns",exported_pod="p1"}': "80x10"}
+_EVERYTHING = {**_CADVISOR, **_LIMITS, **_CFS, **_PSI, **_MOVED, **_GPU}
+
+
+def rows(columns: Mapping[str, float]) -> list[tuple[str, float]]:
+    return [(f'{{column="{name}"}}', value) for name, value in columns.items()]
+
+
+@needs_promtool
+def test_a_pods_throttling_is_its_pressure_else_that_of_cfs_else_unknown(tmp_path: Path) -> None:
+    asked = pods_columns("ns", "p1")["throttled"]
+    for series, expected in (({**_PSI, **_CFS}, [("{}", 10.0)]), (_CFS, [("{}", 25.0)]), (_CADVISOR, [])):
+        evaluated(tmp_path, series, {asked: expected})
+
+
+@needs_promtool
+def test_a_pod_that_its_own_limit_throttles_does_not_wait_for_its_neighbours(tmp_path: Path) -> None:
+    for series, waiting in (
+        (_PSI, [(_ONE, 10.0)]),
+        ({**_PSI, **_CFS}, [(_ONE, 0.0)]),
+        (_CFS, [(_ONE, 0.0)]),
+        (_CADVISOR, []),
+    ):
+        evaluated(tmp_path, series, {pods_waiting(): waiting})
+
+
+@needs_promtool
+def test_the_columns_of_pods_and_nodes_are_what_is_known_and_no_more(tmp_path: Path) -> None:
+    of_pod = {
+        "cpu_used": 1,
+        "memory_used": 100,
+        "cpu_requested": 0.5,
+        "cpu_limit": 2,
+        "gpu": 80,
+        "throttled": 10,
+        "read": 10,
+        "received": 20,
+    }
+    of_node = {"cpu_used": 1, "memory_used": 2048, "cpu_requested": 0.5, "cpu_limit": 8}
+    expected = {
+        in_columns(pods_columns("ns", "p1")): rows(of_pod),
+        in_columns(pods_columns("ns", "p", with_prefix=True)): [],
+        in_columns(pods_columns("ns", "p.", with_prefix=True)): [],
+        in_columns(node_columns("n1")): rows(of_node),
+        in_columns(node_columns("n2")): [],
+    }
+    evaluated(tmp_path, _EVERYTHING, expected)
+
+
+_MOUNTED = 'namespace="ns",persistentvolumeclaim="files"'
+_EXPORTED = {
+    'node_filesystem_avail_bytes{node="n1",mountpoint="/",fstype="ext4"}': "25x10",
+    'node_filesystem_size_bytes{node="n1",mountpoint="/",fstype="ext4"}': "100x10",
+    'node_filesystem_avail_bytes{node="n1",mountpoint="/run",fstype="tmpfs"}': "1x10",
+    'node_filesystem_size_bytes{node="n1",mountpoint="/run",fstype="tmpfs"}': "100x10",
+    'node_filesystem_avail_bytes{node="n1",mountpoint="/empty",fstype="xfs"}': "0x10",
+    'node_filesystem_size_bytes{node="n1",mountpoint="/empty",fstype="xfs"}': "0x10",
+}
+_DEVICES = {
+    'container_fs_usage_bytes{id="/",node="n1",device="/dev/sda1"}': "60x10",
+    'container_fs_limit_bytes{id="/",node="n1",device="/dev/sda1"}': "100x10",
+    'container_fs_usage_bytes{id="/",node="n1",device="/dev/shm"}': "99x10",
+    'container_fs_limit_bytes{id="/",node="n1",device="/dev/shm"}': "100x10",
+}
+_VOLUMES = {
+    f'kubelet_volume_stats_used_bytes{{{_MOUNTED},node="n1"}}': "30x10",
+    f'kubelet_volume_stats_capacity_bytes{{{_MOUNTED},node="n1"}}': "40x10",
+    f'kubelet_volume_stats_used_bytes{{{_MOUNTED},node="n2"}}': "29x10",
+    f'kubelet_volume_stats_capacity_bytes{{{_MOUNTED},node="n2"}}': "40x10",
+    'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="others",node="n1"}': "39x10",
+    'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="others",node="n1"}': "40x10",
+}
+_CLAIMED = {
+    f'kube_pod_spec_volumes_persistentvolumeclaims_info{{{_POD},persistentvolumeclaim="files",volume="{volume}"}}': "1x10"
+    for volume in ("home", "shared")
+}
+
+
+@needs_promtool
+def test_the_fullest_file_system_is_that_of_node_exporter_else_of_cadvisor_else_unknown(tmp_path: Path) -> None:
+    asked = node_columns("n1")["filesystem"]
+    for series, expected in (
+        ({**_EXPORTED, **_DEVICES}, [("{}", 75.0)]),
+        (_DEVICES, [("{}", 60.0)]),
+        (_CADVISOR, []),
+    ):
+        evaluated(tmp_path, series, {asked: expected, node_columns("n2")["filesystem"]: []})
+
+
+@needs_promtool
+def test_a_pools_use_is_summed_or_the_most_of_its_nodes_whichever_metrics_each_has(tmp_path: Path) -> None:
+    series = {
+        **{f'kube_node_labels{{node="{node}",label_pool="gpu"}}': "1x10" for node in ("n1", "n2")},
+        'kube_node_labels{node="n3",label_pool="other"}': "1x10",
+        'container_fs_reads_bytes_total{id="/",node="n1",device="/dev/sda"}': "0+600x10",
+        'node_disk_read_bytes_total{node="n1",device="sda"}': "0+6000x10",
+        'node_disk_read_bytes_total{node="n2",device="sda"}': "0+1200x10",
+        'node_disk_read_bytes_total{node="n3",device="sda"}': "0+60000x10",
+        'node_network_receive_bytes_total{node="n2",device="eth0"}': "0+60x10",
+        'node_network_receive_bytes_total{node="n2",device="lo"}': "0+6000x10",
+        'container_pressure_cpu_waiting_seconds_total{id="/",node="n1"}': "0+6x10",
+        'node_pressure_cpu_waiting_seconds_total{node="n2"}': "0+12x10",
+        'node_pressure_cpu_waiting_seconds_total{node="n3"}': "0+30x10",
+        'DCGM_FI_DEV_GPU_UTIL{Hostname="n1",gpu="0"}': "80x10",
+        'DCGM_FI_DEV_GPU_UTIL{Hostname="n1",gpu="1"}': "60x10",
+        'DCGM_FI_DEV_GPU_UTIL{node="n2",Hostname="n2",gpu="0"}': "10x10",
+        **_EXPORTED,
+        'container_fs_usage_bytes{id="/",node="n2",device="/dev/sda1"}': "80x10",
+        'container_fs_limit_bytes{id="/",node="n2",device="/dev/sda1"}': "100x10",
+    }
+    expected = {"read": 30, "received": 1, "throttled": 20, "gpu": 40, "filesystem": 80}
+    asked = in_columns(pool_use_columns("gpu", "label_pool"))
+    evaluated(tmp_path, series, {asked: rows(expected), in_columns(pool_use_columns('g"', "label_pool")): []})
+
+
+@needs_promtool
+def test_the_fullest_volume_is_one_that_the_pods_claim(tmp_path: Path) -> None:
+    full = [("{}", 75.0)]
+    expected = {
+        pods_columns("ns", "p1")["volume"]: full,
+        pods_columns("ns", "p", with_prefix=True)["volume"]: [],
+        pods_columns("other", "p1")["volume"]: [],
+    }
+    evaluated(tmp_path, {**_VOLUMES, **_CLAIMED}, expected)
+    evaluated(tmp_path, _VOLUMES, {pods_columns("ns", "p1")["volume"]: []})
+
+
+@needs_promtool
+def test_an_executions_pods_are_summed_and_no_others(tmp_path: Path) -> None:
+    own, other = "ex-1-worker-a", "ex-10-worker-a"
+    series = {
+        f'container_memory_working_set_bytes{{namespace="ns",pod="{pod}",container="run"}}': f"{size}x10"
+        for pod, size in (("ex-1", 1), (own, 2), (other, 4))
+    }
+    evaluated(tmp_path, series, {in_columns(pods_columns("ns", "ex-1", with_prefix=True)): rows({"memory_used": 3})})

@@ -1,0 +1,88 @@
+"""What the proxy counts: what it answered, and which websockets are open."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dashboard.proxy.answers import explain
+from dashboard.proxy.measured import MeasuredProxy, answered_by_program
+from grid.telemetry import OTHER, REGISTRY
+
+
+def counted(code: str) -> float:
+    return REGISTRY.get_sample_value("compute_grid_proxy_request_seconds_count", {"code": code}) or 0.0
+
+
+def open_now() -> float:
+    value = REGISTRY.get_sample_value("compute_grid_proxy_websockets")
+    assert value is not None
+    return value
+
+
+async def nothing() -> Any:
+    raise AssertionError("nothing is read")
+
+
+async def ignored(message: Any) -> None:
+    pass
+
+
+async def answer(status: int, *, by_program: bool = False, path: str = "/", type: str = "http") -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if by_program:
+            answered_by_program(scope)
+        if type == "http":
+            await send({"type": "http.response.start", "status": status, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await explain(scope, send, status, "No.")  # type: ignore[arg-type]
+
+    await MeasuredProxy(application, apart=["/alive"])({"type": type, "path": path}, nothing, ignored)
+
+
+@pytest.mark.parametrize(
+    ("status", "options", "code"),
+    [
+        (200, {"by_program": True}, "200"),
+        (502, {}, "502"),
+        (503, {"by_program": True}, "500"),  # the program is there and has an error of its own
+        (599, {"by_program": True}, OTHER),
+        (502, {"type": "websocket"}, "502"),  # the browser sees 403 for any refusal
+    ],
+)
+async def test_an_answer_is_counted_once_by_a_code_that_tells_whether_the_program_was_reached(
+    status: int, options: dict[str, Any], code: str
+) -> None:
+    before = counted(code)
+    await answer(status, **options)
+    assert counted(code) == before + 1
+
+
+async def test_probes_are_not_counted() -> None:
+    before = counted("200")
+    await answer(200, path="/alive")
+    assert counted("200") == before
+
+
+@pytest.fixture
+async def websocket() -> AsyncIterator[asyncio.Task[None]]:
+    accepted = asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "websocket.accept"})
+        accepted.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(MeasuredProxy(application)({"type": "websocket", "path": "/"}, nothing, ignored))
+    await accepted.wait()
+    yield task
+    task.cancel()
+
+
+async def test_a_websocket_is_open_until_it_ends_however_it_does(websocket: asyncio.Task[None]) -> None:
+    during = open_now()
+    websocket.cancel()
+    await asyncio.wait([websocket])
+    assert open_now() == during - 1

@@ -1,0 +1,96 @@
+"""Traces, as a collector gets them: a real one, of which only storing is left out."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from dashboard.middleware import measured
+from grid import tracing
+from tests.proxy.support import COOKIE, ORIGIN
+from tests.support.collector import Collector, attributes, collecting
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
+    async with collecting(monkeypatch) as found:
+        yield found
+
+
+async def test_a_request_is_a_span_named_by_its_route_and_what_is_asked_for_it_is_within(collector: Collector) -> None:
+    async def view(request: HttpRequest) -> HttpResponse:
+        with tracing.span("GET", tracing.CLIENT, url__path="/api/v1/pods") as span:
+            span.set("http.response.status_code", 200)
+        tracing.note(tracing.EXECUTION, "abc")
+        return HttpResponse(status=503)
+
+    measure: Any = measured(view)
+    await measure(RequestFactory().get("/secret-path/?token=secret"))
+    found = await collector.all()
+    outer, inner = found["GET other"], found["GET"]
+    assert attributes(outer) == {"http.route": "other", "http.response.status_code": 503, tracing.EXECUTION: "abc"}
+    assert (outer.kind, outer.status.code) == (Span.SPAN_KIND_SERVER, Status.STATUS_CODE_ERROR)
+    assert attributes(inner) == {"url.path": "/api/v1/pods", "http.response.status_code": 200}
+    assert (inner.trace_id, inner.parent_span_id) == (outer.trace_id, outer.span_id)
+    assert collector.services == {"compute-grid-web"}
+    assert not any(b"secret" in span.SerializeToString() for span in collector.spans)
+
+
+async def test_a_launch_is_one_trace_through_its_phases_whichever_processes_work_for_it(collector: Collector) -> None:
+    with tracing.of_execution("abc"), tracing.span("POST", tracing.CLIENT):
+        pass
+    phases = [("queued", 2.0), ("creating", 0.5), ("pulling+setup", 7.5)]
+    tracing.started("abc", "workspace", ended_at=NOW, phases=phases, ran=True)
+    found = await collector.all()
+    whole = found["launch"]
+    assert not whole.parent_span_id
+    parts = [found[name] for name in ("POST", "launch queued", "launch creating", "launch pulling+setup")]
+    assert {(one.trace_id, one.parent_span_id) for one in parts} == {(whole.trace_id, whole.span_id)}
+    begin = int((NOW - timedelta(seconds=10)).timestamp()) * 10**9
+    times = [((one.start_time_unix_nano - begin) / 1e9, (one.end_time_unix_nano - begin) / 1e9) for one in parts[1:]]
+    assert times == [(0, 2), (2, 2.5), (2.5, 10)]
+    assert (whole.start_time_unix_nano, whole.end_time_unix_nano) == (begin, begin + 10 * 10**9)
+    assert attributes(whole) == {tracing.EXECUTION: "abc", "compute_grid.execution.kind": "workspace"}
+
+
+async def test_the_proxys_request_to_a_program_is_a_span_without_its_path(
+    collector: Collector, browser: aiohttp.ClientSession
+) -> None:
+    async with browser.get("/private/notes?token=secret", headers=COOKIE) as answer:
+        status = answer.status
+    async with browser.ws_connect("/ws?token=secret", headers=COOKIE, origin=ORIGIN):
+        pass
+    found = await collector.all()
+    told = attributes(found["GET"])
+    assert str(told.pop("server.address")).startswith("127.0.0.1:")
+    assert told == {"http.response.status_code": status}
+    assert "websocket" in found
+    assert not any(b"secret" in span.SerializeToString() for span in collector.spans)
+
+
+async def test_what_fails_says_so_without_its_message(collector: Collector) -> None:
+    with pytest.raises(ValueError, match="secret"), tracing.span("GET", tracing.CLIENT):
+        raise ValueError("secret")
+    span = (await collector.all())["GET"]
+    assert (span.status.code, span.status.message) == (Status.STATUS_CODE_ERROR, "ValueError")
+    assert b"secret" not in span.SerializeToString()
+
+
+def test_without_a_collector_nothing_of_the_sdk_is_even_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tracing.ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    code = (
+        "import sys, dashboard.proxy.http, grid.kube.transport; from grid import tracing; tracing.begin('web')\n"
+        "with tracing.of_execution('abc'), tracing.span('GET', tracing.CLIENT) as span: span.set('a', 1)\n"
+        "tracing.end(); sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,0 +1,168 @@
+"""What each process tells Prometheus has names and units by its conventions, and no label without a bound, whoever asks for what."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+from django.db import IntegrityError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django import Settings
+
+from dashboard.middleware import measured
+from grid import database, proxy_asgi, telemetry
+from grid.diagnosis.startup import Phase
+from grid.models import Kind, State
+from grid.runtime import start_runtime, stop_runtime
+from tests.support.ports import free_ports
+from tests.support.promtool import complaints
+
+HOSTILE = "' OR 1=1; --\n{}"
+
+
+def value(name: str, **labels: str) -> float:
+    return telemetry.REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+@pytest.mark.parametrize(
+    ("setting", "start", "stop"),
+    [
+        ("METRICS_PORT", start_runtime, stop_runtime),
+        ("PROXY_METRICS_PORT", proxy_asgi.start, proxy_asgi.stop),
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+async def test_web_and_proxy_tell_metrics_as_prometheus_wants_them(
+    settings: Settings, setting: str, start: Callable[[], Any], stop: Callable[[], Any]
+) -> None:
+    port = free_ports()
+    setattr(settings, setting, port)
+    await start()
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = await answer.text()
+    finally:
+        await stop()
+        await database.close_threads()
+    assert 'compute_grid_cache_synced{cache="pods"} 0.0' in text.splitlines()
+    assert complaints(text) == ""
+
+
+def view_names(resolver: URLResolver, *, namespace: str = "") -> Iterator[str]:
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLResolver):
+            inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+            yield from view_names(pattern, namespace=inner)
+        elif isinstance(pattern, URLPattern):
+            yield namespace + (pattern.name or pattern.lookup_str)
+
+
+def label_values() -> dict[str, dict[str, set[str]]]:
+    """The values of each label that are counted so far, by the metric's name."""
+    told: dict[str, dict[str, set[str]]] = {}
+    for family in telemetry.REGISTRY.collect():
+        found = told.setdefault(family.name, {})
+        for sample in family.samples:
+            for label, one in sample.labels.items():
+                found.setdefault(label, set()).add(one)
+    return told
+
+
+@pytest.mark.django_db
+def test_no_request_makes_a_new_value_of_a_label(client: Client) -> None:
+    others = label_values()["compute_grid_http_request_seconds"].get("route", set())  # of tests with URLs of their own
+    for number in range(20):
+        client.get(f"/{number}/{HOSTILE}")
+        client.get(f"/executions/{number}{HOSTILE}/")
+        client.generic(f"MADE-UP-{number}", "/login/")
+        client.get(f"/static/{number}")
+        hostile = HttpResponse(status=580 + number)
+        measured(lambda _, hostile=hostile: hostile)(RequestFactory().get("/"))  # type: ignore[misc]
+        telemetry.asked(f"MADE-UP-{number}", 600 + number, 0.1)
+        telemetry.proxied(600 + number, 0.1)
+    routes = {*view_names(get_resolver()), "static", telemetry.OTHER}
+    assert len(routes) < telemetry.MOST_ROUTES
+    routes |= others
+    bounds = {
+        "route": routes,
+        "method": {*telemetry.METHODS, telemetry.OTHER},
+        "code": {*telemetry.CODES.values(), telemetry.OTHER},
+        "vendor": {"sqlite", "postgresql"},
+        "result": {"admitted", "deferred", "timed_out", "sent", "refused", "dropped"},
+        "ran": {"true", "false"},
+        "kind": set(Kind.values),
+        "state": set(State.values),
+        "phase": {phase.value for phase in Phase},
+    }
+    # These have what our own code names, and a test may name some of its own.
+    most = {"cache": 50, "page": 100, "reason": telemetry.MOST_REASONS + 1, "le": 50}
+    for family, found in label_values().items():
+        for label, values in found.items():
+            assert values <= bounds[label] if label in bounds else len(values) <= most[label], (family, label)
+
+
+@pytest.mark.django_db
+def test_a_request_is_counted_by_the_name_of_its_url_pattern_and_a_path_without_one_as_other(client: Client) -> None:
+    name = "compute_grid_http_request_seconds_count"
+    login = {"route": "login", "method": "GET", "code": "200"}
+    unknown = {"route": telemetry.OTHER, "method": "GET", "code": "404"}
+    before = value(name, **login), value(name, **unknown)
+    client.get("/login/?next=/secret/")
+    client.get("/static/nothing-of-this-name")
+    assert value(name, **login) == before[0] + 1
+    assert value(name, **unknown) <= before[1] + 1
+
+
+def test_what_is_refused_before_a_view_counts_too() -> None:
+    def refuse(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(status=400)
+
+    labels = {"route": telemetry.OTHER, "method": "POST", "code": "400"}
+    before = value("compute_grid_http_request_seconds_count", **labels)
+    measured(refuse)(RequestFactory().post("/x"))
+    assert value("compute_grid_http_request_seconds_count", **labels) == before + 1
+
+
+@pytest.mark.django_db
+def test_a_statement_is_timed_once_and_what_breaks_a_rule_of_the_data_is_no_error() -> None:
+    def statements() -> float:
+        return value("compute_grid_database_seconds_count", vendor=connection.vendor)
+
+    database.measure_statements(connection)  # as at a reconnection
+    before, errors = statements(), value("compute_grid_database_errors_total")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert statements() == before + 1
+
+    def refuse(error: Exception) -> Callable[..., Any]:
+        def execute(*_: Any) -> Any:
+            raise error
+
+        return execute
+
+    for error, counted in ((IntegrityError(), 0), (OperationalError(), 1)):
+        with (
+            connection.execute_wrapper(refuse(error)),
+            pytest.raises(type(error)),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SELECT 1")
+        assert value("compute_grid_database_errors_total") == errors + counted
+
+
+async def test_work_that_finds_no_database_is_an_error_once() -> None:
+    before = value("compute_grid_database_errors_total")
+
+    def away() -> None:
+        raise OperationalError("connection refused")
+
+    threads = database.DatabaseThreads(1, "of a test")
+    threads.open()
+    try:
+        with pytest.raises(OperationalError):
+            await threads.run(away)
+    finally:
+        await threads.close()
+    assert value("compute_grid_database_errors_total") == before + 1

@@ -1,0 +1,82 @@
+"""A process logs more for a time: only its own lines, only those that are wanted, and until then whatever the database says."""
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from django.db import OperationalError
+
+from grid import verbosity
+from grid.launch.verboselogging import VerboseTimes
+from grid.logcontext import of_execution
+from grid.runtime.verbose import VerbosityFollower
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What a handler with our filter logs."""
+    found: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    handler, root = Handler(), logging.getLogger()
+    handler.addFilter(verbosity.Verbosity())
+    monkeypatch.setattr(root, "level", logging.INFO)
+    root.addHandler(handler)
+    yield found
+    root.removeHandler(handler)
+    verbosity.apply(0.0, {}, now=0.0)
+
+
+def log(text: str) -> None:
+    logging.getLogger("grid.launch.x").debug(text)
+    logging.getLogger("django.db.backends").debug("SELECT %s", "a secret")
+
+
+def test_a_component_logs_its_own_lines_and_no_values_of_statements(lines: list[str]) -> None:
+    log("before")
+    verbosity.apply(4e9, {}, now=0.0)
+    log("within")
+    verbosity.apply(4e9, {}, now=5e9)
+    log("after")
+    assert lines == ["within"]
+
+
+def test_of_an_execution_only_lines_about_it_are_logged(lines: list[str]) -> None:
+    verbosity.apply(0.0, {"abc": 4e9, "over": 1.0}, now=2.0)
+    with of_execution("abc"):
+        log("asked the API server")
+    with of_execution("def"):
+        log("asked for another")
+    log("execution=abc admitted")
+    log("execution=over admitted")
+    logging.getLogger("grid.launch.x").info("as ever")
+    assert lines == ["asked the API server", "execution=abc admitted", "as ever"]
+
+
+async def test_it_ends_in_its_time_while_the_database_is_away_and_lines_already_end_with_it(lines: list[str]) -> None:
+    now = [1000.0]
+    answers: list[VerboseTimes | Exception] = [VerboseTimes(1500.0), OperationalError("gone"), OperationalError("gone")]
+
+    async def read(component: str, at: datetime) -> VerboseTimes:
+        assert (component, at.timestamp()) == ("web", now[0])
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    follower = VerbosityFollower("web", read, clock=lambda: now[0])
+    logger = logging.getLogger("grid")
+    await follower.look()
+    assert logger.level == logging.DEBUG
+    log("written today, long after the hour")  # between its end and the next look
+    assert lines[-1].startswith("verbose logs changed component=web all=True")
+    now[0] = 1400.0
+    await follower.look()
+    assert logger.level == logging.DEBUG
+    now[0] = 1501.0
+    await follower.look()
+    assert logger.level == logging.NOTSET

@@ -1,0 +1,203 @@
+"""The files for Prometheus and Grafana: that they are those of the definitions, that Prometheus takes them, and that each alert fires and
+falls silent again."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+from prometheus_client import Histogram
+
+from grid import telemetry
+from grid.centralconfig.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLDS, WINDOWS
+from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, all_alerts, burn_alerts
+from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files, rule_groups
+from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets, target_of
+from tests.conftest import People
+from tests.servicelevels.incidents import BAD, BROKEN_PROMISES, INCIDENTS
+from tests.support.settings import change
+from tests.test_doc_links import anchors
+
+ROOT = Path(__file__).parents[2]
+MONITORING = ROOT / "deploy" / "monitoring"
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is missing: install Debian's package prometheus")
+TARGETS = default_targets()
+ALERTS = {alert.name: alert for alert in all_alerts(TARGETS)}
+
+
+@pytest.mark.parametrize("name", [RULES_FILE, DASHBOARD_FILE, OPERATOR_FILE])
+def test_the_committed_files_are_those_of_the_definitions(name: str) -> None:
+    stored = (MONITORING / name).read_text()
+    assert stored == monitoring_files(TARGETS)[name], "run: manage.py monitoring deploy/monitoring --defaults"
+
+
+def test_the_command_writes_the_values_of_the_central_configuration(people: People, tmp_path: Path) -> None:
+    change(OBJECTIVES["pages"].key, "9990", actor=people.admin)
+    change(THRESHOLDS["start-time"].key, "100", actor=people.admin)
+    change(WINDOWS["workspaces"].key, "7", actor=people.admin)
+    call_command("monitoring", str(tmp_path / "new"), stdout=StringIO())
+    rules = (tmp_path / "new" / RULES_FILE).read_text()
+    assert 'ratio_1h{level="pages"} > 0.0144\n' in rules
+    assert 'le=~"60|60.0"' in rules
+    assert 'le=~"300|300.0"' not in rules
+    assert 'ratio_1h{level="workspaces"} > 0.0168\n' in rules
+    panels = json.loads((tmp_path / "new" / DASHBOARD_FILE).read_text())["panels"]
+    left = {one["title"]: one["targets"][0]["expr"] for one in panels if "left" in one["title"]}
+    assert "[7d]" in left["Availability of workspaces: budget of 7 days left"]
+    assert "[30d]" in left["Availability of pages: budget of 30 days left"]
+
+
+def test_every_alert_has_an_incident_and_a_section_of_what_to_do() -> None:
+    assert set(INCIDENTS) == {alert.name for alert in PLAIN_ALERTS}
+    assert set(BROKEN_PROMISES) == {level.id for level in LEVELS}
+    headings = anchors((ROOT / "docs" / "alerts.md").read_text())
+    assert {alert.name: alert.runbook for alert in ALERTS.values() if alert.runbook not in headings} == {}
+
+
+def test_every_threshold_that_can_be_measured_is_a_bucket_of_its_histogram() -> None:
+    collectors: Any = telemetry.REGISTRY._collector_to_names
+    buckets = {one._name: set(one._kwargs["buckets"]) for one in collectors if isinstance(one, Histogram)}
+    assert "compute_grid_start_seconds" in buckets
+    for level in LEVELS:
+        if level.metric in buckets:
+            steps = {step / level.steps_of_second for step in level.steps}
+            assert steps <= buckets[level.metric], level.id
+
+
+def test_a_threshold_between_two_buckets_is_measured_by_the_smaller_one() -> None:
+    level = target_of(TARGETS, "start-time").level
+    assert LevelTarget(level, 9500, 299).measured_threshold == 120
+    assert LevelTarget(level, 9500, 299).promise == "95 % of starts run within 2 min of their launch."
+    assert target_of(TARGETS, "event-to-screen").promise == "99 % of updates reach the browser within 1 s."
+    assert target_of(TARGETS, "queue-length").promise == "In 95 % of the time no more than 100 executions are queued."
+
+
+def test_every_alert_can_fire_at_the_lowest_objective() -> None:
+    lowest = [
+        LevelTarget(level, OBJECTIVES[level.id].minimum, level.threshold, days)
+        for level in LEVELS
+        for days in (LEVEL_WINDOW.minimum, LEVEL_WINDOW.maximum)
+    ]
+    assert all(rate.factor(target) * target.budget < 1 for target in lowest for rate in BURN_RATES)
+
+
+@pytest.mark.parametrize(
+    ("days", "factors", "gone"),
+    [(7, [3.36, 1.4, 1], "2 days"), (30, [14.4, 6, 1], "2 days"), (90, [18, 18, 3], "5 days")],
+)
+def test_a_budget_of_a_longer_window_may_burn_faster_up_to_what_can_fire(
+    days: int, factors: list[float], gone: str
+) -> None:
+    target = LevelTarget(target_of(TARGETS, "start-time").level, 9500, 300, days)
+    assert [round(rate.factor(target), 6) for rate in BURN_RATES] == factors
+    fast = burn_alerts([target])[0].summary
+    assert fast.endswith(f"{factors[0]:g} times as fast as allowed; in {gone} the budget of {days} days is gone.")
+
+
+def test_the_dashboard_of_grafana_has_panels_with_ids_of_their_own_that_do_not_overlap() -> None:
+    panels = json.loads((MONITORING / DASHBOARD_FILE).read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(taken)) == len(taken)
+
+
+def test_the_objects_for_the_operator_have_the_same_rules() -> None:
+    rule, monitor = yaml.safe_load_all((MONITORING / OPERATOR_FILE).read_text())
+    assert rule["spec"] == yaml.safe_load((MONITORING / RULES_FILE).read_text())
+    assert monitor["kind"] == "PodMonitor"
+
+
+def _expected(alert: AlertRule, values: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, Any]:
+    marks = dict(values) | {f"{{{{ $labels.{name} }}}}": value for name, value in labels.items()}
+    description = alert.description
+    for mark, text in marks.items():
+        description = description.replace(mark, text)
+    known = {"level": alert.level} if alert.level else {}
+    return {
+        "exp_labels": {"severity": alert.severity, **known, **labels},
+        "exp_annotations": {"summary": alert.summary, "description": description, "runbook": alert.runbook},
+    }
+
+
+def _checked(alert: AlertRule, at: int, *expected: dict[str, Any]) -> dict[str, Any]:
+    return {"alertname": alert.name, "eval_time": f"{at}m", "exp_alerts": list(expected)}
+
+
+def _group(name: str, series: Mapping[str, str], checks: list[dict[str, Any]]) -> dict[str, Any]:
+    values = [{"series": key, "values": text} for key, text in series.items()]
+    return {"name": name, "interval": "1m", "input_series": values, "alert_rule_test": checks}
+
+
+def _unit_tests(rules: Path) -> dict[str, Any]:
+    """Return promtool's test file: in each group an incident comes and goes."""
+    groups = []
+    silent_after = {"5m": 10, "30m": 40, "6h": 370}
+    for target in TARGETS:
+        share, series = BROKEN_PROMISES[target.level.id]
+        checks = []
+        for alert, rate in zip(burn_alerts([target]), BURN_RATES, strict=True):
+            expected = _expected(alert, {"{{ $value | humanizePercentage }}": share}, {})
+            checks += [_checked(alert, BAD, expected), _checked(alert, BAD + silent_after[rate.short])]
+        groups.append(_group(target.level.id, series, checks))
+    for name, incident in INCIDENTS.items():
+        alert = ALERTS[name]
+        checks = [_checked(alert, 60, _expected(alert, incident.values, incident.labels)), _checked(alert, 90)]
+        groups.append(_group(name, incident.series, checks))
+    few = {series: values.replace("+100x", "+0x") for series, values in BROKEN_PROMISES["start-time"][1].items()}
+    few['compute_grid_start_seconds_count{ran="true",kind="job"}'] = f"0x{BAD - 10} 0+1x9"
+    groups.append(
+        _group("few", few, [_checked(alert, BAD) for alert in burn_alerts([target_of(TARGETS, "start-time")])])
+    )
+    return {"rule_files": [str(rules)], "evaluation_interval": "10m", "tests": groups}
+
+
+@needs_promtool
+def test_prometheus_takes_the_rules() -> None:
+    _promtool("check", "rules", str(MONITORING / RULES_FILE))
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_every_alert_fires_and_falls_silent_again(tmp_path: Path) -> None:
+    tests = tmp_path / "tests.yaml"
+    tests.write_text(yaml.safe_dump(_unit_tests(MONITORING / RULES_FILE)))
+    _promtool("test", "rules", str(tests))
+
+
+@needs_promtool
+def test_the_same_share_of_bad_ones_pages_for_a_short_window_and_not_for_a_long_one(tmp_path: Path) -> None:
+    level = target_of(TARGETS, "pages").level
+    targets = {days: LevelTarget(level, level.objective, level.threshold, days) for days in (7, 90)}
+    series = {
+        'compute_grid_http_request_seconds_count{code="500"}': f"0+4x{BAD}",
+        'compute_grid_http_request_seconds_count{code="200"}': f"0+96x{BAD}",
+    }
+    for days, target in targets.items():
+        (tmp_path / f"{days}.yaml").write_text(yaml.safe_dump(rule_groups([target])))
+        fast = burn_alerts([target])[0]
+        fires = [_expected(fast, {"{{ $value | humanizePercentage }}": "4%"}, {})] if days == 7 else []
+        tests = {
+            "rule_files": [f"{days}.yaml"],
+            "evaluation_interval": "10m",
+            "tests": [_group(str(days), series, [_checked(fast, BAD, *fires)])],
+        }
+        (tmp_path / f"test-{days}.yaml").write_text(yaml.safe_dump(tests))
+    _promtool("test", "rules", *(str(tmp_path / f"test-{days}.yaml") for days in targets))
+
+
+def _promtool(*arguments: str) -> None:
+    assert PROMTOOL is not None
+    done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, (done.stdout + done.stderr)[:5000]

@@ -1,0 +1,42 @@
+"""What is left of an error budget."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from grid.servicelevels import LevelDay, default_targets, status_of
+from grid.servicelevels.levels import target_of
+
+FIRST = date(2026, 3, 1)
+STARTS = target_of(default_targets(), "start-time")  # 95 %
+
+
+def days(*counted: tuple[float, float]) -> list[LevelDay]:
+    return [LevelDay(FIRST + timedelta(days=number), bad, total) for number, (bad, total) in enumerate(counted)]
+
+
+def test_budget_is_used_up_by_the_bad_ones_of_all_days() -> None:
+    status = status_of(STARTS, days((0, 100), (2, 200), (8, 100)), burn_ratio=0.1)
+    assert (status.bad, status.total, status.attained) == (10, 400, 0.975)
+    assert status.left == pytest.approx(0.5)
+    assert [round(left, 3) for _, left in status.days] == [1, 0.9, 0.5]
+    assert status.burn == pytest.approx(2)
+    assert status.is_met
+
+
+def test_budget_may_be_overspent() -> None:
+    status = status_of(STARTS, days((10, 100)), burn_ratio=None)
+    assert status.left == pytest.approx(-1)
+    assert (status.is_met, status.burn) == (False, None)
+
+
+def test_days_without_anything_say_nothing_and_nothing_at_all_is_not_met_nor_missed() -> None:
+    assert status_of(STARTS, days((0, 0), (1, 10)), None).total == 10
+    nothing = status_of(STARTS, days((0, 0)), None)
+    assert (nothing.attained, nothing.left, nothing.is_met, nothing.days) == (None, None, None, ())
+
+
+def test_more_bad_ones_than_there_were_are_an_estimate_too_high() -> None:
+    status = status_of(STARTS, days((10.3, 10), (-0.2, 10)), burn_ratio=1.2)
+    assert (status.bad, status.attained) == (10, 0.5)
+    assert status.burn == pytest.approx(20)

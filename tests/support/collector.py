@@ -1,0 +1,55 @@
+"""A collector of traces that takes them as OpenTelemetry's does, over HTTP, and keeps them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from grid import tracing
+
+
+class Collector:
+    """What was sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.services: set[str] = set()
+
+    async def take(self, request: web.Request) -> web.Response:
+        told = ExportTraceServiceRequest.FromString(await request.read())
+        for resource in told.resource_spans:
+            self.services |= {
+                one.value.string_value for one in resource.resource.attributes if one.key == "service.name"
+            }
+            self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+        return web.Response(content_type="application/x-protobuf")
+
+    async def all(self) -> dict[str, Span]:
+        """What was sent at the end, by name."""
+        await asyncio.to_thread(tracing.end)
+        return {span.name: span for span in self.spans}
+
+
+@asynccontextmanager
+async def collecting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
+    """Trace as a web process does, to a collector on this machine."""
+    collector, app = Collector(), web.Application()
+    app.router.add_post("/v1/traces", collector.take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    tracing.begin("web")
+    try:
+        yield collector
+    finally:
+        await asyncio.to_thread(tracing.end)
+        await runner.cleanup()
+
+
+def attributes(span: Span) -> dict[str, str | int]:
+    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}

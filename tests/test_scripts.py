@@ -1,0 +1,101 @@
+"""What static/*.js says is in the catalogue of translations: `gettext("…")` or `ngettext("…", "…", count)`, as makemessages finds it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "static").glob("*.js"))
+
+_TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`|[{}]"""
+    r"""|(?<=[=(,:!&|?\[;{])\s*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n\[])+/""",
+    re.DOTALL,
+)
+# Two words, a word beside a value, or a word with a capital.
+_READ = re.compile(r"[^\W\d_]{2,}[.,;:]? [^\W\d_]|\{\}[.,;:]? [^\W\d_]|[^\W\d_][.,;:]? \{\}|^[A-Z][a-z]+$")
+_IN_CATALOGUE = re.compile(r"""\bn?gettext\((?:"[^"]*", )?$""")
+_FOR_PROGRAMS = re.compile(r"(querySelector(All)?|closest|matches|matchMedia|new Error)(\?\.)?\($")
+_NOT_READ = {
+    *("Enter", "Escape", "Event"),  # keys
+    *("freshness freshness-behind", "card chart-card", "12px system-ui, sans-serif"),  # classes, a font
+    '<span class="freshness-headline" role="status"></span> <span class="freshness-detail"></span>',
+}
+
+
+class Literal(NamedTuple):
+    line: int
+    text: str  # an expression in it is {}
+    before: str  # the code right before it
+
+
+def literals(source: str) -> list[Literal]:
+    found: list[Literal] = []
+    _read_code(source, 0, found)
+    return found
+
+
+def _read_code(source: str, at: int, found: list[Literal]) -> int:
+    """Read code to its end or to a brace that was opened before it, and return where it continues."""
+    depth = 0
+    while match := _TOKEN.search(source, at):
+        token, at = match[0], match.end()
+        if token == "`":
+            at = _read_template(source, match.start(), found)
+        elif token[0] in "\"'":
+            found.append(_literal(source, match.start(), token[1:-1]))
+        elif token == "{":
+            depth += 1
+        elif token == "}":
+            if not depth:
+                return at
+            depth -= 1
+    return len(source)
+
+
+def _read_template(source: str, start: int, found: list[Literal]) -> int:
+    text, at = "", start + 1
+    while source[at] != "`":
+        if source.startswith("${", at):
+            text, at = text + "{}", _read_code(source, at + 2, found)
+        else:
+            text, at = text + source[at], at + 1
+    found.append(_literal(source, start, text))
+    return at + 1
+
+
+def _literal(source: str, start: int, text: str) -> Literal:
+    return Literal(1 + source.count("\n", 0, start), text, source[max(0, start - 120) : start])
+
+
+def in_catalogue(source: str) -> set[str]:
+    """The texts of the calls, of a plural its singular, by which Django finds both."""
+    return {one.text for one in literals(source) if re.search(r"\bn?gettext\($", one.before)}
+
+
+def untranslated(source: str) -> Iterator[str]:
+    for one in literals(source):
+        named = _IN_CATALOGUE.search(one.before) or _FOR_PROGRAMS.search(one.before) or one.text in _NOT_READ
+        if _READ.search(one.text) and not named:
+            yield f"{one.line}: {one.text}"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_what_a_script_says_is_in_the_catalogue(path: Path) -> None:
+    assert list(untranslated(path.read_text())) == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_numbers_are_written_in_the_language_of_the_page(path: Path) -> None:
+    assert not re.search(r"""toLocale\w*\((?:\)|["'`])""", path.read_text())
+
+
+def test_texts_are_found_in_scripts() -> None:
+    program = """
+        // What "a comment says" is not read.
+        say("It has ended"); say(gettext("It runs"), ngettext("One line", "%(count)s lines", count), /"not [a/] text"/);
+        say(`${count} ${gettext("of them")} ${late ? `in ${time}` : "Now"}`, row.querySelector("main tr"), "a-b");
+    """
+    assert list(untranslated(program)) == ["3: It has ended", "4: in {}", "4: Now"]

@@ -44,14 +44,12 @@
   class Chart {
     constructor(box) {
       this.box = box;
-      this.height = Number(box.dataset.height) || 280;
       this.event = element("p", "chart-event");
       this.said = element("p", "visually-hidden");
       this.said.setAttribute("aria-live", "polite");
       box.addEventListener("keydown", (event) => this.press(event));
       new ResizeObserver(() => {
-        const width = box.clientWidth;
-        if (this.plot && this.plot.width !== width && width > 160) this.plot.setSize({ width, height: this.height });
+        if (this.plot && this.plot.width !== box.clientWidth && box.clientWidth > 160) this.fit();
       }).observe(box);
     }
 
@@ -64,6 +62,22 @@
       if (!this.plot || had !== Object.keys(this.lines).join()) return this.draw();
       this.plot.setData(this.columns());
       this.rest(this.plot);
+      this.fit();
+    }
+
+    // As high as the stylesheet's room leaves it beside the legend, which may take several lines: what is below never moves.
+    fit() {
+      const { box, plot } = this;
+      const width = Math.max(160, box.clientWidth);
+      if (plot.width !== width) plot.setSize({ width, height: plot.height });
+      // uPlot writes its sizes and the legend in a microtask, after which this one comes.
+      queueMicrotask(() => {
+        if (plot !== this.plot) return;
+        const end = (this.event.isConnected ? this.event : plot.root).getBoundingClientRect().bottom;
+        const beside = end - box.getBoundingClientRect().top - plot.root.querySelector(".u-wrap").offsetHeight;
+        const height = Math.max(120, Math.floor(parseFloat(getComputedStyle(box).minHeight) - beside));
+        if (height !== plot.height) plot.setSize({ width, height });
+      });
     }
 
     columns() {
@@ -91,6 +105,7 @@
       Object.entries({ tabindex: 0, role: "application", "aria-roledescription": gettext("chart"), "aria-label": label })
         .forEach(([name, value]) => this.box.setAttribute(name, value));
       this.rest(this.plot);
+      this.fit();
     }
 
     options() {
@@ -129,7 +144,7 @@
       });
       return {
         width: Math.max(160, this.box.clientWidth),
-        height: this.height,
+        height: 170,
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
         cursor: { sync: { key: "page" }, y: false },
         // Without a range of its own the axis is as long as what is known.
@@ -238,7 +253,7 @@
       const figure = grid.appendChild(element("figure", "card chart-card"));
       figure.append(Object.assign(element("figcaption", "break"), { textContent: title }));
       const box = figure.appendChild(element("div", "chart"));
-      Object.assign(box.dataset, { chart: grid.dataset.charts, name, title, height: 170 });
+      Object.assign(box.dataset, { chart: grid.dataset.charts, name, title });
       const chart = new Chart(box);
       drawn.push(chart);
       charts.push(chart);

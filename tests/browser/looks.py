@@ -36,6 +36,10 @@ _FAULTS = """([LEAST, LONGEST]) => {
   const found = new Set();
   const beyond = document.documentElement.scrollWidth - innerWidth;
   if (beyond > 0) found.add(`wider than the window by ${beyond} px`);
+  for (const chart of document.querySelectorAll(".chart")) {
+    const more = chart.offsetHeight - Math.ceil(parseFloat(getComputedStyle(chart).minHeight));
+    if (more > 0) found.add(`the chart ${chart.dataset.title} takes ${more} px more than the room that was kept for it`);
+  }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement, text = node.textContent;
@@ -101,7 +105,8 @@ def highest_row(page: Page) -> float:
 
 
 def faults(page: Page) -> list[str]:
-    """Return sentences: the page is wider than the window, a text is smaller than `LEAST_TEXT`, a word is broken inside."""
+    """Return sentences: the page is wider than the window, a text is smaller than `LEAST_TEXT`, a word is broken inside,
+    a chart pushes down what is below it when its values come."""
     return cast(list[str], page.evaluate(_FAULTS, [LEAST_TEXT, LONGEST_WORD]))
 
 

@@ -140,7 +140,7 @@ def test_the_components_look_as_stored() -> None:
     line = sparkline([(0, 0), (10, 5), (50, 10)], span=(0, 60), top=10, words="0 to <b>10</b>", gap=20)
     assert_golden("sparkline", html("sparkline", line=line))
     box = {"title": "CPU in <cores>", "name": "cpu", "url": "/h/?a=1&b=2", "period": 60, "empty": "None yet."}
-    assert_golden("chart", html("chart", **box, height=170, is_final=True))
+    assert_golden("chart", html("chart", **box, is_final=True))
 
 
 def test_the_section_looks_as_stored() -> None:

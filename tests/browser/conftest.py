@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser import measured, scenes
+from tests.browser.looks import ACTS
 from tests.browser.stage import StageProcess
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 from tests.support.prometheus import RealPrometheus
@@ -109,6 +110,7 @@ def visit(chromium: Browser, stage: StageProcess, forgiven: list[str]) -> Iterat
             session = stage.play(scenes.session_of, person=person)
             context.add_cookies([{"name": "grid_session", "value": session, "url": stage.url}])
         contexts.append(context)
+        context.add_init_script(ACTS)
         page = context.new_page()
         page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: console_errors.append(str(error)))

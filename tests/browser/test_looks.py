@@ -79,10 +79,11 @@ def test_what_is_wrong_with_a_page_is_found(visit: Visit) -> None:
     page.evaluate(
         """() => {
             const added = document.createElement("p");
-            added.innerHTML = "<small>tiny</small> <img src='data:,'> <b>unbreakable words</b>";
+            added.innerHTML = "<small>tiny</small> <img src='data:,'> <b>unbreakable words</b><i class='chart' data-title='CPU'></i>";
             document.querySelector('main').prepend(added);
             added.style.cssText = "height: 300px; min-width: 2000px";
             added.children[0].style.fontSize = "9px";
+            added.children[3].style.cssText = "display: block; height: 2000px";
             added.children[2].style.cssText = "display: block; width: 1em; overflow-wrap: anywhere";
         }"""
     )
@@ -90,5 +91,8 @@ def test_what_is_wrong_with_a_page_is_found(visit: Visit) -> None:
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
     )
     found = wrong_with(page, "account")
-    for each in ("wider than the window by", "9px: tiny", "broken inside a word: unbreakable", "image-alt", "moved by"):
+    for each in (
+        *("wider than the window by", "9px: tiny", "broken inside a word: unbreakable", "the chart CPU takes"),
+        *("image-alt", "moved by"),
+    ):
         assert any(each in one for one in found), (each, found)

@@ -11,10 +11,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from dashboard.access import Viewer
 from dashboard.fragments import RenderedFragments
+from dashboard.pages.alarm import NEVER, Alarm
 from dashboard.pages.lists import SLICE_SECONDS, Breath
 from dashboard.pages.page import LivePage
 from dashboard.pages.turns import Turns
@@ -34,6 +36,7 @@ from grid.watch.hub import Subscription
 logger = logging.getLogger(__name__)
 
 rendered = RenderedFragments()
+_FEW = 10  # fragments that take less time than a slice
 _REMEMBERED = 32  # versions; a slower websocket counts as less late than it is
 
 
@@ -102,6 +105,11 @@ class Feed:
 
         Version 0 shows nothing. The HTML is rendered once for all browsers, in slices: 200 new rows would block the event loop for 50 ms.
         """
+        if version and not self._rendering.locked() and not self._slices.locked():
+            known = self._messages.get(version) or self._rendered_at_once(changes(shown, self.latest))
+            if known is not None:
+                self._messages[version] = known
+                return known, self.version, self.latest
         async with self._rendering:
             newest, state = self.version, self.latest
             known = self._messages.get(version)
@@ -110,6 +118,13 @@ class Feed:
                 if newest == self.version:
                     self._messages[version] = known
             return known, newest, state
+
+    def _rendered_at_once(self, lacking: Sequence[PageUpdate]) -> str | None:
+        """Return the HTML of what is less than a slice, as nearly always; None for more."""
+        if sum(len(update.fragments) for update in lacking) > _FEW:
+            return None
+        with self._turns.counted():
+            return rendered.message(lacking, now=self.runtime.clock())
 
     async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
         loop, made, is_whole = asyncio.get_running_loop(), list[str](), False
@@ -132,7 +147,7 @@ class Feed:
         """Wait for a turn, update, publish, wait for a change or the next tick, and repeat; never return."""
         loop = asyncio.get_running_loop()
         due = loop.time()
-        with self.runtime.hub.subscribe(()) as subscription:
+        with self.runtime.hub.subscribe(()) as subscription, Alarm(partial(subscription.mark, "tick")) as alarm:
             while True:
                 await self._turns.take(due)
                 looked_at, rest = loop.time(), max(self._pace.least, self._page.rest_seconds)
@@ -149,7 +164,10 @@ class Feed:
                     await asyncio.sleep(self._pace.after_failure)
                     due = loop.time()
                     continue
-                due = await self._until_due(subscription, looked_at + tick, not_before=loop.time() + min(rest, tick))
+                alarm.set(looked_at + tick)
+                await subscription.changed(not_before=loop.time() + min(rest, tick))
+                alarm.set(NEVER)
+                due = loop.time()
 
     async def _look(self, subscription: Subscription) -> tuple[float, float]:
         """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took, and those
@@ -173,19 +191,6 @@ class Feed:
             tick = self._page.tick(self.runtime, self._viewer, self._view, facts)
             # "Behind" is said until the next look, which may be in time again.
             return waited, min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
-
-    async def _until_due(self, subscription: Subscription, tick_at: float, *, not_before: float) -> float:
-        """Wait until a topic has changed or `tick_at` has come, and then for the end of the rest. Return the loop's time at the end."""
-        loop = asyncio.get_running_loop()
-        alarm = loop.call_at(tick_at, subscription.mark, "tick")
-        try:
-            await subscription.changed()
-        finally:
-            alarm.cancel()
-        if loop.time() < not_before:
-            await asyncio.sleep(not_before - loop.time())
-            subscription.taken()  # the coming look sees what has changed meanwhile
-        return loop.time()
 
     def _freshness_until_told(self, now: datetime) -> Fragment:
         """Return the freshness. That of a page which was live at the last look is told by `publish_freshness`, once a second."""

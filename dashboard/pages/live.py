@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate
+from dashboard.pages.alarm import NEVER, time_limit
 from dashboard.pages.alerts import alert_updates
 from dashboard.pages.announced import announcement_updates
 from dashboard.pages.feed import Feed, Feeds, rendered
@@ -134,18 +135,20 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _follow(self, feed: Feed, runtime: Runtime, viewer: Viewer, view: Any) -> None:
         """Send the full state, then for each newer state the difference to the browser's; raise NotAllowed when access has ended."""
-        version, shown = 0, Shown.of(())
-        while True:
-            await feed.after(version)
-            had = version
-            message, version, shown = await feed.message(version, shown)
-            if not self._page.still_allowed(runtime, viewer, view):
-                raise NotAllowed
-            if message:
-                async with asyncio.timeout(self._send_seconds):
+        version, shown, loop = 0, Shown.of(()), asyncio.get_running_loop()
+        async with time_limit() as limit:
+            while True:
+                await feed.after(version)
+                had = version
+                message, version, shown = await feed.message(version, shown)
+                if not self._page.still_allowed(runtime, viewer, view):
+                    raise NotAllowed
+                if message:
+                    limit.set(loop.time() + self._send_seconds)
                     await self.send(text_data=message)
-                if had and (since := feed.changed_since(had, version)) is not None:
-                    on_screen(self._page.name, time.monotonic() - since)
+                    limit.set(NEVER)
+                    if had and (since := feed.changed_since(had, version)) is not None:
+                        on_screen(self._page.name, time.monotonic() - since)
 
     async def _tell(self, runtime: Runtime, changes: AsyncIterator[Sequence[PageUpdate]]) -> None:
         """Send what changes beside the page itself: the viewer's bell, announcements, and critical alerts."""

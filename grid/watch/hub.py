@@ -25,6 +25,8 @@ class Subscription:
         self._dirty: set[Topic] = set()
         self._since: float | None = None  # when the first of what was published since `published_since` was
         self._event = asyncio.Event()
+        self._not_before = 0.0  # until which `changed` waits, on the loop's clock, whatever is dirty
+        self._is_held = False  # until then, because something is
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> "Subscription":
@@ -41,14 +43,20 @@ class Subscription:
     def follow(self, topics: Collection[Topic]) -> frozenset[Topic]:
         """Follow these from now on, in place of the former ones, and return those that are new; what is dirty already stays so."""
         new = frozenset(topics)
+        if new == self._topics:
+            return frozenset()
         added, left = new - self._topics, self._topics - new
         self._hub.add(self, added)
         self._hub.discard(self, left)
         self._topics = new
         return added
 
-    async def changed(self) -> set[Topic]:
-        """Wait until a topic is dirty; the topics that became dirty since the last call."""
+    async def changed(self, not_before: float = 0.0) -> set[Topic]:
+        """Wait until a topic is dirty, and until `not_before` on the loop's clock; the topics that became dirty since the last call."""
+        self._not_before = not_before
+        if self._dirty:
+            self._event.clear()
+            self._wake()
         await self._event.wait()
         return self.taken()
 
@@ -77,6 +85,18 @@ class Subscription:
         self._dirty.add(topic)
         if self._since is None:
             self._since = published_at
+        self._wake()
+
+    def _wake(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._not_before:
+            self._event.set()
+        elif not self._is_held:
+            self._is_held = True
+            loop.call_at(self._not_before, self._let_go)
+
+    def _let_go(self) -> None:
+        self._is_held, self._not_before = False, 0.0
         self._event.set()
 
 

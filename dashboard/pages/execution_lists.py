@@ -9,7 +9,7 @@ from django.conf import settings
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_pods import pods_of
-from dashboard.pages.execution_rows import ExecutionRows, Rows
+from dashboard.pages.execution_rows import ExecutionRows, PageRows
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.execution_filter import GroupFilter
 from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
@@ -26,6 +26,8 @@ from grid.runtime.executions import TOPIC, ExecutionRow
 from grid.runtime.roomchanges import room_topic
 from grid.watch.hub import Topic
 
+_NO_ROWS = PageRows()
+
 
 class ExecutionList(LiveList[Group]):
     """One view for one user, or for all users who see every execution."""
@@ -34,7 +36,7 @@ class ExecutionList(LiveList[Group]):
         super().__init__(window_of(view), ROWS_PER_PAGE)
         self.viewer = viewer
         self.filter = filter
-        self._rows: dict[int, list[Rows]] = {}  # as they were shown last, by page
+        self._rows: dict[int, PageRows] = {}  # as they were shown last, by page
         self._view = view
         self._sees_all = may_observe(viewer)
 
@@ -53,13 +55,20 @@ class ExecutionList(LiveList[Group]):
     def rows_of(self, number: int, page: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
         """Return the rows of a page, of which those are made again that have changed since they were shown last."""
         reader = None if self._sees_all else self.viewer.id
-        known = rows.of_page(page.items, self._rows.get(number, ()), viewer_id=reader, now=now)
+        known = rows.of_page(page.items, self._rows.get(number, _NO_ROWS), viewer_id=reader, now=now)
         self._rows = {one: others for one, others in self._rows.items() if self.is_shown(one)} | {number: known}
-        return [fragment for each in known for fragment in each.fragments]
+        return known.fragments
 
     def rooms(self, number: int) -> set[Topic]:
         """Return the topics of the pools for whose nodes pods of a page wait, as it was shown last."""
-        return {room_topic(pool) for rows in self._rows.get(number, ()) for pool, _ in rows.awaited}
+        known = self._rows.get(number, _NO_ROWS)
+        if known.are_settled:
+            return set()
+        return {room_topic(pool) for rows in known.rows for pool, _ in rows.awaited}
+
+    def awaits_start(self, number: int) -> bool:
+        """Return whether a page shows an execution of which one may say when it starts."""
+        return self._rows.get(number, _NO_ROWS).awaits_start(self.page(number).items)
 
     def narrowed(self, item: Group, now: datetime) -> Group | None:
         row = item.head.row

@@ -1,9 +1,9 @@
 """Rows of executions in words, each rendered once for all lists that show it, and again only when it has changed."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from itertools import chain, repeat
+from itertools import chain
 
 import msgspec
 
@@ -27,8 +27,10 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from grid.metrics.usage import Usage
 from grid.runtime import Runtime
+from grid.runtime.starts import STARTING
 
 FOR_EVER = timedelta(days=365)
+_END = datetime.max.replace(tzinfo=UTC)
 MOST_VARIANTS = 16  # of a group's rows: parts that different filters leave of it
 GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
@@ -59,7 +61,7 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
     """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time. `wait` says when it
     is expected to start."""
 
-    group: Group | None
+    group: Group
     used: Sequence[Usage]
     trouble: Status | None  # of a cluster's head
     usage_version: int
@@ -68,8 +70,38 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
     wait: str
     fragments: Sequence[Fragment]
 
+    @property
+    def is_settled(self) -> bool:
+        """Return whether they depend neither on a pool nor on what is expected."""
+        return not self.awaited and not is_starting(self.group)
 
-_NO_ROWS = Rows(None, (), None, 0, datetime.max, (), "", ())
+
+class PageRows(msgspec.Struct, frozen=True, gc=False):
+    """The rows of a page's groups. While all are settled, before `good_until`, only groups that were exchanged need to be looked at."""
+
+    groups: Sequence[Group] = ()
+    rows: Sequence[Rows] = ()
+    usage_version: int = -1
+    good_until: datetime = _END
+    are_settled: bool = True
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def fragments(self) -> list[Fragment]:
+        return list(chain.from_iterable([each.fragments for each in self.rows]))
+
+    def exchanged(self, groups: Sequence[Group]) -> list[tuple[int, Group]]:
+        """Return those groups, with their places, that are not the same as on this page."""
+        both, known = zip(self.groups, groups, strict=False), len(self.groups)
+        found = [(place, group) for place, (was, group) in enumerate(both) if was is not group]
+        return [*found, *enumerate(groups[known:], known)]
+
+    def awaits_start(self, groups: Sequence[Group]) -> bool:
+        """Return whether one may say of one of the groups when it starts."""
+        asked = [group for _, group in self.exchanged(groups)] if self.are_settled else groups
+        return any(map(is_starting, asked))
 
 
 class ExecutionRows:
@@ -81,17 +113,20 @@ class ExecutionRows:
         # By execution, then by the pod's name and whom the row is for.
         self._known: dict[str, dict[tuple[str, Reader], _Known]] = {}
 
-    def of_page(
-        self, groups: Sequence[Group], known: Sequence[Rows], *, viewer_id: int | None, now: datetime
-    ) -> list[Rows]:
+    def of_page(self, groups: Sequence[Group], known: PageRows, *, viewer_id: int | None, now: datetime) -> PageRows:
         """Return the rows of a page's groups. `known` is what was returned for the page before, or empty."""
-        version = self._usage.version
-        return [
-            last
-            if last.group is group and last.usage_version == version and now < last.good_until and self._holds(last)
-            else self.of(group, viewer_id=viewer_id, now=now)
-            for last, group in zip(chain(known, repeat(_NO_ROWS)), groups, strict=False)
-        ]
+        version, rows = self._usage.version, list(known.rows[: len(groups)])
+        asked, good_until = known.exchanged(groups), known.good_until
+        if not known.are_settled or known.usage_version != version or now >= good_until:
+            asked, good_until = list(enumerate(groups)), _END
+        are_settled = True
+        for place, group in asked:
+            new = rows[place] if place < len(rows) else None
+            if new is None or new.group is not group or not self._is_current(new, now):
+                new = self.of(group, viewer_id=viewer_id, now=now)
+            rows[place : place + 1] = [new]
+            good_until, are_settled = min(good_until, new.good_until), are_settled and new.is_settled
+        return PageRows(groups, rows, version, good_until, are_settled)
 
     def of(self, group: Group, *, viewer_id: int | None, now: datetime) -> Rows:
         """Return a group's rows for a viewer; None for those who see everything, who share them."""
@@ -99,7 +134,7 @@ class ExecutionRows:
         # Lists with different filters show different entries of an execution, but the same objects.
         of_execution, key = self._groups.setdefault(group.key, {}), (reader, *map(id, group.entries))
         last, version = of_execution.get(key), self._usage.version
-        if last is not None and last.usage_version == version and now < last.good_until and self._holds(last):
+        if last is not None and self._is_current(last, now):
             return last
         wait = EXPECTED.note(group.head.row)
         rows_known = self._known.setdefault(group.head.execution_id, {})
@@ -126,12 +161,14 @@ class ExecutionRows:
         )
         return rows
 
-    def _holds(self, rows: Rows) -> bool:
-        """Return whether the pools that the rows' pods wait for are as they were, and what is expected as well."""
+    def _is_current(self, rows: Rows, now: datetime) -> bool:
+        """Return whether usage, the pools that the rows' pods wait for and what is expected are as they were."""
         version = self._runtime.room_changes.version
-        if rows.group is not None and rows.wait != EXPECTED.note(rows.group.head.row):
+        if rows.usage_version != self._usage.version or now >= rows.good_until:
             return False
-        return all(version(pool) == seen for pool, seen in rows.awaited)
+        return rows.wait == EXPECTED.note(rows.group.head.row) and all(
+            version(pool) == seen for pool, seen in rows.awaited
+        )
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""
@@ -184,6 +221,11 @@ class ExecutionRows:
         fragment = entry_fragment(entry, status, usage, sees_all=sees_all)
         new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), awaited, wait, fragment)
         return new
+
+
+def is_starting(group: Group) -> bool:
+    """Return whether one may say when the execution starts."""
+    return group.head.state in STARTING
 
 
 def _reader(group: Group, viewer_id: int | None) -> Reader:

@@ -17,7 +17,6 @@ from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
-from grid.runtime.starts import STARTING
 from grid.watch.hub import Topic
 
 QUIET_SECONDS = 20.0  # less than a list is kept without a request
@@ -33,11 +32,6 @@ def rows_to_choose_from(runtime: Runtime, viewer: Viewer) -> Iterable[ExecutionR
 def _may_still_see(runtime: Runtime, viewer: Viewer, group: Group) -> bool:
     row = runtime.executions.get(group.head.execution_id)
     return may_observe(viewer) or (row is not None and may_see_execution(viewer, row))
-
-
-def _awaits_start(executions: ExecutionList, view: ExecutionsView) -> bool:
-    """Return whether the page shows an execution of which one may say when it starts."""
-    return any(group.head.state in STARTING for group in executions.page(view.page).items)
 
 
 class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
@@ -88,7 +82,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
             return BEHIND_SECONDS
         if (
             executions.changes_with_time
-            or _awaits_start(executions, view)
+            or executions.awaits_start(view.page)
             or lists.are_restless(executions.shown(view.page).items)
         ):
             return self.tick_seconds
@@ -98,7 +92,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
     ) -> ExecutionList:
         found = await self.lists_in(runtime).list_of(viewer, view, within=within)
-        if _awaits_start(found, view):
+        if found.awaits_start(view.page):
             EXPECTED.begin(runtime)
         return found
 

@@ -8,4 +8,4 @@ def message_of(row: ExecutionRow | None, *, to_owner: bool) -> str:
     """Return the stored cause, told about the owner unless it is told to the owner; "" when there is none."""
     if row is None:
         return ""
-    return row.message if to_owner else about_owner(row.message, row.owner_username)
+    return row.message if to_owner or not row.message else about_owner(row.message, row.owner_username)

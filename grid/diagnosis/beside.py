@@ -26,12 +26,15 @@ def has_front(pod: Pod) -> bool:
     return is_sidecar or has_ordinary_front(pod)
 
 
+def stands_beside(pod: Pod, name: str) -> bool:
+    """Return whether the container of that name is like the program, and is none. The name is asked first, because the pod's others are
+    then seldom looked at."""
+    return (name == EXECUTOR and has_ordinary_executor(pod)) or (name == FRONT and has_ordinary_front(pod))
+
+
 def programs(pod: Pod) -> list[ContainerStatus]:
     """Return its containers without those that stand beside the program."""
-    beside = {EXECUTOR} if has_ordinary_executor(pod) else set()
-    if has_ordinary_front(pod):
-        beside.add(FRONT)
-    return [one for one in pod.status.container_statuses if one.name not in beside]
+    return [one for one in pod.status.container_statuses if not stands_beside(pod, one.name)]
 
 
 def program_ended(pod: Pod) -> bool:

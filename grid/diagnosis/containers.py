@@ -88,8 +88,7 @@ def explain_running(
     if last is not None and since(last.finished_at or running.started_at, now) >= _RESTART_IS_NEWS:
         last = None
     if last is not None and last.reason == "OOMKilled":
-        found = _out_of_memory(pod, status, last)
-        return replace(found, sentence=_("{sentence} It was restarted.", sentence=found.sentence))
+        return _out_of_memory(pod, status, last, then=_("{sentence} It was restarted."))
     if part_of(pod, status) == "setup":
         return _setting_up(pod, status, running, now)
     if last is not None:
@@ -180,11 +179,7 @@ def _is_before(event: Event, moment: datetime | None) -> bool:
 def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequence[Event]) -> Diagnosis:
     last = status.last_state.terminated
     if last is not None and last.reason == "OOMKilled":
-        found = _out_of_memory(pod, status, last)
-        evidence = (*found.evidence, *quoted(message))
-        return replace(
-            found, sentence=_("{sentence} It will be restarted.", sentence=found.sentence), evidence=evidence
-        )
+        return _out_of_memory(pod, status, last, message, then=_("{sentence} It will be restarted."))
     if last is not None and last.reason in NEVER_STARTED:
         found = explain_no_start(pod, status, last.message, reason=last.reason)
         return replace(found, sentence=_("{sentence} It is tried again after a pause.", sentence=found.sentence))
@@ -207,16 +202,22 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     return Diagnosis("crash_loop", sentence, "problem", who, step, quoted(last.message if last else "", message))
 
 
-def _out_of_memory(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
-    spec, name = spec_of(pod, status), subject(pod, status)
-    evidence = quoted(ended.message, _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code))
+def _out_of_memory(
+    pod: Pod, status: ContainerStatus, ended: Terminated, message: str = "", *, then: str = "{sentence}"
+) -> Diagnosis:
+    """Explain a container that was ended for its memory; `message` is quoted as well, and `then` is the sentence with what followed."""
+    spec = spec_of(pod, status)
+    killed = _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code)
+    evidence = (*quoted(ended.message, killed), *quoted(message))
     text = spec.resources.limits.get("memory") or pod.spec.resources.limits.get("memory")
     if not text and spec in (*pod.spec.containers, *pod.spec.init_containers):
         sentence = _(
             "The node ran out of memory and ended {program}, which has no memory limit.", program=within(pod, status)
         )
         step = _("Choose a tier with more memory, or ask an operator what else runs on the node.")
-        return Diagnosis(OUT_OF_MEMORY, sentence, "problem", "you", step, evidence)
+        return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", step, evidence)
     limit = _(" of {size}", size=format_bytes(whole(text))) if text else ""
-    sentence = _("{program} used more memory than its limit{limit} and was ended.", program=name, limit=limit)
-    return Diagnosis(OUT_OF_MEMORY, sentence, "problem", "you", _MEMORY_ADVICE, evidence)
+    sentence = _(
+        "{program} used more memory than its limit{limit} and was ended.", program=subject(pod, status), limit=limit
+    )
+    return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", _MEMORY_ADVICE, evidence)

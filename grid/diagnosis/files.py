@@ -60,6 +60,8 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def fetches(pod: Pod, status: ContainerStatus) -> bool:
     """Return whether the program starts when this container has fetched the files."""
+    if status.name not in (PREPARER, EXECUTOR):
+        return False
     return status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR) and any(
         one.name == status.name for one in pod.status.init_container_statuses
     )

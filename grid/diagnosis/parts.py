@@ -3,7 +3,7 @@ program itself. The executor and nginx of a run are sidecars too where they are 
 
 from typing import Literal
 
-from grid.diagnosis.beside import programs
+from grid.diagnosis.beside import programs, stands_beside
 from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod
 from grid.translation import gettext as _
 from grid.wording import capitalised
@@ -17,7 +17,7 @@ def part_of(pod: Pod, status: ContainerStatus) -> Part:
         if any(one.name == status.name for one in pod.status.init_container_statuses):
             return "setup"
         is_known = any(one.name == status.name for one in pod.status.container_statuses)
-        return "sidecar" if is_known and status.name not in {one.name for one in programs(pod)} else "program"
+        return "sidecar" if is_known and stands_beside(pod, status.name) else "program"
     return "sidecar" if spec.restart_policy == "Always" else "setup"
 
 
@@ -28,12 +28,12 @@ def subject(pod: Pod, status: ContainerStatus) -> str:
 
 def within(pod: Pod, status: ContainerStatus) -> str:
     """Return the same as it stands within a sentence: "the program", "setup step fetch"."""
-    words = {
-        "setup": _("setup step {name}"),
-        "sidecar": _("sidecar {name}"),
-        "program": _("container {name}") if len(programs(pod)) > 1 else _("the program"),
-    }
-    return words[part_of(pod, status)].format(name=status.name)
+    part = part_of(pod, status)
+    if part == "setup":
+        return _("setup step {name}", name=status.name)
+    if part == "sidecar":
+        return _("sidecar {name}", name=status.name)
+    return _("container {name}", name=status.name) if len(programs(pod)) > 1 else _("the program")
 
 
 def spec_of(pod: Pod, status: ContainerStatus) -> ContainerSpec:

@@ -49,7 +49,7 @@ def explain_pod(pod: Pod, events: Sequence[Event], *, now: datetime, around: Sur
 
 
 def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
-    found = []
+    found = list[tuple[ContainerStatus, Diagnosis]]()
     for status in _telling(pod):
         files = explain_files(status) if fetches(pod, status) else None
         if files is not None:
@@ -60,15 +60,7 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
             why = explain_running(pod, status, status.state.running, events, now=now)
         else:
             why = explain_waiting(pod, status, events, now=now)
-        # The worst diagnosis counts; then the program before its sidecars, and want of memory, which often ends the other containers too.
-        # What tells more than that a container is being prepared comes first.
-        weight = (
-            _IN_ORDER_OF_WEIGHT.index(why.severity),
-            part_of(pod, status) == "sidecar",
-            why.code != OUT_OF_MEMORY,
-            why.code == "preparing",
-        )
-        found.append((weight, why))
+        found.append((status, why))
     if not found:
         return Diagnosis(
             "preparing",
@@ -76,7 +68,18 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
             "wait",
             "",
         )
-    return min(found, key=lambda pair: pair[0])[1]
+    return found[0][1] if len(found) == 1 else min(found, key=lambda each: _weight(pod, *each))[1]
+
+
+def _weight(pod: Pod, status: ContainerStatus, why: Diagnosis) -> tuple[int, bool, bool, bool]:
+    """Return what is least for the diagnosis that counts: the worst one, then the program before its sidecars, and want of memory, which
+    often ends the other containers too. What tells more than that a container is being prepared comes first."""
+    return (
+        _IN_ORDER_OF_WEIGHT.index(why.severity),
+        part_of(pod, status) == "sidecar",
+        why.code != OUT_OF_MEMORY,
+        why.code == "preparing",
+    )
 
 
 def _telling(pod: Pod) -> list[ContainerStatus]:

@@ -139,3 +139,16 @@ async def test_a_subscriber_knows_since_when_it_lacks_what_was_published() -> No
         assert subscription.published_since() is None
         hub.publish("pods")  # still dirty, and lacked again
         assert (subscription.published_since() or 0.0) >= first
+
+
+@virtual_time
+async def test_a_subscriber_that_rests_is_woken_once_at_the_end_of_its_rest_with_all_that_was_published() -> None:
+    hub, loop = Hub(), asyncio.get_running_loop()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        hub.publish("pods")
+        loop.call_later(1, hub.publish, "nodes")
+        assert await subscription.changed(not_before=loop.time() + 2) == {"pods", "nodes"}
+        assert loop.time() == pytest.approx(2)
+        loop.call_later(5, hub.publish, "pods")
+        assert await subscription.changed(not_before=loop.time() + 2) == {"pods"}
+        assert loop.time() == pytest.approx(7), "after its rest it is woken at once"

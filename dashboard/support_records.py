@@ -1,6 +1,7 @@
 """What a support bundle has from the database and the settings; synchronous."""
 
 import csv
+import functools
 import importlib.metadata
 import io
 import json
@@ -77,10 +78,15 @@ def record_text(execution_id: str) -> str:
 
 def versions_text() -> str:
     """Return the versions of this process and of its packages."""
-    packages = sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}, key=str.lower)
     database = f"{connection.vendor} {'.'.join(map(str, connection.get_database_version()))}"
     own = (f"Python {platform.python_version()}", f"Django {django.get_version()}", platform.platform(), database)
-    return "\n".join((*own, "", *packages, ""))
+    return "\n".join((*own, "", *_packages(), ""))
+
+
+@functools.cache
+def _packages() -> list[str]:
+    """Each has a file to be read, and none changes under a process."""
+    return sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}, key=str.lower)
 
 
 def configuration_text() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
 from django.test import Client
+from django.test.client import ClientHandler
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from django.utils.encoding import force_bytes
@@ -59,8 +61,14 @@ class World:
     ports: Mapping[str, PortShare]
     entry: AuditEntry
 
+    @cached_property
+    def _handler(self) -> ClientHandler:
+        """For all clients: each would build all middleware again."""
+        return ClientHandler(enforce_csrf_checks=False)
+
     def client(self, role: str) -> Client:
         client = Client()
+        client.handler = self._handler
         if role in self.cookies:
             client.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
         return client

@@ -17,7 +17,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from grid.diagnosis import logfindings
 from grid.models import User
-from tests.support import emptying, migrated
+from tests.support import emptying, loggingin, migrated
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 from tests.support.prometheus import MISSING, PROGRAM, RealPrometheus
 
@@ -30,6 +30,7 @@ settings.register_profile(
 )
 
 emptying.use()
+loggingin.use()
 
 # Each has a program of its own that its tests share: a browser with a server (two, for one would still be busy when all other tests have
 # ended), an embedded cluster.
@@ -90,11 +91,9 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory, worker_id: str
-) -> None:
-    if worker_id != "master" and connection.vendor == "sqlite":
-        migrated.share(tmp_path_factory.getbasetemp().parent)
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    if connection.vendor == "sqlite":
+        migrated.share()
 
 
 @pytest.fixture(scope="session")

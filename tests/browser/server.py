@@ -41,11 +41,11 @@ def password_of(name: str) -> str:
 
 def prepare_database() -> None:
     from django.contrib.auth.models import Group
-    from django.core.management import call_command
 
     from grid.models import User
+    from tests.support import migrated
 
-    call_command("migrate", verbosity=0)
+    migrated.migrate()
     if User.objects.exists():
         return
     for name in PEOPLE:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support import migrated
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +99,8 @@ def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
         **environment,
     }
     manage = [sys.executable, "manage.py"]
-    subprocess.run([*manage, "migrate", "--verbosity", "0"], cwd=ROOT, env=environment, check=True)
+    if not migrated.put(folder / "grid.sqlite3"):
+        subprocess.run([*manage, "migrate", "--verbosity", "0"], cwd=ROOT, env=environment, check=True)
     superuser = ["createsuperuser", "--noinput", "--username", "ada", "--email", "", "--verbosity", "0"]
     subprocess.run([*manage, *superuser], cwd=ROOT, env=environment, check=True)
     log = folder / "log"

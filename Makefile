@@ -30,6 +30,7 @@ test-slow: ## the tests that need minutes
 	@$(SETUP) dev
 	@.ci/install-chromium
 	@$(VENV)/pytest -m slow $(if $(REAL_KUBECONFIG),,-n 3 --dist loadfile) $(ARGS)
+	@$(if $(ARGS)$(REAL_KUBECONFIG),,$(VENV)/pytest -m "hypothesis and not slow" --hypothesis-profile=many -n 3 --dist loadfile)
 
 test-contract: ## the promises about a Kubernetes API, against any cluster: make test-contract KUBECONFIG=...
 	@$(SETUP) dev

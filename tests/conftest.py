@@ -21,12 +21,17 @@ from tests.support import emptying, loggingin, migrated
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 from tests.support.prometheus import MISSING, PROGRAM, RealPrometheus
 
-# A busy machine is no fault of the code.
-settings.register_profile("no hurry", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no hurry")
+# A busy machine is no fault of the code. Each run draws other cases, few of them: `make test-slow` draws many of all.
+settings.register_profile("few", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("many", settings.get_profile("few"), max_examples=200)
+settings.load_profile("few")
 # For a mutant it is enough that some example fails; the same ones each time, so that its fate is no matter of luck.
 settings.register_profile(
-    "mutants", settings.get_profile("no hurry"), phases=[Phase.explicit, Phase.generate], derandomize=True
+    "mutants",
+    settings.get_profile("few"),
+    max_examples=100,
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=True,
 )
 
 emptying.use()

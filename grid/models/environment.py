@@ -85,12 +85,12 @@ class Environment(models.Model):
             return
         with transaction.atomic():
             super().save(*args, **options)
-            self._keep_image()
+            self._keep_image(is_new=bool(options.get("force_insert")))
 
-    def _keep_image(self) -> None:
-        current = self.revisions.filter(state=EnvironmentRevision.State.READY).first()
+    def _keep_image(self, *, is_new: bool) -> None:
+        current = None if is_new else self.revisions.filter(state=EnvironmentRevision.State.READY).first()
         if current is None or current.image != self.image:
-            latest = self.revisions.first()
+            latest = None if is_new else self.revisions.first()
             number = latest.number + 1 if latest else 1
             current = self.revisions.create(number=number, image=self.image, state=EnvironmentRevision.State.READY)
         if self.current_revision != current.number:

@@ -22,7 +22,7 @@ def force_login(client: Client, user: User, backend: str = BACKEND) -> None:
     session[BACKEND_SESSION_KEY] = backend
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.save()
-    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key or ""
 
 
 def use() -> None:

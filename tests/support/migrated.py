@@ -100,4 +100,5 @@ def _keep(copy: Path) -> None:
     being_made.unlink(missing_ok=True)
     with closing(sqlite3.connect(being_made)) as target:
         connection.connection.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")  # one file, also of a database that has its log beside it
     being_made.rename(copy)

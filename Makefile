@@ -25,12 +25,12 @@ test-postgresql: ## the tests that use the database, on a PostgreSQL server of t
 	@$(SETUP) dev
 	@$(VENV)/python -m tests.support.postgresql $(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
 
-# Three at a time, for much of it is waiting; those against one real cluster that they break come one after the other.
+# Three at a time, for much of it is waiting; those on one real cluster come one after the other (`REAL` in tests/conftest.py).
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev
 	@.ci/install-chromium
-	@$(VENV)/pytest -m slow $(if $(REAL_KUBECONFIG),,-n 3 --dist loadfile) $(ARGS)
-	@$(if $(ARGS)$(REAL_KUBECONFIG),,$(VENV)/pytest -m "hypothesis and not slow" --hypothesis-profile=many -n 3 --dist loadfile)
+	@$(VENV)/pytest -m slow -n 3 --dist loadfile $(ARGS)
+	@$(if $(ARGS),,$(VENV)/pytest -m "hypothesis and not slow" --hypothesis-profile=many -n 3 --dist loadfile)
 
 test-contract: ## the promises about a Kubernetes API, against any cluster: make test-contract KUBECONFIG=...
 	@$(SETUP) dev

@@ -37,10 +37,13 @@ settings.register_profile(
 emptying.use()
 loggingin.use()
 
+# Those of a real control plane come one after the other, for each breaks the cluster and wants it for itself.
+REAL = "tests/(end_to_end|sandbox)/test_real_"
 # Each has a program of its own that its tests share: a browser with a server (two, for one would still be busy when all other tests have
-# ended), an embedded cluster.
-SHARING = ("tests/browser/test_([a-k]|la)", "tests/browser/", "tests/contract/")
-LONGEST = (*SHARING, "tests/access/test_table.py", "tests/end_to_end/test_idle_workspace.py")
+# ended), an embedded cluster, a real control plane.
+SHARING = ("tests/browser/test_([a-k]|la)", "tests/browser/", "tests/contract/", REAL)
+# Much of the last two is waiting, which goes well beside browsers.
+LONGEST = (*SHARING[:3], "tests/access/test_table.py", "tests/end_to_end/test_idle_workspace.py", REAL)
 
 
 class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
@@ -57,6 +60,11 @@ class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
                 self.workqueue.move_to_end(scope, last=False)
                 break
         super()._assign_work_unit(node)
+
+    def _reschedule(self, node: Any) -> None:
+        """One test in reserve is enough: with two, minutes of work lie with one worker while the others have ended."""
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:

@@ -175,8 +175,8 @@ def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) 
 def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
     """With the rights of deploy/access.yaml alone: a pod whose budget allows no eviction stays, until it is cancelled by uncordoning."""
     name = real_grid.ready_nodes()[0]
-    run_budgeted_pod(real_grid, name)
     page = log_in(browser, real_grid, "operator").new_page()
+    run_budgeted_pod(real_grid, name, page)
     page.goto(f"/nodes/{name}/drain/")
     expect(page.locator("table").first).to_contain_text("The PodDisruptionBudget kept allows no eviction now")
     page.get_by_label("Reason").fill("New kernel")
@@ -196,8 +196,8 @@ def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser
 def test_an_operator_taints_and_labels_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
     """Each after its preview, which changes nothing; what would evict a pod that a budget counts is refused until there is no budget."""
     name = real_grid.ready_nodes()[0]
-    run_budgeted_pod(real_grid, name)
     page = log_in(browser, real_grid, "operator").new_page()
+    run_budgeted_pod(real_grid, name, page)
 
     def preview(what: str) -> None:
         page.goto(f"/nodes/{name}/mark/?do={what}")
@@ -254,7 +254,8 @@ def test_an_operator_taints_and_labels_a_node_around_no_budget(real_grid: RealGr
     real_grid.nothing_was_forbidden()
 
 
-def run_budgeted_pod(grid: RealGrid, node: str) -> None:
+def run_budgeted_pod(grid: RealGrid, node: str, page: Page) -> None:
+    """Until the cluster counts it and the web process knows of it, as its node's page shows: what a drain does is asked of both."""
     manifests = grid.folder / "budgeted.yaml"
     manifests.write_text(yaml.safe_dump_all(budgeted_pod(node)))
     grid.kubectl("apply", "-f", str(manifests))
@@ -262,6 +263,8 @@ def run_budgeted_pod(grid: RealGrid, node: str) -> None:
     allowed = "jsonpath={.status.disruptionsAllowed}/{.status.currentHealthy}"
     counted = ("get", "pdb", "kept", "-n", "default", "-o", allowed)
     wait_until(lambda: grid.kubectl(*counted) == "0/1", 120, "a healthy pod that the budget counts")
+    page.goto(f"/nodes/{node}/")
+    expect(page.locator("#pods")).to_contain_text("kept", timeout=SOON)
 
 
 def budgeted_pod(node: str) -> list[dict[str, Any]]:

@@ -316,16 +316,16 @@ def test_a_slow_prometheus_is_asked_once_for_everybody_and_holds_no_page_up(day:
     class SlowPrometheus(FakePrometheus):
         def read(self, *asked: Any) -> dict[int, dict[str, int]]:
             self.asked.append(asked)
-            answer.wait(20)
+            answer.wait(60)
             return self.known  # type: ignore[return-value]
 
     prometheus = SlowPrometheus({LAST // 3 * 3: {"nodes": 77}})
     history = PoolHistory(runtime, prometheus)  # type: ignore[arg-type]
 
     async def read_by_many() -> list[ReadMoments | None]:
-        while await history.read_in_time("batch", "24h") is None:
-            """A busy machine takes its time for the samples, too."""
-        first = await asyncio.gather(*(history.read_in_time("batch", "24h") for _ in range(20)))
+        first: list[ReadMoments | None] = [None]
+        while None in first:  # a busy machine takes its time for the samples, too
+            first = await asyncio.gather(*(history.read_in_time("batch", "24h") for _ in range(20)))
         answer.set()
         return [*first, await history.read_in_time("batch", "24h")]  # which waits for the answer
 

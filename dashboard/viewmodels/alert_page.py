@@ -101,6 +101,11 @@ def silence_line(silence: SilenceLike, now: datetime, *, has_alertmanager: bool)
 def _state(silence: SilenceLike, now: datetime, *, has_alertmanager: bool) -> str:
     """Return where a silence holds, as a sentence."""
     problem = silence.alertmanager_problem
+    if silence.until_at <= now and not has_alertmanager:
+        return _(
+            "Ended here by {ended_by_name}. Alertmanager may still have it, and no Alertmanager is set that could be asked: end it there.",
+            ended_by_name=silence.ended_by_name,
+        )
     if silence.until_at <= now:
         return _(
             "Ended here by {ended_by_name}. Alertmanager still has it, and is asked again. {problem}",

@@ -124,4 +124,8 @@ def test_the_list_says_where_a_silence_holds(settings: Settings) -> None:
     ]  # fmt: skip
     lines = tuple(silence_line(one, MOMENT, has_alertmanager=True) for one in rows)
     context = {"id": "s", "x": SilencesView(lines, may_silence=True), "now": MOMENT}
+    alone = [silence_line(one, MOMENT, has_alertmanager=False).state for one in rows]
+    assert alone == [*[alone[0]] * 3, alone[3]]
+    assert "no Alertmanager is set, so what it sends itself continues" in alone[0]
+    assert "no Alertmanager is set that could be asked: end it there" in alone[3]
     assert_golden("alert-silences", render_to_string("dashboard/fragments/alert_silences.html", context))

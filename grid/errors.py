@@ -69,3 +69,8 @@ class Rejected(GridError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+
+    @property
+    def sentences(self) -> str:
+        """Return what is wrong as a reader is told."""
+        return " ".join(problem.message for problem in self.problems)

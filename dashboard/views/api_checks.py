@@ -47,7 +47,7 @@ def api_checks_run(request: HttpRequest) -> HttpResponse:
         try:
             apicheckruns.ask(LOCAL, shared, request.user, is_shared=is_shared, now=timezone.now())
         except Rejected as refused:
-            messages.error(request, " ".join(one.message for one in refused.problems))
+            messages.error(request, refused.sentences)
         else:
             messages.success(request, _("The controller checks the API."))
         return redirect("api-checks")

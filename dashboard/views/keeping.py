@@ -36,7 +36,7 @@ async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
         messages.success(request, _("{name} is kept until {until:%H:%M} UTC.", name=record.name, until=until))
         get_runtime().executions.hint()
     except Rejected as refused:
-        messages.info(request, " ".join(problem.message for problem in refused.problems))
+        messages.info(request, refused.sentences)
     return redirect("execution", id=id)
 
 

@@ -91,7 +91,7 @@ async def _ask(request: HttpRequest, node: Node, mark: Mark) -> str:
             node, mark, looked_at=looked_at, by=user, reason=reason, now=timezone.now()
         )
     except Rejected as rejected:
-        return " ".join(one.message for one in rejected.problems)
+        return rejected.sentences
     TASKS.forget()
     named = {"mark": mark, "node": node.metadata.name}
     messages.success(

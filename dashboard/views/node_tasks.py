@@ -115,7 +115,7 @@ async def _ask(request: HttpRequest, node: Node, action: str) -> str:
     try:
         await sync_to_async(nodetasks.ask)(node, action, by=user, reason=reason, now=timezone.now())
     except Rejected as rejected:
-        return " ".join(one.message for one in rejected.problems)
+        return rejected.sentences
     TASKS.forget()
     messages.success(request, _ASKED[action].format(name=node.metadata.name))
     return ""

@@ -52,7 +52,7 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
         try:
             done = await sync_to_async(_decide)(request, id, user)
         except Rejected as rejected:
-            problem = " ".join(one.message for one in rejected.problems)
+            problem = rejected.sentences
         else:
             get_runtime().executions.hint()
             messages.success(request, _DONE[done].format(name=record.name))

@@ -25,7 +25,7 @@ def queue_takeover(request: HttpRequest) -> HttpResponse:
         try:
             messages.success(request, _decide(request))
         except Rejected as rejected:
-            problem = " ".join(one.message for one in rejected.problems)
+            problem = rejected.sentences
         else:
             return redirect("queue")
     found = takeover.current_takeover(now)

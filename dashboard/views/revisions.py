@@ -76,7 +76,7 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
         try:
             rules.deprecate(id, number, because=form.cleaned_data["because"])
         except Rejected as refused:
-            messages.error(request, " ".join(one.message for one in refused.problems))
+            messages.error(request, refused.sentences)
         else:
             _record(request, environment, before)
             messages.success(

@@ -30,7 +30,7 @@ def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
         try:
             made = silences.start(alert, minutes=minutes, reason=request.POST.get("reason", ""), by=actor, now=now)
         except Rejected as rejected:
-            problem = " ".join(one.message for one in rejected.problems)
+            problem = rejected.sentences
         else:
             messages.success(
                 request,

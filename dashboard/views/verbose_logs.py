@@ -27,7 +27,7 @@ def verbose_logs(request: HttpRequest) -> HttpResponse:
         try:
             messages.success(request, _decide(request))
         except Rejected as rejected:
-            problem = " ".join(one.message for one in rejected.problems)
+            problem = rejected.sentences
         else:
             return redirect("verbose-logs")
     asked = request.POST if request.method == "POST" else request.GET

@@ -52,7 +52,7 @@ def _restart(request: HttpRequest, id: str) -> HttpResponse:
             request_restart(id, by=by, now=timezone.now())
             write_entry(by, Workspace.objects.get(pk=id), {}, action=AuditEntry.Action.RESTARTED)
     except Rejected as refused:
-        messages.error(request, " ".join(problem.message for problem in refused.problems))
+        messages.error(request, refused.sentences)
         return redirect("workspace", id=id)
     messages.info(request, _("{name} is restarting. You may close this page.", name=record.name))
     return redirect("execution", id=record.latest.id) if record.latest else redirect("workspace", id=id)

@@ -59,7 +59,6 @@ class Condition(Slim, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     last_transition_time: datetime | None = None
-    last_heartbeat_time: datetime | None = None
 
 
 class Taint(Slim, frozen=True, kw_only=True):
@@ -208,7 +207,6 @@ class Address(Slim, frozen=True, kw_only=True):
 class NodeSpec(Slim, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
-    provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class NodeStatus(Slim, frozen=True, kw_only=True):
@@ -383,7 +381,6 @@ class AutoscalerSpec(Slim, frozen=True, kw_only=True):
 class AutoscalerStatus(Slim, frozen=True, kw_only=True):
     current_replicas: int = 0
     desired_replicas: int = 0
-    last_scale_time: datetime | None = None
     current_metrics: tuple[Metric, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
 

@@ -128,11 +128,6 @@ def open_tasks() -> list[NodeTask]:
     return list(NodeTask.objects.filter(ended_at=None).order_by("pk"))
 
 
-def task_of(node_name: str) -> NodeTask | None:
-    """Return the node's newest task."""
-    return NodeTask.objects.filter(node_name=node_name).order_by("-pk").first()
-
-
 def end(task: NodeTask, outcome: str, now: datetime, trouble: str = "") -> None:
     """Close the task, unless it is closed; `trouble` says why it was refused."""
     NodeTask.objects.filter(pk=task.pk, ended_at=None).update(ended_at=now, outcome=outcome, trouble=trouble[:500])

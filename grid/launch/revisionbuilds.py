@@ -110,7 +110,7 @@ class RevisionBuilds:
         except (NotFound, NotAllowed):
             progress = BuildProgress(revision.build, "failed", NO_BUILDER)
         except Rejected as error:
-            progress = BuildProgress(revision.build, "failed", " ".join(one.message for one in error.problems))
+            progress = BuildProgress(revision.build, "failed", error.sentences)
         except msgspec.ValidationError:
             progress = BuildProgress(revision.build, "failed", _UNREADABLE)
         except (GridError, TimeoutError) as error:

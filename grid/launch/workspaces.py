@@ -177,7 +177,7 @@ def _resume_restarted(workspace_id: str, now: datetime) -> str:
     except Rejected as refused:
         # One that was resumed by hand meanwhile has no restart left to give up; maintenance ends, and then it is resumed.
         if not {problem.code for problem in refused.problems} & {*_BUSY, DELETED, MAINTENANCE}:
-            why = " ".join(problem.message for problem in refused.problems)
+            why = refused.sentences
             _give_up_restart(workspace_id, why, now)
         return ""
     logger.info("execution=%s launched to restart workspace=%s", resumed.pk, workspace_id)

@@ -237,7 +237,3 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "lines-are-missing-at-the-log-receiver",
     ),
 )
-
-
-def all_alerts(targets: Sequence[LevelTarget]) -> tuple[AlertRule, ...]:
-    return (*burn_alerts(targets), *PLAIN_ALERTS)

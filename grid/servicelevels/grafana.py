@@ -10,7 +10,6 @@ from grid.translation import gettext as _
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _WIDTH, _HEIGHT = 24, 7
 
-_RAN = 'rate(compute_grid_start_seconds_bucket{ran="true"}[1h])'
 # Title, unit, expressions with their legends.
 _PLATFORM: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (

@@ -30,10 +30,6 @@ class LevelStatus:
     burn: float | None
     days: tuple[tuple[date, float], ...]
 
-    @property
-    def is_met(self) -> bool | None:
-        return None if self.left is None else self.left >= 0
-
 
 def status_of(target: LevelTarget, days: Sequence[LevelDay], burn_ratio: float | None) -> LevelStatus:
     """Return the status over the window's days. `burn_ratio` is the share of bad ones lately."""

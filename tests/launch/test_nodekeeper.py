@@ -14,7 +14,7 @@ from grid.kube.resources import NODES
 from grid.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
 from grid.launch import nodetasks
 from grid.launch.nodekeeper import NO_RIGHT, NodeKeeper
-from grid.launch.nodetasks import ask, ask_mark, cordon_of, task_of
+from grid.launch.nodetasks import ask, ask_mark, cordon_of
 from grid.models import AuditEntry, NodeTask
 from tests.conftest import People
 from tests.launch.conftest import NOW
@@ -126,8 +126,7 @@ def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluste
     with pytest.raises(Rejected, match="still being carried out"):
         request(cluster, people, "cordon")
     assert AuditEntry.objects.count() == 1
-    task = task_of("n1")
-    assert task is not None and task.ended_at is None
+    task = NodeTask.objects.get(node_name="n1", ended_at=None)
     nodetasks.end(task, "done", NOW)
 
 

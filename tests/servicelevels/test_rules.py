@@ -16,7 +16,7 @@ from prometheus_client import Histogram
 
 from grid import telemetry
 from grid.centralconfig.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLDS, WINDOWS
-from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, all_alerts, burn_alerts
+from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, burn_alerts
 from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files, rule_groups
 from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets, target_of
 from tests.conftest import People
@@ -29,7 +29,7 @@ MONITORING = ROOT / "deploy" / "monitoring"
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is missing: install Debian's package prometheus")
 TARGETS = default_targets()
-ALERTS = {alert.name: alert for alert in all_alerts(TARGETS)}
+ALERTS = {alert.name: alert for alert in (*burn_alerts(TARGETS), *PLAIN_ALERTS)}
 
 
 @pytest.mark.parametrize("name", [RULES_FILE, DASHBOARD_FILE, OPERATOR_FILE])

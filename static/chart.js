@@ -94,6 +94,7 @@
         return;
       }
       this.box.replaceChildren();
+      this.box.closest(".chart-grid-empty")?.classList.remove("chart-grid-empty");
       this.plot = new uPlot(this.options(), this.columns(), this.box);
       const markers = this.box.querySelectorAll(".u-marker");
       Object.values(this.lines).forEach((line, place) => markers[place + 1]?.replaceWith(sample(line)));

@@ -79,6 +79,12 @@ def test_before_the_first_sample_the_page_says_when_it_comes(stage: StageProcess
     page = visit("olga-operator", "/overview/")
     expect(page.locator(".chart-grid .chart").first).to_have_text("The first values come within two minutes.")
     expect(page.locator("#pool-trends")).to_contain_text("Nothing is sampled yet.")
+    assert page.locator(".chart-grid .chart").first.evaluate("box => box.offsetHeight") < 100, "no large empty boxes"
+    stage.play(charting.sampled_day)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as if somebody came back to the tab
+    expect(page.locator(".chart-grid canvas").first).to_be_visible()
+    assert faults(page) == []
+    assert page.locator(".chart-grid .chart").first.evaluate("box => box.offsetHeight") > 200
 
 
 def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visit: Visit) -> None:

@@ -2,10 +2,11 @@
 
 import os
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser import charting
 from tests.browser.accessibility import violations
@@ -85,6 +86,42 @@ def test_before_the_first_sample_the_page_says_when_it_comes(stage: StageProcess
     expect(page.locator(".chart-grid canvas").first).to_be_visible()
     assert faults(page) == []
     assert page.locator(".chart-grid .chart").first.evaluate("box => box.offsetHeight") > 200
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(
+    ("scene", "path"),
+    [
+        (charting.unsampled_day, "/overview/"),
+        (charting.sampled_day, "/overview/"),
+        (charting.used_pod, "/pods/compute-grid/hungry/?range=1h"),
+    ],
+    ids=["nothing sampled", "sampled", "a pod"],
+)
+def test_nothing_moves_when_the_values_come_late(
+    stage: StageProcess, visit: Visit, scene: Callable[..., Awaitable[None]], path: str, width: int
+) -> None:
+    stage.play(scene)
+    page = visit("olga-operator", "/help/", width=width)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.headers.get("accept") == "application/json":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(re.compile("/(history|use)/"), hold)
+    page.goto(path)
+    charts = page.locator("main .chart")
+    where = "all => all.flatMap((one) => [one.offsetTop, one.offsetHeight, one.closest('figure').offsetHeight])"
+    expect(charts.first).to_be_visible()
+    page.wait_for_function("document.fonts.ready.then(() => true)")
+    before = charts.evaluate_all(where)
+    for route in held:
+        route.continue_()
+    expect(page.locator("main .chart:not(:has(*))")).to_have_count(0)
+    assert held and charts.evaluate_all(where) == before
 
 
 def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visit: Visit) -> None:

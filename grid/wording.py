@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from grid.translation import gettext as _
 from grid.translation import ngettext
@@ -22,6 +23,7 @@ POD_STAYS_SENTENCE = _(
 )
 
 
+@lru_cache(maxsize=2000)  # each update of a page counts what it shows
 def plural(count: int, one: str, many: str) -> str:
     """Return "1 node", "2 nodes", "1,500 nodes"."""
     return _("{count:,} {noun}", count=count, noun=ngettext(one, many, count))

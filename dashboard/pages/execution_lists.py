@@ -9,11 +9,11 @@ from django.conf import settings
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_pods import pods_of
-from dashboard.pages.execution_rows import ExecutionRows, PageRows
+from dashboard.pages.execution_rows import ExecutionRows, PageRows, is_starting
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.execution_filter import GroupFilter
 from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
-from dashboard.viewmodels.execution_lines import changes_with_time
+from dashboard.viewmodels.execution_lines import change_with_time
 from dashboard.viewmodels.executions import ROWS_PER_PAGE, window_of
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment
@@ -67,8 +67,12 @@ class ExecutionList(LiveList[Group]):
         return {room_topic(pool) for rows in known.rows for pool, _ in rows.awaited}
 
     def awaits_start(self, number: int) -> bool:
-        """Return whether a page shows an execution of which one may say when it starts."""
-        return self._rows.get(number, _NO_ROWS).awaits_start(self.page(number).items)
+        """Return whether a page shows an execution of which one may say when it starts; one that came since the page was shown last counts
+        from the next time on."""
+        known = self._rows.get(number)
+        if known is not None and not known.awaits_start:
+            return False
+        return any(map(is_starting, self.page(number).items))
 
     def narrowed(self, item: Group, now: datetime) -> Group | None:
         row = item.head.row
@@ -139,7 +143,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
         self.rows.forget_unless_in(old, new)
-        if new is not None and any(map(changes_with_time, new.entries)):
+        if new is not None and change_with_time(new.entries):
             self._restless.add(key)
         else:
             self._restless.discard(key)

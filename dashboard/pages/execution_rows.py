@@ -15,7 +15,7 @@ from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.execution_lines import (
     WELL,
     Status,
-    changes_with_time,
+    change_with_time,
     cluster_status,
     entry_fragment,
     head_fragment,
@@ -50,11 +50,7 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     awaited: tuple[str, int] | None
     wait: str
     fragment: Fragment
-
-    @property
-    def holds(self) -> bool:
-        """Return whether it depends on its entry and usage alone: neither on time, nor on a pool, nor on what is expected."""
-        return self.awaited is None and self.entry.is_member and not self.changes_with_time
+    holds: bool  # it depends on its entry and usage alone: neither on time, nor on a pool, nor on what is expected
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
@@ -84,6 +80,7 @@ class PageRows(msgspec.Struct, frozen=True, gc=False):
     usage_version: int = -1
     good_until: datetime = _END
     are_settled: bool = True
+    awaits_start: bool = False  # of one of the groups one may say when it starts
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -97,11 +94,6 @@ class PageRows(msgspec.Struct, frozen=True, gc=False):
         both, known = zip(self.groups, groups, strict=False), len(self.groups)
         found = [(place, group) for place, (was, group) in enumerate(both) if was is not group]
         return [*found, *enumerate(groups[known:], known)]
-
-    def awaits_start(self, groups: Sequence[Group]) -> bool:
-        """Return whether one may say of one of the groups when it starts."""
-        asked = [group for _, group in self.exchanged(groups)] if self.are_settled else groups
-        return any(map(is_starting, asked))
 
 
 class ExecutionRows:
@@ -119,14 +111,15 @@ class ExecutionRows:
         asked, good_until = known.exchanged(groups), known.good_until
         if not known.are_settled or known.usage_version != version or now >= good_until:
             asked, good_until = list(enumerate(groups)), _END
-        are_settled = True
+        are_settled, awaits_start = True, False
         for place, group in asked:
             new = rows[place] if place < len(rows) else None
             if new is None or new.group is not group or not self._is_current(new, now):
                 new = self.of(group, viewer_id=viewer_id, now=now)
             rows[place : place + 1] = [new]
             good_until, are_settled = min(good_until, new.good_until), are_settled and new.is_settled
-        return PageRows(groups, rows, version, good_until, are_settled)
+            awaits_start = awaits_start or is_starting(group)
+        return PageRows(groups, rows, version, good_until, are_settled, awaits_start)
 
     def of(self, group: Group, *, viewer_id: int | None, now: datetime) -> Rows:
         """Return a group's rows for a viewer; None for those who see everything, who share them."""
@@ -138,7 +131,15 @@ class ExecutionRows:
             return last
         wait = EXPECTED.note(group.head.row)
         rows_known = self._known.setdefault(group.head.execution_id, {})
-        known = [self._row(entry, rows_known, reader, now) for entry in group.entries]
+        known = [
+            row
+            if (row := rows_known.get((entry.pod_name, reader))) is not None
+            and row.entry is entry
+            and row.holds
+            and row.usage_version == version
+            else self._row(entry, row, rows_known, reader, now)
+            for entry in group.entries
+        ]
         found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
         trouble = head_trouble(self._runtime, group, now)
         if group.has_head:
@@ -188,16 +189,22 @@ class ExecutionRows:
         id = old.head.execution_id
         if id not in self._known:
             return  # no page has shown it
-        kept = set() if new is None else {_pod_name(entry) for entry in new.entries}
-        self._known[id] = {key: known for key, known in self._known[id].items() if key[0] in kept}
-        if not self._known[id]:
+        if new is None:
             del self._known[id]
+            return
+        gone, come = set(old.entries).difference(new.entries), set(new.entries).difference(old.entries)
+        for name in {entry.pod_name for entry in gone} - {entry.pod_name for entry in come}:
+            self.forget(id, name)
 
-    def _row(self, entry: Entry, known: dict[tuple[str, Reader], _Known], reader: Reader, now: datetime) -> _Known:
-        key, version = (_pod_name(entry), reader), self._usage.version
-        last = known.get(key)
-        if last is not None and last.entry is entry and last.holds and last.usage_version == version:
-            return last
+    def _row(
+        self,
+        entry: Entry,
+        last: _Known | None,
+        known: dict[tuple[str, Reader], _Known],
+        reader: Reader,
+        now: datetime,
+    ) -> _Known:
+        version = self._usage.version
         if last is not None and last.usage_version == version:
             usage = last.usage
         else:
@@ -219,7 +226,10 @@ class ExecutionRows:
         status = entry_status(self._runtime, entry, now, sees_all=sees_all, to_owner=to_owner)
         status = with_note(status[0], wait), status[1]
         fragment = entry_fragment(entry, status, usage, sees_all=sees_all)
-        new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), awaited, wait, fragment)
+        restless = change_with_time((entry,))
+        holds = awaited is None and entry.is_member and not restless
+        new = _Known(entry, usage, version, now, restless, awaited, wait, fragment, holds)
+        known[entry.pod_name, reader] = new
         return new
 
 
@@ -260,7 +270,3 @@ def head_trouble(runtime: Runtime, group: Group, now: datetime) -> Status | None
         return None
     status = entry_status(runtime, head, now)
     return status if status[0].severity == "problem" else None
-
-
-def _pod_name(entry: Entry) -> str:
-    return entry.pod.metadata.name if entry.pod is not None else ""

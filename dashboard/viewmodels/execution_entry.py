@@ -28,6 +28,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     is_member: bool = False
     pod_state: str = ""  # "" without a pod
     restarts: int = 0
+    pod_name: str = ""
+    is_head: bool = False  # of a cluster
     _requests: Amounts | None = None  # of those that were shown, because it takes long to read
 
     @classmethod
@@ -35,7 +37,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Return the entry with its pod's state and restarts."""
         if pod is None:
             return cls(row, None, keys)
-        return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod))
+        is_head = is_member and pod.metadata.labels.get(APP_COMPONENT) == HEAD
+        return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod), pod.metadata.name, is_head)
 
     @property
     def execution_id(self) -> str:
@@ -44,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def name(self) -> str:
         if self.is_member or self.row is None:
-            return self.pod.metadata.name if self.pod else ""
+            return self.pod_name
         return self.row.title or self.row.object_name
 
     @property
@@ -77,10 +80,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         if self.row is None:
             return self._label(self.keys.tier)
         return (self.is_head and self.row.head_tier_name) or self.row.tier_name
-
-    @property
-    def is_head(self) -> bool:
-        return self.is_member and self._label(APP_COMPONENT) == HEAD
 
     @property
     def user(self) -> str:

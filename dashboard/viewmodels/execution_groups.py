@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 import msgspec
 
@@ -9,8 +10,10 @@ from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.states import ENDED_STATES
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Pod
-from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.labels import Keys
 from grid.runtime.executions import ExecutionRow
+
+_NAME, _IS_HEAD = attrgetter("pod_name"), attrgetter("is_head")
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):
@@ -53,17 +56,13 @@ def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys, *, known: Group
         if known is not None and known.has_head and known.head.row is row
         else {}
     )
-    members = tuple(
-        same.get(id(pod)) or Entry.of(row, pod, keys, is_member=True) for pod in sorted(pods, key=_member_order)
-    )
-    return Group(head, members, has_head=True)
+    members = [same.get(id(pod)) or Entry.of(row, pod, keys, is_member=True) for pod in pods]
+    members.sort(key=_NAME)
+    members.sort(key=_IS_HEAD, reverse=True)
+    return Group(head, tuple(members), has_head=True)
 
 
 def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:
     """Return a group for each active pod whose execution is unknown; its facts come from the pod's labels."""
     entries = [Entry.of(None, pod, keys) for pod in pods if not has_ended(pod)]
     return [Group(entry, (entry,)) for entry in entries]
-
-
-def _member_order(pod: Pod) -> tuple[bool, str]:
-    return pod.metadata.labels.get(APP_COMPONENT, "") != HEAD, pod.metadata.name

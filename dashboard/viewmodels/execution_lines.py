@@ -1,6 +1,6 @@
 """Puts the rows of the Executions page into words; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dashboard.viewmodels.element_ids import element_id
@@ -60,9 +60,9 @@ def status_of(entry: Entry, diagnosis: Diagnosis | None, *, to_owner: bool = Fal
     return state_status(entry.state, message=message, diagnosis=diagnosis)
 
 
-def changes_with_time(entry: Entry) -> bool:
-    """Return whether the entry's status may change with time alone, which that of a ready pod without restarts cannot."""
-    return entry.restarts > 0 or entry.pod_state in ("deploying", "preparing", "stopping")
+def change_with_time(entries: Iterable[Entry]) -> bool:
+    """Return whether the status of one of them may change with time alone, which that of a ready pod without restarts cannot."""
+    return any(one.restarts > 0 or one.pod_state in ("deploying", "preparing", "stopping") for one in entries)
 
 
 def runs_well(entry: Entry) -> bool:
@@ -95,16 +95,16 @@ def head_fragment(
 ) -> Fragment:
     """Return a cluster's own row with the sums of the rows below; `used` is their measured usage, `trouble` that of the head's
     pod, `wait` what is expected."""
-    nodes = {member.node for member in group.entries if member.node}
+    nodes = {member.pod.spec.node_name for member in group.entries if member.pod is not None}
     status, advice = cluster_status(group, trouble, to_owner=to_owner)
     line = _line(
         group.head,
         shape="head",
         status=(with_note(status, wait), advice),
         requests=total(member.requests for member in group.entries),
-        restarts=sum(member.restarts for member in group.entries),
+        restarts=sum([member.restarts for member in group.entries]),
         used=used,
-        node=plural(len(nodes), "node", "nodes"),
+        node=plural(len(nodes - {""}), "node", "nodes"),
         node_is_link=False,
     )
     return _fragment(line, line.execution_id)
@@ -126,7 +126,7 @@ def _line(
     node_is_link: bool,
 ) -> ExecutionLine:
     pod = entry.pod.metadata if entry.pod is not None else None
-    cores, memory = sum(one.cpu_millicores for one in used), sum(one.memory_bytes for one in used)
+    cores, memory = sum([one.cpu_millicores for one in used]), sum([one.memory_bytes for one in used])
     return ExecutionLine(
         shape=shape,
         execution_id=entry.execution_id,
@@ -158,11 +158,12 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
     the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
     status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
-    heads, others = [one for one in group.entries if one.is_head], [one for one in group.entries if not one.is_head]
-    head_runs = any(one.state == "running" for one in heads)
-    running = sum(one.state == "running" for one in others)
-    total = plural(len(others), "worker", "workers") if heads else plural(len(others), "pod", "pods")
-    count = ngettext("{count} of {total} runs.", "{count} of {total} run.", running, total=total)
+    heads = [one for one in group.entries if one.is_head]
+    running = [one for one in group.entries if one.pod_state == "running"]
+    head_runs, others = any(one.is_head for one in running), len(group.entries) - len(heads)
+    workers_run = len([one for one in running if not one.is_head])
+    total = plural(others, "worker", "workers") if heads else plural(others, "pod", "pods")
+    count = ngettext("{count} of {total} runs.", "{count} of {total} run.", workers_run, total=total)
     if trouble is not None:
         problem, advice = trouble
         return StatusLine(problem.severity, status.word, f"{problem.note} {count}"), advice
@@ -170,6 +171,6 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
         count = _("Its head is not running. {count}", count=count)
     if state == "running":
         return StatusLine(status.severity, status.word, count), ""
-    has_started = state in ("deploying", "preparing") and head_runs and running > 0
+    has_started = state in ("deploying", "preparing") and head_runs and workers_run > 0
     note = f"{STARTED if has_started else status.note} {count}".strip()
     return StatusLine(status.severity, status.word, note), ""

@@ -28,8 +28,9 @@ _FRAGMENTS = "dashboard/fragments/"
 
 
 class ExecutionLine(ViewModel, frozen=True, gc=False):
-    """One row. `shape` is "single" for a pod or waiting execution on its own, else "head" or "member" of a group."""
+    """One row, `id` its element's. `shape` is "single" for a pod or waiting execution on its own, else "head" or "member" of a group."""
 
+    id: str
     shape: str
     execution_id: str
     name: str
@@ -40,7 +41,7 @@ class ExecutionLine(ViewModel, frozen=True, gc=False):
     status: StatusLine
     advice: str
     since: datetime | None
-    restarts: int
+    restarts: str
     cpu: str
     memory: str
     gpus: str
@@ -75,8 +76,11 @@ def runs_well(entry: Entry) -> bool:
 def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_all: bool) -> Fragment:
     """Return the row of a pod, or of an execution that has no pod yet. `sees_all` makes its node a link."""
     has_pod = entry.pod is not None
-    line = _line(
+    # Several pods may name one execution that is not known, or not yet.
+    is_one_of_several = entry.is_member or entry.row is None
+    return _fragment(
         entry,
+        *([entry.pod_name] if is_one_of_several else []),
         shape="member" if entry.is_member else "single",
         status=status,
         requests=entry.requests if has_pod else None,
@@ -85,9 +89,6 @@ def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_al
         node=entry.node,
         node_is_link=sees_all,
     )
-    # Several pods may name one execution that is not known, or not yet.
-    is_one_of_several = entry.is_member or entry.row is None
-    return _fragment(line, line.execution_id, *([line.pod_name] if is_one_of_several else []))
 
 
 def head_fragment(
@@ -97,7 +98,7 @@ def head_fragment(
     pod, `wait` what is expected."""
     nodes = {member.pod.spec.node_name for member in group.entries if member.pod is not None}
     status, advice = cluster_status(group, trouble, to_owner=to_owner)
-    line = _line(
+    return _fragment(
         group.head,
         shape="head",
         status=(with_note(status, wait), advice),
@@ -107,16 +108,11 @@ def head_fragment(
         node=plural(len(nodes - {""}), "node", "nodes"),
         node_is_link=False,
     )
-    return _fragment(line, line.execution_id)
 
 
-def _fragment(line: ExecutionLine, *names: str) -> Fragment:
-    return Fragment(element_id("row", *names), f"{_FRAGMENTS}execution_row.html", line, region=REGION)
-
-
-def _line(
+def _fragment(
     entry: Entry,
-    *,
+    *names: str,
     shape: str,
     status: Status,
     requests: Amounts | None,
@@ -124,10 +120,11 @@ def _line(
     used: Sequence[Usage],
     node: str,
     node_is_link: bool,
-) -> ExecutionLine:
+) -> Fragment:
     pod = entry.pod.metadata if entry.pod is not None else None
     cores, memory = sum([one.cpu_millicores for one in used]), sum([one.memory_bytes for one in used])
-    return ExecutionLine(
+    line = ExecutionLine(
+        id=element_id("row", entry.execution_id, *names),
         shape=shape,
         execution_id=entry.execution_id,
         name=entry.short_name,
@@ -138,7 +135,7 @@ def _line(
         status=status[0],
         advice=status[1],
         since=entry.since,
-        restarts=restarts,
+        restarts=str(restarts),
         cpu=format_cores(requests.cpu) if requests else "",
         memory=format_bytes(requests.memory) if requests else "",
         gpus=str(requests.gpus) if requests and requests.gpus else "",
@@ -149,8 +146,9 @@ def _line(
         node=node,
         node_is_link=node_is_link,
         pod_namespace=pod.namespace if pod else "",
-        pod_name=pod.name if pod else "",
+        pod_name=entry.pod_name,
     )
+    return Fragment(line.id, f"{_FRAGMENTS}execution_row.html", line, region=REGION)
 
 
 def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = False) -> Status:

@@ -180,7 +180,8 @@ def announce(store: Store[T], hub: Hub) -> None:
     """Publish each change of the store to its topics."""
 
     def publish(old: T | None, new: T | None) -> None:
-        for topic in store.topics(old, new):
-            hub.publish(topic)
+        if hub.is_watched(store.name):  # else the indexes would be asked for nobody
+            for topic in store.topics(old, new):
+                hub.publish(topic)
 
     store.subscribe(publish)

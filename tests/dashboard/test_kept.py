@@ -15,8 +15,8 @@ from dashboard.viewmodels.nodes import StatusLine
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 LINE = ExecutionLine(
-    shape="single", execution_id="e1", name="<b>", kind="Workspace", tier="Small", user="ann", project="Demand",
-    status=StatusLine("ok", "Running", "Well."), advice="", since=NOW, restarts=0, cpu="2", memory="8 GiB", gpus="",
+    id="row", shape="single", execution_id="e1", name="<b>", kind="Workspace", tier="Small", user="ann", project="Demand",
+    status=StatusLine("ok", "Running", "Well."), advice="", since=NOW, restarts="0", cpu="2", memory="8 GiB", gpus="",
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def part_of(template: Template) -> kept.Kept:
 
 
 def row_html(line: ExecutionLine) -> str:
-    return render_fragment(Fragment("row", "dashboard/fragments/execution_row.html", line), now=NOW)
+    return render_fragment(Fragment(line.id, "dashboard/fragments/execution_row.html", line), now=NOW)
 
 
 def test_a_part_is_made_again_only_when_a_field_of_it_has_changed() -> None:

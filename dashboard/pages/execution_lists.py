@@ -67,8 +67,7 @@ class ExecutionList(LiveList[Group]):
         return {room_topic(pool) for rows in known.rows for pool, _ in rows.awaited}
 
     def awaits_start(self, number: int) -> bool:
-        """Return whether a page shows an execution of which one may say when it starts; one that came since the page was shown last counts
-        from the next time on."""
+        """Return whether a page shows an execution that is starting. One that came since the page was shown last is not noticed yet."""
         known = self._rows.get(number)
         if known is not None and not known.awaits_start:
             return False

@@ -80,7 +80,7 @@ class PageRows(msgspec.Struct, frozen=True, gc=False):
     usage_version: int = -1
     good_until: datetime = _END
     are_settled: bool = True
-    awaits_start: bool = False  # of one of the groups one may say when it starts
+    awaits_start: bool = False  # one of the groups is starting
 
     def __len__(self) -> int:
         return len(self.groups)

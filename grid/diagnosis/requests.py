@@ -59,15 +59,18 @@ def holds_a_node(pod: Pod) -> bool:
 
 def is_placeholder(pod: Pod) -> bool:
     """Return True for a pod of ours that only keeps room warm: it gives way to the pod of any execution."""
+    if pod.spec.priority >= 0:
+        return False
     labels = pod.metadata.labels
-    ours = labels.get(APP_COMPONENT) == PLACEHOLDER and labels.get(APP_NAME) == MANAGER
-    return ours and pod.spec.priority < 0
+    return labels.get(APP_COMPONENT) == PLACEHOLDER and labels.get(APP_NAME) == MANAGER
 
 
 def is_own(pod: Pod) -> bool:
     """Return True for pods of a DaemonSet and static pods: they belong to the node, run on an empty one too, and end with it."""
-    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-    return _MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+    for owner in pod.metadata.owner_references:
+        if owner.controller and owner.kind in ("DaemonSet", "Node"):
+            return True
+    return _MIRROR in pod.metadata.annotations
 
 
 def pod_requests(pod: Pod) -> Amounts:

@@ -10,7 +10,7 @@ from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.requests import has_ended, is_placeholder
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
-from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
+from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod, share_unchanged
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
@@ -91,6 +91,7 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
             "awaited_pool": awaited_pool,
             "warm_pool": warm_pool,
         },
+        share=share_unchanged,
     )
     room = NodeRoom()
     pods.subscribe(room.pod_changed)  # before all others, so that whoever hears of a change reads its sums

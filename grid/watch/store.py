@@ -47,17 +47,24 @@ class Store(Generic[T]):
     """Objects keyed `namespace/name` (or `name`), with named indexes.
 
     An index is a function from an object to one text; objects for which it says "" are not in that index.
+    `share` is called with a changed object, which nobody knows yet, and what it was, and may let the first have parts of the second.
     A store that has heard nothing for `silence_limit` seconds calls itself stale even when nothing seems broken.
     """
 
     def __init__(
-        self, name: str, *, indexes: Mapping[str, Callable[[T], str]] | None = None, silence_limit: float = 180.0
+        self,
+        name: str,
+        *,
+        indexes: Mapping[str, Callable[[T], str]] | None = None,
+        share: Callable[[T, T], None] = lambda changed, known: None,
+        silence_limit: float = 180.0,
     ) -> None:
         self.name = name
         self.version = 0
         self._objects: dict[str, T] = {}
         self._index_of = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
+        self._share = share
         self._listeners: list[Listener[T]] = []
         self._silence_limit = silence_limit
         self._synced = False
@@ -119,10 +126,13 @@ class Store(Generic[T]):
         if old is not None and old == changed:
             return False
         if old is not None:
-            self._unindex(key, old)
+            self._share(changed, old)
         self._objects[key] = changed
         for index, value_of in self._index_of.items():
-            if value := value_of(changed):
+            before, value = "" if old is None else value_of(old), value_of(changed)
+            if before and before != value:
+                self._unindex(key, index, before)
+            if value:
                 self._indexes[index].setdefault(value, {})[key] = changed
         self._tell(old, changed)
         return True
@@ -132,7 +142,9 @@ class Store(Generic[T]):
         old = self._objects.pop(key, None)
         if old is None:
             return False
-        self._unindex(key, old)
+        for index, value_of in self._index_of.items():
+            if value := value_of(old):
+                self._unindex(key, index, value)
         self._tell(old, None)
         return True
 
@@ -167,13 +179,11 @@ class Store(Generic[T]):
             except Exception:  # which must not keep the change from the others
                 logger.exception("a change was not taken in store=%s", self.name)
 
-    def _unindex(self, key: str, old: T) -> None:
-        for index, value_of in self._index_of.items():
-            if value := value_of(old):
-                group = self._indexes[index][value]
-                del group[key]
-                if not group:
-                    del self._indexes[index][value]
+    def _unindex(self, key: str, index: str, value: str) -> None:
+        group = self._indexes[index][value]
+        del group[key]
+        if not group:
+            del self._indexes[index][value]
 
 
 def announce(store: Store[T], hub: Hub) -> None:

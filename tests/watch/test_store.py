@@ -2,7 +2,7 @@
 
 import pytest
 
-from grid.kube.objects import Node, Pod
+from grid.kube.objects import Node, Pod, share_unchanged
 from grid.watch.hub import Hub, Topic
 from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, node, pod
@@ -51,6 +51,18 @@ def test_an_object_moves_between_index_values() -> None:
     assert [one.metadata.name for one in pods.by("node", "n1")] == ["b"]
     pods.discard("compute-grid/b")
     assert pods.by("node", "n1") == ()
+
+
+def test_a_changed_pod_shares_with_what_it_was_the_spec_and_the_labels_that_stayed() -> None:
+    pods = Store[Pod]("pods", share=share_unchanged)
+    first, moved = a_pod("a"), a_pod("a", on="n1")
+    ready = decode(pod("a", node="n1") | {"status": {"phase": "Running"}}, Pod)
+    for one in (first, moved, ready):
+        assert pods.apply(one)
+    assert moved.spec is not first.spec
+    assert moved.metadata.labels is first.metadata.labels
+    assert ready.spec is moved.spec
+    assert (ready.spec.node_name, ready.status.phase) == ("n1", "Running")
 
 
 def test_listeners_are_told_what_was_and_what_is() -> None:

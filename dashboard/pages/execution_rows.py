@@ -16,6 +16,7 @@ from dashboard.viewmodels.execution_lines import (
     WELL,
     Status,
     change_with_time,
+    changed_fragment,
     cluster_status,
     entry_fragment,
     head_fragment,
@@ -225,7 +226,10 @@ class ExecutionRows:
         sees_all, to_owner = reader is Reader.OBSERVER, reader is Reader.OWNER
         status = entry_status(self._runtime, entry, now, sees_all=sees_all, to_owner=to_owner)
         status = with_note(status[0], wait), status[1]
-        fragment = entry_fragment(entry, status, usage, sees_all=sees_all)
+        if last is not None and last.usage == usage and entry.differs_in_status_alone(last.entry):
+            fragment = changed_fragment(last.fragment, entry, status)
+        else:
+            fragment = entry_fragment(entry, status, usage, sees_all=sees_all)
         restless = change_with_time((entry,))
         holds = awaited is None and entry.is_member and not restless
         new = _Known(entry, usage, version, now, restless, awaited, wait, fragment, holds)

@@ -33,12 +33,28 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     _requests: Amounts | None = None  # of those that were shown, because it takes long to read
 
     @classmethod
-    def of(cls, row: ExecutionRow | None, pod: Pod | None, keys: Keys, *, is_member: bool = False) -> "Entry":
-        """Return the entry with its pod's state and restarts."""
+    def of(
+        cls,
+        row: ExecutionRow | None,
+        pod: Pod | None,
+        keys: Keys,
+        *,
+        is_member: bool = False,
+        known: "Entry | None" = None,
+    ) -> "Entry":
+        """Return the entry with its pod's state and restarts; `known` is the one before the pod changed."""
         if pod is None:
             return cls(row, None, keys)
         is_head = is_member and pod.metadata.labels.get(APP_COMPONENT) == HEAD
-        return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod), pod.metadata.name, is_head)
+        is_as_large = known is not None and known.pod is not None and known.pod.spec is pod.spec
+        requests = known._requests if known is not None and is_as_large else None
+        return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod), pod.metadata.name, is_head, requests)
+
+    def differs_in_status_alone(self, before: "Entry") -> bool:
+        """Return whether nothing else has changed; False when it cannot be told at once."""
+        if self.pod is None or before.pod is None or self.row is not before.row or self.is_member != before.is_member:
+            return False
+        return self.pod.spec is before.pod.spec and self.pod.metadata.labels is before.pod.metadata.labels
 
     @property
     def execution_id(self) -> str:

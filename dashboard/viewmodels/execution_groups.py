@@ -1,6 +1,6 @@
 """Groups of rows that stay together on the Executions page: an execution with its pods, or an orphaned pod; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -47,19 +47,22 @@ def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys, *, known: Group
         if not pods:
             return None
     head = Entry.of(row, None, keys)
+    before = {one.pod_name: one for one in known.entries} if known is not None and known.head.row is row else {}
     if row.kind != "cluster" and len(pods) <= 1:
-        return Group(head, (Entry.of(row, pods[0], keys) if pods else head,))
+        return Group(head, tuple([_entry(row, pod, keys, before, is_member=False) for pod in pods]) or (head,))
     if not pods:
         return Group(head, (head,))
-    same = (
-        {id(one.pod): one for one in known.entries}
-        if known is not None and known.has_head and known.head.row is row
-        else {}
-    )
-    members = [same.get(id(pod)) or Entry.of(row, pod, keys, is_member=True) for pod in pods]
+    members = [_entry(row, pod, keys, before, is_member=True) for pod in pods]
     members.sort(key=_NAME)
     members.sort(key=_IS_HEAD, reverse=True)
     return Group(head, tuple(members), has_head=True)
+
+
+def _entry(row: ExecutionRow, pod: Pod, keys: Keys, before: Mapping[str, Entry], *, is_member: bool) -> Entry:
+    known = before.get(pod.metadata.name)
+    if known is not None and known.pod is pod and known.is_member == is_member:
+        return known
+    return Entry.of(row, pod, keys, is_member=is_member, known=known)
 
 
 def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:

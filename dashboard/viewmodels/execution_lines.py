@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
@@ -89,6 +91,14 @@ def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_al
         node=entry.node,
         node_is_link=sees_all,
     )
+
+
+def changed_fragment(known: Fragment, entry: Entry, status: Status) -> Fragment:
+    """Return the row of a pod that differs in its status alone, `known` being its row before, with the same usage."""
+    assert isinstance(known.context, ExecutionLine)
+    word, advice = status
+    line = replace(known.context, status=word, advice=advice, since=entry.since, restarts=str(entry.restarts))
+    return replace(known, context=line)
 
 
 def head_fragment(

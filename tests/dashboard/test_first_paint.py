@@ -27,7 +27,7 @@ from tests.conftest import People
 from tests.dashboard.executing import ROW, make_execution, make_project, read_executions
 from tests.dashboard.filling import slow_filling
 from tests.dashboard.live import connected
-from tests.dashboard.test_live_lists import ALICE, BOB, OPERATOR, look, rules
+from tests.dashboard.live_changes import ALICE, BOB, OPERATOR, look, rules
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster

@@ -1,7 +1,7 @@
 """The lists that are kept up to date by changes are those that one would make anew, and whoever looks at them is woken."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
-from dashboard.access import Role, Viewer
+from dashboard.access import Viewer
 from dashboard.pages import execution_lists
 from dashboard.pages.executions import ExecutionsPage
 from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
@@ -20,26 +19,21 @@ from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions_view import ExecutionsView
-from dashboard.viewmodels.infrastructure import InfrastructureView, NodeRow
-from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.infrastructure import InfrastructureView
 from dashboard.viewmodels.window import OrderedWindow
-from grid.diagnosis.scaledown import ScaleDownRules
-from grid.kube.objects import Event, Node, Pod
-from grid.labels import NODE_POOL
-from grid.metrics.usage import Measured, Usage
+from grid.kube.objects import Node, Pod
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime
+from grid.runtime import new_runtime
 from grid.runtime.executions import ExecutionRow
 from grid.watch.hub import Subscription
 from tests.dashboard.executing import ROW, pod_of
 from tests.dashboard.live import Clock
+from tests.dashboard.live_changes import ALICE, BOB, OPERATOR, apply, look, rules
 from tests.support import builders
-from tests.support.builders import MOMENT, NAMESPACE, decode
+from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import passes, virtual_time
 
-OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
-ALICE, BOB = (Viewer(id=id, username=name, role=Role.PRACTITIONER) for id, name in ((1, "alice"), (2, "bob")))
 EXECUTION_VIEWS: tuple[tuple[Viewer, dict[str, str]], ...] = (
     (OPERATOR, {}),
     (OPERATOR, {"sort": "-restarts", "page": "2"}),
@@ -69,6 +63,7 @@ pods = st.fixed_dictionaries(
         "phase": st.sampled_from(["Pending", "Running", "Succeeded"]),
         "ready": st.booleans(),
         "restarts": st.integers(0, 2),
+        "waits_for": st.sampled_from(["", "CrashLoopBackOff", "ImagePullBackOff"]),
         "minute": st.integers(0, 12),
     }
 )
@@ -98,74 +93,6 @@ changes = st.one_of(
 )
 
 
-def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
-    """As reflectors, pollers and the snapshot do it."""
-    match what:
-        case "pod":
-            fields = {
-                name: value for name, value in change.items() if name not in ("restarts", "execution_id", "minute")
-            }
-            status = builders.container_status(ready=change["ready"], restarts=change["restarts"])
-            selector = {NODE_POOL: "gpu"} if not change["node"] else {}
-            made = pod_of(
-                change["execution_id"],
-                statuses=[status],
-                requests={"cpu": "1"},
-                created=MOMENT + timedelta(minutes=change["minute"]),
-                **fields,
-            )
-            made["spec"]["nodeSelector"] = selector
-            made["metadata"]["resourceVersion"] = str(number)
-            runtime.pods.apply(decode(made, Pod))
-        case "pod gone":
-            runtime.pods.discard(f"{NAMESPACE}/{change}")
-        case "row":
-            others = [row for row in runtime.executions.values() if row.id != change["id"]]
-            owner, shared = change["owner"], {1: "owner", 2: "contributor"} if change["is_shared"] else {}
-            row = replace(
-                ROW,
-                id=change["id"],
-                kind=change["kind"],
-                state=change["state"],
-                owner_id=owner.id,
-                owner_username=owner.username,
-                project_id=change["project_id"],
-                project_roles={owner.id: "contributor", **shared},
-                requested_at=MOMENT + timedelta(minutes=change["minute"]),
-            )
-            runtime.executions.replace([*others, row])
-        case "row gone":
-            runtime.executions.replace([row for row in runtime.executions.values() if row.id != change])
-        case "event":
-            about = builders.event(
-                f"event-{number}", about=builders.pod(change), reason="FailedScheduling", message="No node."
-            )
-            runtime.events.apply(decode(about, Event))
-        case "node":
-            name, pool, is_ready = change
-            runtime.nodes.apply(decode(builders.node(name, pool=pool, ready=is_ready), Node))
-        case "node gone":
-            runtime.nodes.discard(change)
-        case "usage":
-            used = Usage(100 * change, change * 2**20)
-            runtime.usage.replace(Measured({"n0": used}, {f"{NAMESPACE}/run-d": used}))
-            runtime.hub.publish("usage")
-
-
-async def look(page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Any) -> tuple[Sequence[Fragment], Any]:
-    facts = await page.read(runtime, viewer, view)
-    fragments = page.fragments(runtime, viewer, view, facts, runtime.clock())
-    return [*map(without_lines, fragments)], page.topics(runtime, viewer, view, facts)
-
-
-def without_lines(fragment: Fragment) -> Fragment:
-    """Return it without what a node used lately: a row is not sent for that alone, so one that is made anew may have more of it."""
-    if not isinstance(fragment.context, NodeRow):
-        return fragment
-    shares = tuple(structs.replace(share, line=None) for share in fragment.context.shares)
-    return structs.replace(fragment, context=structs.replace(fragment.context, shares=shares))
-
-
 async def is_woken(subscription: Subscription) -> bool:
     try:
         async with asyncio.timeout(1):
@@ -173,10 +100,6 @@ async def is_woken(subscription: Subscription) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-async def rules() -> ScaleDownRules:
-    return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_pods import pods_of
-from dashboard.pages.execution_rows import ExecutionRows, PageRows, is_starting
+from dashboard.pages.execution_rows import GOOD_FOR, ExecutionRows, PageRows, is_starting
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.execution_filter import GroupFilter
 from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
@@ -73,6 +73,10 @@ class ExecutionList(LiveList[Group]):
             return False
         return any(map(is_starting, self.page(number).items))
 
+    def is_restless(self, number: int, now: datetime) -> bool:
+        """Return whether time alone may soon change the texts of a page, as it was shown last."""
+        return self._rows.get(number, _NO_ROWS).good_until <= now + GOOD_FOR
+
     def narrowed(self, item: Group, now: datetime) -> Group | None:
         row = item.head.row
         if self._sees_all or (row is not None and may_see_execution(self.viewer, row)):
@@ -106,10 +110,6 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         filter = self._filters.setdefault(wanted, GroupFilter(wanted, self.rows.status))
         return ExecutionList(viewer, view, filter)
 
-    def are_restless(self, groups: Iterable[Group]) -> bool:
-        """Return whether time alone may change the status of one of these."""
-        return any(group.key in self._restless for group in groups)
-
     def _now(self) -> datetime:
         return self.runtime.clock()
 
@@ -133,12 +133,11 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         return [(row.id, self.items[row.id]) for row in rows if row.id in self.items]
 
     def _buckets_of(self, item: Group) -> Iterable[Hashable]:
-        yield "all"
-        yield "user", item.head.user
         row = item.head.row
-        yield "project", row.project_id if row is not None else item.head.project
-        if row is not None:
-            yield from (("person", person) for person in {row.owner_id, *row.project_member_ids})
+        if row is None:
+            return "all", ("user", item.head.user), ("project", item.head.project)
+        people = [("person", person) for person in {row.owner_id, *row.project_member_ids}]
+        return "all", ("user", row.owner_username), ("project", row.project_id), *people
 
     def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
         self.rows.forget_unless_in(old, new)
@@ -148,7 +147,8 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
             self._restless.discard(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for pod in (old, new):
+        have_one_id = old is not None and new is not None and old.metadata.labels is new.metadata.labels
+        for pod in (new,) if have_one_id else (old, new):
             if pod is not None and (id := id_of(pod)):
                 self.mark(id)
 

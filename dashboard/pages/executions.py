@@ -83,7 +83,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         if (
             executions.changes_with_time
             or executions.awaits_start(view.page)
-            or lists.are_restless(executions.shown(view.page).items)
+            or executions.is_restless(view.page, runtime.clock())
         ):
             return self.tick_seconds
         return QUIET_SECONDS

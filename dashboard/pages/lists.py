@@ -357,14 +357,15 @@ class LiveLists(ABC, Generic[T, L]):
         if new is not None:
             self.items[key] = new
         self._replaced(key, old, new)
-        for one in self._lists_of(old) | self._lists_of(new):
+        for one in self._lists_of(old, new):
             if one.put(key, new, now):
                 self._hub.publish(one.topic)
 
-    def _lists_of(self, item: T | None) -> set[L]:
-        if item is None or not self._buckets:
+    def _lists_of(self, *items: T | None) -> set[L]:
+        if not self._buckets:
             return set()
-        return set().union(*(self._buckets[bucket] for bucket in self._buckets_of(item) if bucket in self._buckets))
+        buckets = {bucket for item in items if item is not None for bucket in self._buckets_of(item)}
+        return set().union(*[self._buckets[bucket] for bucket in buckets if bucket in self._buckets])
 
     def _forget_unused(self, now: float) -> None:
         if abs(now - self._forget_at) < FORGET_SECONDS:

@@ -64,7 +64,7 @@ def until(context: Context, moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag(name="status")
-@lru_cache(maxsize=1_000)  # there are few
+@lru_cache(maxsize=1_000, typed=True)  # there are few; "typed", because a word with markup may equal one without
 def status_word(severity: str, word: str, css: str = "", *, tag: str = "span", role: str = "") -> SafeString:
     """Return a status as a shape, a colour and a word; `css` are more classes, `tag` the element, such as "strong"."""
     classes = f" {css}" if css else ""
@@ -79,18 +79,17 @@ def status_of(content: str, severity: str, css: str = "", *, tag: str = "span") 
 
 
 @register.simple_tag
+@lru_cache(maxsize=1_000)  # of many pods, and of the next change, it is the same
 def status_line(status: StatusLine, advice: str = "") -> SafeString:
     """Return a status in one line: its word, and its cause as far as there is room. It opens to the whole, with what to do next."""
     word = status_word(status.severity, status.word)
     if not status.note:
         return word
-    next_step = format_html("<p>{}</p>", advice) if advice else ""
-    return format_html(
-        '<details class="why"><summary>{} <span class="why-note">{}</span></summary>{}</details>',
-        word,
-        status.note,
-        next_step,
-    )
+    return format_html(_WHY_AND_NEXT if advice else _WHY, word, status.note, advice)
+
+
+_WHY = '<details class="why"><summary>{} <span class="why-note">{}</span></summary></details>'
+_WHY_AND_NEXT = '<details class="why"><summary>{} <span class="why-note">{}</span></summary><p>{}</p></details>'
 
 
 @register.simple_tag

@@ -18,8 +18,9 @@ from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
+from grid.diagnosis.resources import resource_amount
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
-from grid.quantity import format_bytes, whole
+from grid.quantity import format_bytes
 from grid.translation import gettext as _
 from grid.wording import duration, plural
 
@@ -208,7 +209,7 @@ def _out_of_memory(
     """Explain a container that was ended for its memory; `message` is quoted as well, and `then` is the sentence with what followed."""
     spec = spec_of(pod, status)
     killed = _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code)
-    evidence = (*quoted(ended.message, killed), *quoted(message))
+    evidence = quoted(ended.message, killed, message)
     text = spec.resources.limits.get("memory") or pod.spec.resources.limits.get("memory")
     if not text and spec in (*pod.spec.containers, *pod.spec.init_containers):
         sentence = _(
@@ -216,7 +217,8 @@ def _out_of_memory(
         )
         step = _("Choose a tier with more memory, or ask an operator what else runs on the node.")
         return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", step, evidence)
-    limit = _(" of {size}", size=format_bytes(whole(text))) if text else ""
+    size = resource_amount("memory", text or "")
+    limit = _(" of {size}", size=format_bytes(size)) if size else ""
     sentence = _(
         "{program} used more memory than its limit{limit} and was ended.", program=subject(pod, status), limit=limit
     )

@@ -12,13 +12,13 @@ Part = Literal["setup", "program", "sidecar"]
 
 
 def part_of(pod: Pod, status: ContainerStatus) -> Part:
-    spec = next((one for one in pod.spec.init_containers if one.name == status.name), None)
-    if spec is None:
-        if any(one.name == status.name for one in pod.status.init_container_statuses):
-            return "setup"
-        is_known = any(one.name == status.name for one in pod.status.container_statuses)
-        return "sidecar" if is_known and stands_beside(pod, status.name) else "program"
-    return "sidecar" if spec.restart_policy == "Always" else "setup"
+    for spec in pod.spec.init_containers:
+        if spec.name == status.name:
+            return "sidecar" if spec.restart_policy == "Always" else "setup"
+    if any(one.name == status.name for one in pod.status.init_container_statuses):
+        return "setup"
+    stands = stands_beside(pod, status.name) and any(one.name == status.name for one in pod.status.container_statuses)
+    return "sidecar" if stands else "program"
 
 
 def subject(pod: Pod, status: ContainerStatus) -> str:
@@ -37,8 +37,10 @@ def within(pod: Pod, status: ContainerStatus) -> str:
 
 
 def spec_of(pod: Pod, status: ContainerStatus) -> ContainerSpec:
-    every = (*pod.spec.init_containers, *pod.spec.containers)
-    return next((one for one in every if one.name == status.name), ContainerSpec(name=status.name))
+    for spec in (*pod.spec.init_containers, *pod.spec.containers):
+        if spec.name == status.name:
+            return spec
+    return ContainerSpec(name=status.name)
 
 
 def is_about(event: Event, status: ContainerStatus) -> bool:

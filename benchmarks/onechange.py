@@ -57,16 +57,17 @@ class IdleSelector(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: asyncio.Future[float] | None = None
 
-    async def idle(self) -> None:
+    async def idle(self) -> float:
+        """Wait until the loop has nothing to do; return the CPU seconds of the process at that moment."""
         self._waiting = asyncio.get_running_loop().create_future()
-        await self._waiting
+        return await self._waiting
 
     def select(self, timeout: float | None = None) -> Any:
         if self._waiting is None or (timeout is not None and timeout < _IDLE_SECONDS):
             return super().select(timeout)
-        self._waiting.set_result(None)
+        self._waiting.set_result(time.process_time())
         self._waiting = None
         return super().select(0)
 
@@ -148,8 +149,7 @@ class Bench:
             self.screens.lately.clear()
             began = time.process_time()
             self._take(line)
-            await self.selector.idle()
-            cost.seconds.append(time.process_time() - began)
+            cost.seconds.append(await self.selector.idle() - began)
             cost.screens.append(len(self.screens.lately))
             self._take(self._line(pod))
         return cost

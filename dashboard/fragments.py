@@ -8,9 +8,9 @@ from `<time>` elements.
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache
 
-from django.template.loader import get_template
+from django.template import Context, Engine, Template
 
 from dashboard.viewmodels.live import Fragment, PageUpdate
 
@@ -25,11 +25,13 @@ _SWAPS = {
 }
 
 
-_template = lru_cache(maxsize=None)(get_template)
+@cache
+def _template(name: str) -> Template:
+    return Engine.get_default().get_template(name)
 
 
 def render_fragment(fragment: Fragment, *, now: datetime) -> str:
-    return _template(fragment.template).render({"x": fragment.context, "id": fragment.id, "now": now}).strip()
+    return _template(fragment.template).render(Context({"x": fragment.context, "id": fragment.id, "now": now})).strip()
 
 
 class RenderedFragments:

@@ -8,9 +8,9 @@ from `<time>` elements.
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import cache
+from functools import lru_cache
 
-from django.template import Context, Engine, Template
+from django.template.loader import get_template
 
 from dashboard.viewmodels.live import Fragment, PageUpdate
 
@@ -25,13 +25,11 @@ _SWAPS = {
 }
 
 
-@cache
-def _template(name: str) -> Template:
-    return Engine.get_default().get_template(name)
+_template = lru_cache(maxsize=None)(get_template)
 
 
 def render_fragment(fragment: Fragment, *, now: datetime) -> str:
-    return _template(fragment.template).render(Context({"x": fragment.context, "id": fragment.id, "now": now})).strip()
+    return _template(fragment.template).render({"x": fragment.context, "id": fragment.id, "now": now}).strip()
 
 
 class RenderedFragments:

@@ -147,8 +147,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
             self._restless.discard(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        have_one_id = old is not None and new is not None and old.metadata.labels is new.metadata.labels
-        for pod in (new,) if have_one_id else (old, new):
+        for pod in (old, new):
             if pod is not None and (id := id_of(pod)):
                 self.mark(id)
 

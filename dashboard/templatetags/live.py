@@ -85,11 +85,13 @@ def status_line(status: StatusLine, advice: str = "") -> SafeString:
     word = status_word(status.severity, status.word)
     if not status.note:
         return word
-    return format_html(_WHY_AND_NEXT if advice else _WHY, word, status.note, advice)
-
-
-_WHY = '<details class="why"><summary>{} <span class="why-note">{}</span></summary></details>'
-_WHY_AND_NEXT = '<details class="why"><summary>{} <span class="why-note">{}</span></summary><p>{}</p></details>'
+    next_step = format_html("<p>{}</p>", advice) if advice else ""
+    return format_html(
+        '<details class="why"><summary>{} <span class="why-note">{}</span></summary>{}</details>',
+        word,
+        status.note,
+        next_step,
+    )
 
 
 @register.simple_tag

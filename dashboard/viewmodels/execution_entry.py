@@ -46,8 +46,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         if pod is None:
             return cls(row, None, keys)
         is_head = is_member and pod.metadata.labels.get(APP_COMPONENT) == HEAD
-        is_as_large = known is not None and known.pod is not None and known.pod.spec is pod.spec
-        requests = known._requests if known is not None and is_as_large else None
+        requests = known._requests if known and known.pod and known.pod.spec is pod.spec else None
         return cls(row, pod, keys, is_member, state_of(pod), restarts_of(pod), pod.metadata.name, is_head, requests)
 
     def differs_in_status_alone(self, before: "Entry") -> bool:

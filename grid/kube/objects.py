@@ -199,14 +199,6 @@ class Pod(Slim, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
 
-def share_unchanged(pod: Pod, known: Pod) -> None:
-    """Let a changed pod have the spec and the labels of what it was before, if equal: by identity readers see that they stayed."""
-    if pod.spec == known.spec:
-        msgspec.structs.force_setattr(pod, "spec", known.spec)
-    if pod.metadata.labels == known.metadata.labels:
-        msgspec.structs.force_setattr(pod.metadata, "labels", known.metadata.labels)
-
-
 class Address(Slim, frozen=True, kw_only=True):
     type: str
     address: str

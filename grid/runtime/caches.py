@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from django.conf import settings
 
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.requests import has_ended, is_placeholder
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
-from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod, share_unchanged
+from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
@@ -78,6 +79,14 @@ def id_of(pod: Pod) -> str:
     if pod.metadata.namespace != settings.GRID_NAMESPACE:
         return ""
     return pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
+
+
+def share_unchanged(pod: Pod, known: Pod) -> None:
+    """Let a changed pod have the spec and the labels of what it was before, if equal: by identity readers see that they stayed."""
+    if pod.spec == known.spec:
+        msgspec.structs.force_setattr(pod, "spec", known.spec)
+    if pod.metadata.labels == known.metadata.labels:
+        msgspec.structs.force_setattr(pod.metadata, "labels", known.metadata.labels)
 
 
 def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> DataPlaneCaches:

@@ -24,7 +24,7 @@ class Subscription:
         self._hub = hub
         self._dirty: set[Topic] = set()
         self._since: float | None = None  # when the first of what was published since `published_since` was
-        self._waiter: asyncio.Future[None] | None = None  # in `changed`; only one task waits
+        self._event = asyncio.Event()
         self._not_before = 0.0  # until which `changed` waits, on the loop's clock, whatever is dirty
         self._is_held = False  # until then, because something is
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -53,14 +53,16 @@ class Subscription:
 
     async def changed(self, not_before: float = 0.0) -> set[Topic]:
         """Wait until a topic is dirty, and until `not_before` on the loop's clock; the topics that became dirty since the last call."""
-        self._not_before, self._waiter = not_before, asyncio.get_running_loop().create_future()
+        self._not_before = not_before
         if self._dirty:
+            self._event.clear()
             self._wake()
-        await self._waiter
+        await self._event.wait()
         return self.taken()
 
     def taken(self) -> set[Topic]:
         """Return the topics that became dirty since the last call, without waiting."""
+        self._event.clear()
         dirty, self._dirty = self._dirty, set()
         return dirty
 
@@ -88,18 +90,14 @@ class Subscription:
     def _wake(self) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() >= self._not_before:
-            self._let_go()
+            self._event.set()
         elif not self._is_held:
             self._is_held = True
-            loop.call_at(self._not_before, self._rested)
-
-    def _rested(self) -> None:
-        self._is_held, self._not_before = False, 0.0
-        self._let_go()
+            loop.call_at(self._not_before, self._let_go)
 
     def _let_go(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._is_held, self._not_before = False, 0.0
+        self._event.set()
 
 
 class Hub:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from grid.kube.objects import Node, Pod, share_unchanged
+from grid.kube.objects import Node, Pod
+from grid.runtime.caches import share_unchanged
 from grid.watch.hub import Hub, Topic
 from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, node, pod

@@ -42,13 +42,14 @@ _REMEMBERED = 32  # versions; a slower websocket counts as less late than it is
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Intervals in seconds. After a read of the database a page rests `rest_factor` times as long, so that it does not overload it.
+    """Intervals in seconds. After an update a page rests `rest_factor` times as long as it took, at most `longest_rest`, so that changes
+    merge with the load. After a read of the database there is no such limit, so that the page does not overload it.
 
     A round of measurements changes all pages at once. They take it in one after the other, `usage_apart` between two of them but all within
     `usage_spread`, so that a change of something else need not wait for all of them.
     """
 
-    least: float = 0.02  # between two updates: a screen shows no more
+    longest_rest: float = 0.02  # a screen shows no more than fifty updates a second
     freshness: float = 1.0
     after_failure: float = 3.0
     rest_factor: float = 4.0
@@ -150,13 +151,13 @@ class Feed:
         with self.runtime.hub.subscribe(()) as subscription, Alarm(partial(subscription.mark, "tick")) as alarm:
             while True:
                 await self._turns.take(due)
-                looked_at, rest = loop.time(), max(self._pace.least, self._page.rest_seconds)
+                looked_at = loop.time()
                 self._behind = looked_at - due
                 telemetry.looked(self._page.name, self._behind)
                 try:
                     read_seconds, tick = await self._look(subscription)
-                    if self._page.reads_database:
-                        rest = max(rest, self._pace.rest_factor * read_seconds)
+                    await asyncio.sleep(0)  # meanwhile the websockets that wait for the update render and send it
+                    rest = self._rest(loop.time() - looked_at, read_seconds)
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._is_broken = True
@@ -168,6 +169,11 @@ class Feed:
                 await subscription.changed(not_before=loop.time() + min(rest, tick))
                 alarm.set(NEVER)
                 due = loop.time()
+
+    def _rest(self, took: float, read_seconds: float) -> float:
+        """Return the seconds until the next look, after one whose update took so many, with its sending."""
+        rest = max(self._page.rest_seconds, min(self._pace.longest_rest, self._pace.rest_factor * took))
+        return max(rest, self._pace.rest_factor * read_seconds) if self._page.reads_database else rest
 
     async def _look(self, subscription: Subscription) -> tuple[float, float]:
         """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took, and those

@@ -181,7 +181,7 @@ async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     page = BrokenPage()
-    with Feeds(Pace(least=0.01, freshness=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
+    with Feeds(Pace(longest_rest=0.01, freshness=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
         await asyncio.wait_for(feed.after(0), 5)
         page.is_broken = True
         runtime.hub.publish("nodes")

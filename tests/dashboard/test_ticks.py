@@ -1,9 +1,10 @@
 """When pages are looked at again, and what is done for all of them together: their freshness, their measurements, slices of rendering."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
 
-import msgspec
 import pytest
 
 from dashboard.access import Role, Viewer
@@ -14,22 +15,30 @@ from dashboard.pages.feed import Feed, Feeds
 from dashboard.pages.turns import Turns
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.freshness import FreshnessView
-from dashboard.viewmodels.live import Shown
-from grid.kube.objects import RawObject
+from dashboard.viewmodels.live import Fragment, Shown
+from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS
 from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.watch.store import Freshness
 from tests.dashboard.executing import ROW, pod_of
-from tests.support.builders import NAMESPACE, container_status
+from tests.support.builders import NAMESPACE, container_status, decode
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
-from tests.support.virtual import cancelled, loop_time, virtual_time
+from tests.support.virtual import cancelled, loop_time, virtual_time, works
 
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 RESTING = pod_of("e1", name="run-e1", node="n1", phase="Running", ready=True)
-RESTARTED = RESTING | {"status": RESTING["status"] | {"containerStatuses": [container_status(ready=True, restarts=1)]}}
+
+
+def restarted(times: int) -> RawObject:
+    return RESTING | {
+        "status": RESTING["status"] | {"containerStatuses": [container_status(ready=True, restarts=times)]}
+    }
+
+
+RESTARTED = restarted(1)
 
 
 class Counted(ExecutionsPage):
@@ -108,20 +117,46 @@ async def test_a_page_that_rests_shows_a_change_at_once() -> None:
         assert loop_time() - began < 0.1
 
 
+class Working(Counted):
+    """Each look holds up the loop for `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def fragments(self, *given: Any) -> Sequence[Fragment]:
+        works(self.seconds)
+        return super().fragments(*given)
+
+
+async def taken_in(feed: Feed, seconds: float) -> None:
+    """Do as a websocket whose sending takes so long."""
+    version = 0
+    while True:
+        await feed.after(version)
+        version = feed.version
+        works(seconds)
+
+
+@pytest.mark.parametrize(
+    ("looking", "sending", "apart"), [(0.0, 0.0, 0.001), (0.002, 0.0, 0.01), (0.0, 0.003, 0.015), (0.06, 0.02, 0.1)]
+)
 @virtual_time
-async def test_changes_within_the_rest_after_a_look_are_seen_by_one_look() -> None:
-    page, runtime = Counted(), runtime_with()
-    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()):
+async def test_the_longer_an_update_takes_with_its_sending_the_more_changes_are_seen_by_the_next(
+    looking: float, sending: float, apart: float
+) -> None:
+    page, runtime = Working(looking), runtime_with()
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        socket = asyncio.create_task(taken_in(feed, sending))
         await asyncio.sleep(1)
-        before = page.looks
-        for number in range(15):
-            [pod] = runtime.pods.values()
-            other = msgspec.structs.replace(pod.metadata, uid=f"uid-{number}")
-            runtime.pods.apply(msgspec.structs.replace(pod, metadata=other))
+        before, end = page.looks, loop_time() + 20 * apart
+        for times in count(1):
+            if loop_time() >= end:
+                break
+            runtime.pods.apply(decode(restarted(times), Pod))
             await asyncio.sleep(0.001)
-        assert page.looks == before + 1
-        await asyncio.sleep(1)
-        assert page.looks == before + 2
+        assert page.looks - before == pytest.approx(20, abs=1)
+        await cancelled(socket)
 
 
 def runtime_with(count: int = 1) -> Runtime:

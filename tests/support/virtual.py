@@ -37,6 +37,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    def work(self, seconds: float) -> None:
+        """Let time go by in which nothing else runs, as while something is computed."""
+        self._virtual.now += seconds
+
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run an async test (or hypothesis property) on a virtual loop of its own; apply it closest to the function."""
@@ -51,6 +55,13 @@ def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def loop_time() -> float:
     return asyncio.get_running_loop().time()
+
+
+def works(seconds: float) -> None:
+    """Hold up the running virtual loop for so long."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.work(seconds)
 
 
 async def passes(seconds: float) -> None:

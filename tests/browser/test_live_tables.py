@@ -1,5 +1,6 @@
 """Live tables in a real browser: what changes lights up, no row moves beneath a pointer, and the head stays in sight."""
 
+import json
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -50,6 +51,24 @@ def test_a_row_lights_up_for_a_new_state_but_not_for_a_measurement(stage: StageP
     expect(page.locator("#node-node-c")).to_be_visible()
     assert lit(page) == ["node-node-a", "node-node-c"]
     not_reloaded(page)
+
+
+def test_a_changed_row_does_not_have_the_whole_page_styled_again(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    stage.play(executing.put, id="wait222222", state="queued", title="Waits")
+    page = watched(visit, "/executions/")
+    browser = page.context.browser
+    assert browser is not None
+    browser.start_tracing(page=page, categories=["devtools.timeline"])
+    stage.play(executing.enter, id="wait222222", state="deploying")
+    expect(page.locator("#row-wait222222")).to_contain_text("Deploying")
+    page.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )  # it has been painted
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    styled = [event["args"]["elementCount"] for event in events if event["name"] == "UpdateLayoutTree"]
+    assert styled
+    assert max(styled) < page.locator("*").count() / 4
 
 
 def test_what_only_counts_on_is_no_news(stage: StageProcess, visit: Visit) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,15 @@ NODE = "ab" * 28
 _NETWORK = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
 
 
+_hosts = count(1)
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
-    yield f"{_NETWORK}.240"
-    ray_node.temp_directory(f"{_NETWORK}.240").unlink(missing_ok=True)
+    """A node's own: what one that never came up has left running still waits for its session, and would write into another's."""
+    address = f"{_NETWORK}.{next(_hosts)}"
+    yield address
+    ray_node.temp_directory(address).unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,15 +22,10 @@ NODE = "ab" * 28
 _NETWORK = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
 
 
-_hosts = count(1)
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A node's own: what one that never came up has left running still waits for its session, and would write into another's."""
-    address = f"{_NETWORK}.{next(_hosts)}"
-    yield address
-    ray_node.temp_directory(address).unlink(missing_ok=True)
+    yield f"{_NETWORK}.240"
+    ray_node.temp_directory(f"{_NETWORK}.240").unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -98,6 +93,26 @@ def test_starting_becomes_the_program_in_an_empty_directory_with_a_short_name(
         "--metrics-export-port",
     )
     assert len({int(number) for number in numbers}) == 4
+
+
+def test_a_node_tells_its_port_in_its_own_session_though_its_address_has_gone_to_another(
+    address: str, tmp_path: Path
+) -> None:
+    own, other = tmp_path / "ray" / "session_2026", tmp_path / "other" / "session_2026"
+    command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{ray_node.free_ports(1)[0]}"]
+    command += [sys.executable, "-c", "print('started', flush=True); import time; time.sleep(60)"]
+    with subprocess.Popen(command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        other.mkdir(parents=True)
+        ray_node.temp_directory(address).unlink()
+        ray_node.temp_directory(address).symlink_to(other.parent)
+        own.mkdir()
+        deadline = time.monotonic() + 30
+        while not (told := [*own.iterdir(), *other.iterdir()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+    assert [path.parent for path in told] == [own]
 
 
 def test_a_worker_waits_for_its_head_and_says_so_and_ends_when_told_to(address: str, tmp_path: Path) -> None:

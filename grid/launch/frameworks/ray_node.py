@@ -59,7 +59,7 @@ def start(scratch: str, head: str, *command: str) -> None:
         _wait_for_port(int(port))
     agents = dict(zip(_AGENTS, free_ports(len(_AGENTS)), strict=True))
     node = os.environ["RAY_OVERRIDE_NODE_ID_FOR_TESTING"] = secrets.token_hex(28)
-    _take_turns(link, node, agents[_AGENTS[0]])
+    _take_turns(place, node, agents[_AGENTS[0]])
     os.execvp(
         command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in agents.items())]
     )
@@ -97,7 +97,7 @@ def drain(program: str, head: str, seconds: str) -> None:
         raise SystemExit(code)
 
 
-def _take_turns(link: Path, node: str, port: int) -> None:
+def _take_turns(place: Path, node: str, port: int) -> None:
     """Start nodes that share a machine, and with it /tmp, one after the other: a child keeps the lock until this node is up, or its time
     is over. It also writes the agent's port, which the agent itself writes once it is up: a raylet waits only 15 seconds for that, and
     an agent needs a whole core for some of them. That is why we choose the node's id."""
@@ -109,7 +109,7 @@ def _take_turns(link: Path, node: str, port: int) -> None:
     address, deadline = os.environ["POD_IP"], time.monotonic() + _TURN_SECONDS
     written = False
     while os.getppid() == parent and time.monotonic() < deadline and not _answers(address, port, _RAYLET_LIVES):
-        for session in () if written else link.glob("session_2*"):
+        for session in () if written else place.glob("session_2*"):
             (session / f"{AGENT_PORT_FILE}{node}").write_text(str(port))
             written = True
         time.sleep(_TURN_POLL_SECONDS)

@@ -1,13 +1,13 @@
 """The foundation at size, on an embedded cluster with a population, each with a table of its own.
 
-    python -m benchmarks.scale sync|live|views|pages|abandoned|beside [--nodes N] [--pods N] [--churn R] ...
+    python -m benchmarks.scale sync|live|views|pages|abandoned|beside|browser [--nodes N] [--pods N] [--churn R] ...
 
 `--help` after a name says what it measures, its options and their defaults.
 """
 
 import argparse
 
-from benchmarks import abandoned, beside, firstbyte, firstsync, live, views
+from benchmarks import abandoned, beside, browser, firstbyte, firstsync, live, views
 
 COMMANDS = {
     "sync": firstsync,
@@ -16,6 +16,7 @@ COMMANDS = {
     "pages": firstbyte,
     "abandoned": abandoned,
     "beside": beside,
+    "browser": browser,
 }
 
 

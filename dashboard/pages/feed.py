@@ -42,14 +42,14 @@ _REMEMBERED = 32  # versions; a slower websocket counts as less late than it is
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Intervals in seconds. After an update a page rests `rest_factor` times as long as it took, at most `longest_rest`, so that changes
-    merge with the load. After a read of the database there is no such limit, so that the page does not overload it.
+    """Intervals in seconds. After an update a page rests `rest_factor` times as long as it took with its sending, so that changes merge
+    with the load: at most `longest_rest`, but without a limit when it reads the database, so that it does not overload that.
 
     A round of measurements changes all pages at once. They take it in one after the other, `usage_apart` between two of them but all within
     `usage_spread`, so that a change of something else need not wait for all of them.
     """
 
-    longest_rest: float = 0.02  # a screen shows no more than fifty updates a second
+    longest_rest: float = 0.02
     freshness: float = 1.0
     after_failure: float = 3.0
     rest_factor: float = 4.0
@@ -155,9 +155,9 @@ class Feed:
                 self._behind = looked_at - due
                 telemetry.looked(self._page.name, self._behind)
                 try:
-                    read_seconds, tick = await self._look(subscription)
+                    tick = await self._look(subscription)
                     await asyncio.sleep(0)  # meanwhile the websockets that wait for the update render and send it
-                    rest = self._rest(loop.time() - looked_at, read_seconds)
+                    rest = self._rest(loop.time() - looked_at)
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._is_broken = True
@@ -170,18 +170,17 @@ class Feed:
                 alarm.set(NEVER)
                 due = loop.time()
 
-    def _rest(self, took: float, read_seconds: float) -> float:
-        """Return the seconds until the next look, after one whose update took so many, with its sending."""
-        rest = max(self._page.rest_seconds, min(self._pace.longest_rest, self._pace.rest_factor * took))
-        return max(rest, self._pace.rest_factor * read_seconds) if self._page.reads_database else rest
+    def _rest(self, took: float) -> float:
+        """Return the seconds until the next look, after an update that took so many."""
+        rest = self._pace.rest_factor * took
+        if not self._page.reads_database:
+            rest = min(self._pace.longest_rest, rest)
+        return max(self._page.rest_seconds, rest)
 
-    async def _look(self, subscription: Subscription) -> tuple[float, float]:
-        """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took, and those
-        after which the page is to be updated without a change."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def _look(self, subscription: Subscription) -> float:
+        """Publish the present state and follow the topics that it depends on. Return the seconds after which the page is to be updated
+        without a change."""
         facts = await self._page.read(self.runtime, self._viewer, self._view)
-        waited = loop.time() - began
         with self._turns.counted():
             now = self.runtime.clock()
             fragments = self._page.fragments(self.runtime, self._viewer, self._view, facts, now)
@@ -196,7 +195,7 @@ class Feed:
             self._publish(Shown.of([*fragments, self._freshness_until_told(now)], self._page.regions), since)
             tick = self._page.tick(self.runtime, self._viewer, self._view, facts)
             # "Behind" is said until the next look, which may be in time again.
-            return waited, min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
+            return min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
 
     def _freshness_until_told(self, now: datetime) -> Fragment:
         """Return the freshness. That of a page which was live at the last look is told by `publish_freshness`, once a second."""

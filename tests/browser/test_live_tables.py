@@ -62,9 +62,7 @@ def test_a_changed_row_does_not_have_the_whole_page_styled_again(stage: StagePro
     browser.start_tracing(page=page, categories=["devtools.timeline"])
     stage.play(executing.enter, id="wait222222", state="deploying")
     expect(page.locator("#row-wait222222")).to_contain_text("Deploying")
-    page.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    )  # it has been painted
+    page.evaluate("new Promise(painted => requestAnimationFrame(() => requestAnimationFrame(painted)))")
     events = json.loads(browser.stop_tracing())["traceEvents"]
     styled = [event["args"]["elementCount"] for event in events if event["name"] == "UpdateLayoutTree"]
     assert styled

@@ -33,12 +33,8 @@ RESTING = pod_of("e1", name="run-e1", node="n1", phase="Running", ready=True)
 
 
 def restarted(times: int) -> RawObject:
-    return RESTING | {
-        "status": RESTING["status"] | {"containerStatuses": [container_status(ready=True, restarts=times)]}
-    }
-
-
-RESTARTED = restarted(1)
+    statuses = [container_status(ready=True, restarts=times)]
+    return RESTING | {"status": RESTING["status"] | {"containerStatuses": statuses}}
 
 
 class Counted(ExecutionsPage):
@@ -93,7 +89,7 @@ async def test_a_page_of_pods_that_run_well_is_looked_at_every_twenty_seconds() 
 
 @pytest.mark.parametrize(
     ("pod", "view"),
-    [(RESTARTED, ExecutionsView()), (RESTING, ExecutionsView(age="1 d")), (RESTING, ExecutionsView(text="x"))],
+    [(restarted(1), ExecutionsView()), (RESTING, ExecutionsView(age="1 d")), (RESTING, ExecutionsView(text="x"))],
 )
 @virtual_time
 async def test_a_page_whose_words_or_rows_change_with_time_is_looked_at_every_five_seconds(
@@ -111,7 +107,7 @@ async def test_a_page_that_rests_shows_a_change_at_once() -> None:
     with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
         await asyncio.sleep(45)
         version, began = feed.version, loop_time()
-        cluster.put(PODS, RESTARTED)
+        cluster.put(PODS, restarted(1))
         fill(runtime, cluster)
         await feed.after(version)
         assert loop_time() - began < 0.1

@@ -37,10 +37,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
-    def work(self, seconds: float) -> None:
-        """Let time go by in which nothing else runs, as while something is computed."""
-        self._virtual.now += seconds
-
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run an async test (or hypothesis property) on a virtual loop of its own; apply it closest to the function."""
@@ -58,10 +54,10 @@ def loop_time() -> float:
 
 
 def works(seconds: float) -> None:
-    """Hold up the running virtual loop for so long."""
+    """Let virtual time go by in which nothing else runs, as while something is computed."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    loop.work(seconds)
+    loop._virtual.now += seconds
 
 
 async def passes(seconds: float) -> None:

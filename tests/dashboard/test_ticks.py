@@ -125,6 +125,10 @@ class Working(Counted):
         return super().fragments(*given)
 
 
+class Reading(Working):
+    reads_database = True
+
+
 async def taken_in(feed: Feed, seconds: float) -> None:
     """Do as a websocket whose sending takes so long."""
     version = 0
@@ -135,13 +139,20 @@ async def taken_in(feed: Feed, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("looking", "sending", "apart"), [(0.0, 0.0, 0.001), (0.002, 0.0, 0.01), (0.0, 0.003, 0.015), (0.06, 0.02, 0.1)]
+    ("page", "sending", "apart"),
+    [
+        (Working(0.0), 0.0, 0.001),
+        (Working(0.002), 0.0, 0.01),
+        (Working(0.0), 0.003, 0.015),
+        (Working(0.06), 0.02, 0.1),
+        (Reading(0.06), 0.02, 0.4),
+    ],
 )
 @virtual_time
 async def test_the_longer_an_update_takes_with_its_sending_the_more_changes_are_seen_by_the_next(
-    looking: float, sending: float, apart: float
+    page: Working, sending: float, apart: float
 ) -> None:
-    page, runtime = Working(looking), runtime_with()
+    runtime = runtime_with()
     with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
         socket = asyncio.create_task(taken_in(feed, sending))
         await asyncio.sleep(1)

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -218,6 +219,10 @@ def purge(now: datetime, at_most: int | None = None) -> int:
 
 
 def _is_of_password(auth_hash: str, password: str) -> bool:
+    return any(constant_time_compare(auth_hash, one) for one in _auth_hashes(password))
+
+
+@lru_cache(maxsize=4096)  # those of all open pages are asked for each second
+def _auth_hashes(password: str) -> tuple[str, ...]:
     user = User(password=password)  # Django makes a session's hash of this field alone
-    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    return any(constant_time_compare(auth_hash, one) for one in hashes)
+    return (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())

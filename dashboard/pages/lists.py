@@ -23,10 +23,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SLICE_SECONDS = 0.01  # of work on the event loop before other tasks run
+# Of work on the event loop before other tasks run; up to five kinds of such work may meet in one of its rounds.
+SLICE_SECONDS = 0.005
 FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
 # Between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent.
-REST_SECONDS = 0.03
+REST_SECONDS = 0.015
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
 BEHIND_SECONDS = 1.0  # until a page is looked at again whose list is not whole

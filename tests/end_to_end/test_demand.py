@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from grid.launch.registration import NAME
 from tests.end_to_end.grid import Grid, Place, wait_until
 from tests.end_to_end.scripts import Session, put_into_project, with_dask
 
@@ -39,7 +40,9 @@ def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid
 
 
 def demand_of(grid: Place) -> int:
-    """As the autoscaler reads it, through the API server."""
+    """As the autoscaler reads it, through the API server; 0 until the controller has registered it, up to ten seconds after the start."""
+    if NAME not in grid.kubectl("get", "apiservices", "-o", "name"):
+        return 0
     autoscalers = json.loads(grid.kubectl("get", "hpa", "-n", "compute-grid", "-o", "json"))["items"]
     ids = [one["metadata"]["labels"]["dominodatalab.com/execution-id"] for one in autoscalers]
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/compute-grid/compute_grid_wanted_workers"

@@ -22,6 +22,8 @@ def database_on_file(path: Path) -> Iterator[None]:
     in_memory.ensure_connection()
     copy = sqlite3.connect(path)
     in_memory.connection.backup(copy)
+    # As each connection asks; of several that are the first to ask, SQLite tells all but one at once that the database is locked.
+    copy.execute("PRAGMA journal_mode=WAL")
     copy.close()
     name, settings["NAME"] = settings["NAME"], str(path)
     connections["default"] = connections.create_connection("default")

@@ -26,10 +26,13 @@ test-postgresql: ## the tests that use the database, on a PostgreSQL server of t
 	@$(VENV)/python -m tests.support.postgresql $(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
 
 # Three at a time, for much of it is waiting; those on one real cluster come one after the other (`REAL` in tests/conftest.py).
+# With RERUN=yes, as `.ci/run` says it, up to three that fail are tried once more, alone and at the end.
+SLOWLY := $(if $(RERUN),$(VENV)/python -m tests.support.rerun,$(VENV)/pytest)
+
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev
 	@.ci/install-chromium
-	@$(VENV)/pytest -m slow -n 3 --dist loadfile $(ARGS)
+	@$(SLOWLY) -m slow -n 3 --dist loadfile $(ARGS)
 	@$(if $(ARGS),,$(VENV)/pytest -m "hypothesis and not slow" --hypothesis-profile=many -n 3 --dist loadfile)
 
 test-contract: ## the promises about a Kubernetes API, against any cluster: make test-contract KUBECONFIG=...

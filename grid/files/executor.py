@@ -23,24 +23,32 @@ Its own Git directory is out of the program's reach, so no configuration, hook o
 program made is saved as plain files under another name, and gets its own back at the next start of the same person: its configuration and
 hooks are run by whatever looks at it, so nobody gets another's. What a remote repository says of its authors anybody may have written, so
 what comes from there keeps the other name.
+
+In the working copy and in HOME a program may put a link or a pipe in the place of anything, at any moment. So git never reads or writes
+there while one runs: files are opened here, each folder from the one above it and without following a link, and git gets their
+descriptors. What is new in HOME is written under a name that nobody can guess, and then renamed. State, repository and secret are volumes
+that no program has, so paths are safe there.
 """
 
 import argparse
+import errno
 import json
 import os
-import re
+import resource
+import secrets
 import shlex
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 KEPT = ".kept"  # the ending of a saved .git
 _UNUSABLE = "The project's repository cannot be used:"
@@ -54,7 +62,15 @@ _LEAST_SECONDS = (
 _LONGEST_REPORT = 4000
 _LONGEST_PAUSE = 5.0
 _MOST_RESULTS = 10_000  # files of an execution
-_BATCH = 500  # paths of one command
+_BATCH = 200  # files that are open at a time
+_LONGEST_PATH = 4095  # bytes; no system call takes more
+_LARGEST_HOLES = (
+    16 * 2**30
+)  # bytes of a sparse file that are on no disk: to read them takes longer than there is time to save
+_LONGEST_RULES_PATH, _LARGEST_RULES = 1000, 2**20  # bytes, of a .gitignore that is obeyed
+_TICK_SECONDS = 0.02  # after so long a file that is changed has another time of change
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODULE = "160000 "  # how git marks another repository's commit
 _LEFT_OUT_BY_GIT = ".,:;<>\"\\' "  # at the ends of a name
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merge\n"
 _CONFIGURATION = """\
@@ -69,6 +85,7 @@ autocrlf = false
 protectHFS = false
 protectNTFS = false
 bigFileThreshold = 16m
+maxTreeDepth = 4096
 compression = 1
 [gc]
 auto = 0
@@ -102,8 +119,6 @@ SSH_COMMAND = (
     "-o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o UpdateHostKeys=no -o ForwardAgent=no "
     "-o ClearAllForwardings=yes -o ConnectTimeout=30 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 )
-_REMOTE = re.compile(r"(https|ssh)://[A-Za-z0-9]")
-_CREDENTIALS = re.compile(r"//[^/\s@]*@")  # in a URL; none of ours has any, but a server may have said one
 _REJECTED = "[remote rejected]"  # git's mark of a branch that the server does not accept
 
 
@@ -165,9 +180,16 @@ class Task:
     def ready(self) -> Path:
         return self.state / "ready"
 
+    @property
+    def known(self) -> Path:
+        """What was checked out: by path git's mode and object, and a stamp by which an unchanged file is known."""
+        return self.state / "known"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     task = _task(arguments)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a folder far below is open together with all above it
     stop = _Stop(task)
     try:
         _prepare_patiently(task, stop)
@@ -208,21 +230,19 @@ def prepare(task: Task) -> None:
 
     Raise Missing, GitError, OSError.
     """
-    began = None if task.ready.exists() else _check_out(task)
-    for name in ("index.lock", "HEAD.lock"):  # of an earlier process that was killed
-        (task.git / name).unlink(missing_ok=True)
-    for place in _saved_directories(task.work):
-        if not task.remote and _is_own(task, place):
-            _restore(place)
-    if began is not None:
-        commit, branch = began
+    if not task.ready.exists():
+        commit, branch = _check_out(task)
         instead = {"branch": branch} if branch != task.branch else {}
         _write(task.ready, {"began": commit, "base": commit, **instead})
+    for name in ("index.lock", "HEAD.lock"):  # of an earlier process that was killed
+        (task.git / name).unlink(missing_ok=True)
 
 
 def _check_out(task: Task) -> tuple[str, str]:
-    """Return the commit that is checked out, "" in a repository that has none yet, and the branch that the work goes to."""
+    """Return the commit that is checked out, "" in a repository that has none yet, and the branch that the work goes to. No program runs
+    yet, so git writes into the working copy itself."""
     task.state.mkdir(parents=True, exist_ok=True)
+    task.work.mkdir(parents=True, exist_ok=True)
     _empty(task.work)
     shutil.rmtree(task.git, ignore_errors=True)
     (task.state / "gitconfig").write_text(_CONFIGURATION)
@@ -230,15 +250,31 @@ def _check_out(task: Task) -> tuple[str, str]:
         _take_secret(task)
     else:
         _make_repository(task)
-    _git(task, "init", "--quiet", "--template=", str(task.work))
+    _git(task, "init", "--quiet", "--bare", "--template=")
     (task.git / "info").mkdir(exist_ok=True)
     (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
     if not task.remote:  # objects of the repository are read where they are, and not copied
+        (task.git / "objects" / "info").mkdir(exist_ok=True)
         (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
     began, branch = _beginning(task)
     if began:
-        _git(task, "checkout", "--quiet", "--force", "--detach", began)
+        here = {"GIT_WORK_TREE": str(task.work)}
+        _git(task, "checkout", "--quiet", "--force", "--detach", began, variables=here)
+    known = _files_of(task, began) if began else {}
+    with _Tree(task.work) as tree:
+        _give_back(task, tree, known)
+        time.sleep(_TICK_SECONDS)
+        for path, entry in _scan(tree, "", {}).items():
+            if path in known:
+                known[path] = known[path][0], entry.stamp
+    _write(task.known, known)
     return began, branch
+
+
+def _files_of(task: Task, commit: str) -> "_Known":
+    lines = _git(task, "ls-tree", "-r", "-z", commit).split("\0")
+    found = (line.partition("\t") for line in lines if line)
+    return {path: (" ".join(facts.split()[::2]), "") for facts, _, path in found}
 
 
 def _make_repository(task: Task) -> None:
@@ -266,7 +302,8 @@ def _beginning(task: Task) -> tuple[str, str]:
 
 def _take_secret(task: Task) -> None:
     """Prepare what git and ssh need of it. Raise GitError for a URL that must not be followed."""
-    if not _REMOTE.match(task.remote):
+    scheme, _, rest = task.remote.partition("://")
+    if scheme not in ("https", "ssh") or not (rest[:1].isascii() and rest[:1].isalnum()):
         raise GitError("Only https:// and ssh:// are followed.", 1)
     key, askpass = task.state / "key", task.state / "askpass"
     if (task.secret / "key").is_file():  # ssh uses no key of its own user that others may read, as volumes have it
@@ -282,25 +319,36 @@ def _fetch(task: Task, until: float | None = None) -> None:
     _git(task, "fetch", "--quiet", "--no-tags", "--prune", "--", task.source, names, until=until)
 
 
-def _is_own(task: Task, place: Path) -> bool:
-    """Return whether nobody but this person has ever changed what is at the place."""
-    if not _git(task, "for-each-ref", "--count=1", "refs/remotes/origin/"):
-        return True
-    path = str(place.relative_to(task.work))
+def _give_back(task: Task, tree: "_Tree", known: "_Known") -> None:
+    """Give each .git of this person's its name back, the deepest first."""
+    if task.remote:
+        return
+    places = {
+        part for path in known for part in _with_parents(path) if part.rpartition("/")[2].lower() == f".git{KEPT}"
+    }
+    for place in sorted(places, key=lambda path: path.count("/"), reverse=True):
+        if _is_own(task, place):
+            _restore(tree, place)
+
+
+def _is_own(task: Task, path: str) -> bool:
+    """Return whether nobody but this person has ever changed what is at the path."""
     authors = _git(task, "log", "--full-history", "-m", "--format=%ae", "HEAD", "--", path)
     return set(authors.splitlines()) <= {identity(task.author)[1]}
 
 
-def _restore(place: Path) -> None:
+def _restore(tree: "_Tree", path: str) -> None:
     """Give a .git its name back, and the empty folders without which it is no repository."""
-    target = place.with_name(place.name.removesuffix(KEPT))
-    if os.path.lexists(target):
+    folder, _, name = path.rpartition("/")
+    inside, target = tree.folder(folder), path.removesuffix(KEPT)
+    if name.removesuffix(KEPT) in _list(inside):
         return
-    place.rename(target)
-    if not target.is_symlink() and (target / "HEAD").is_file():
-        for name in ("refs/heads", "objects"):
-            with suppress(OSError):
-                (target / name).mkdir(parents=True, exist_ok=True)
+    os.rename(name, name.removesuffix(KEPT), src_dir_fd=inside, dst_dir_fd=inside)
+    with suppress(OSError):  # it is a file or a link, or has no HEAD
+        os.close(_open(tree.folder(target), "HEAD"))
+        for place, new in ((target, "objects"), (target, "refs"), (f"{target}/refs", "heads")):
+            with suppress(FileExistsError):
+                os.mkdir(new, dir_fd=tree.folder(place))
 
 
 # --- After it -----------------------------------------------------------------------------------------------------
@@ -324,7 +372,7 @@ def _save_changes(task: Task) -> dict[str, Any]:
         if task.branch != gone:
             report["instead_of"] = gone
         if left_out:
-            report |= {"left_out": left_out, "kept": _keep_copy(task)}
+            report |= {"left_out": len(left_out), "left_out_names": _named(left_out), "kept": _keep_copy(task)}
         return report if commit == known["base"] else _push_or_keep(task, report)
     except Exception as error:  # whatever it is: the working copy is all there is, and it is deleted with the pod
         problem = f"Its changes could not be saved: {_short(error, task)}"
@@ -356,30 +404,42 @@ def _push_or_keep(task: Task, report: dict[str, Any]) -> dict[str, Any]:
     return {**report, "branch": "", "kept": kept, "problem": f"It could not be pushed: {problem}"}
 
 
-def _commit(task: Task, base: str) -> tuple[str, int]:
-    """Commit the working copy; return the commit, `base` when nothing has changed, and how many files could not be read."""
-    _open_folders(task.work)
-    for place in _git_directories(task.work):
-        place.rename(_free(place.with_name(place.name + KEPT)))
-    for module in _modules(task):
-        if any((task.work / module).iterdir()):
-            _git(task, "update-index", "--force-remove", "--", module)
-    _exclude_results(task)
-    try:
-        _git(task, "add", "--all", "--", ".")
-        left_out = 0
-    except GitError:  # most likely files without the right to read them
-        _open_folders(task.work, files=True)
-        left_out = _add_what_can_be_added(task)
-    _forget_results(task)
-    tree = _git(task, "write-tree")
+def _commit(task: Task, base: str) -> tuple[str, dict[str, str]]:
+    """Commit the working copy; return the commit, `base` when nothing has changed, and why files are not in it, by path."""
+    known: _Known = json.loads(task.known.read_text())
+    left_out: dict[str, str] = {}
+    with _Tree(task.work) as tree:
+        found = _scan(tree, "", left_out, without=task.results)
+        for path in _ignored(task, tree, found, [path for path in found if path not in known]):
+            found.pop(path, None)
+        unchanged = {
+            path: known[path][0] for path, one in found.items() if path in known and known[path][1] == one.stamp
+        }
+        changed = {path: one for path, one in found.items() if path not in unchanged}
+        stored = _store(task, tree, changed, left_out)
+        stay = {path: facts for path, (facts, _) in known.items() if _stays(task, tree, path, facts, left_out)}
+    tree_id = _make_tree(task, {**stay, **unchanged, **stored})
     before = _git(task, "rev-parse", f"{base}^{{tree}}") if base else _git(task, "mktree")
-    if tree == before:
+    if tree_id == before:
         return base, left_out
     message = f"{task.title or task.name}\n\nExecution: {task.name}\n"
-    commit = _git(task, "commit-tree", tree, *(("-p", base) if base else ()), "-m", message)
+    commit = _git(task, "commit-tree", tree_id, *(("-p", base) if base else ()), "-m", message)
     _git(task, "update-ref", "--no-deref", "HEAD", commit)  # so that it is found if this process is killed now
     return commit, left_out
+
+
+def _stays(task: Task, tree: "_Tree", path: str, facts: str, left_out: Mapping[str, str]) -> bool:
+    """Return whether the branch keeps what it has at the path, whatever the program did: what could not be read, the job's results, and
+    other repositories whose folder is there. Files that are found in such a folder take its place."""
+    if any(part in left_out or (task.results and part == task.results) for part in _with_parents(path)):
+        return True
+    if not facts.startswith(_MODULE):
+        return False
+    try:
+        tree.folder(path)
+    except OSError:
+        return False
+    return True
 
 
 def _check_size(task: Task, more: int, what: str) -> None:
@@ -397,9 +457,10 @@ def _check_size(task: Task, more: int, what: str) -> None:
 def size_of(folder: Path) -> int:
     """Return the bytes of all that is in the folder."""
     found = 0
-    for place in _all_below(folder):
-        with suppress(OSError):  # gone meanwhile
-            found += place.lstat().st_size
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with suppress(OSError):  # gone meanwhile
+                found += Path(place, name).lstat().st_size
     return found
 
 
@@ -471,8 +532,8 @@ def _keep(task: Task, commit: str, began: str, *, at_home_first: bool = False) -
     for place, folder, since in reversed(places) if at_home_first else places:
         try:
             _git(task, "update-ref", "refs/heads/kept", commit)
-            _make_folder(folder, is_shared=place == "repository")
-            _git(task, "bundle", "create", "--quiet", str(folder / f"{task.name}.bundle"), "refs/heads/kept", *since)
+            with _new_file(folder, f"{task.name}.bundle", is_shared=place == "repository") as file:
+                _git(task, "bundle", "create", "--quiet", "-", "refs/heads/kept", *since, output=file)
         except (GitError, OSError, subprocess.TimeoutExpired):
             continue
         return place
@@ -482,40 +543,53 @@ def _keep(task: Task, commit: str, began: str, *, at_home_first: bool = False) -
 def _keep_copy(task: Task, *, only_at_home: bool = False) -> str:
     """Keep a copy of the files as an archive; return where: `home`, `copy` beside the branches, or "" when nothing can be written."""
     places = (("home", task.home / "unpushed-files"), ("copy", task.repository / "unpushed"))
+    command = ["tar", "--ignore-failed-read", "--sparse", "-czf", "-", "."]
     for place, folder in places[:1] if only_at_home else places:
-        unfinished = folder / f"{task.name}.tar.gz.unfinished"
-        command = ["tar", "-C", str(task.work), "--ignore-failed-read", "-czf", str(unfinished), "."]
-        try:
-            _make_folder(folder, is_shared=place == "copy")
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, start_new_session=True, timeout=_COMMAND_SECONDS, check=False
-            )
-            if done.returncode <= 1:  # 1: a file changed meanwhile
-                unfinished.replace(unfinished.with_suffix(""))
-                return place
-        except (OSError, subprocess.TimeoutExpired):
-            pass
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+        with suppress(OSError, subprocess.TimeoutExpired), _Tree(task.work) as tree:
+            with _new_file(folder, f"{task.name}.tar.gz", is_shared=place == "copy") as file:
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    cwd=f"/proc/self/fd/{tree.folder('')}",  # below it tar opens folder by folder, and follows no link
+                    start_new_session=True,
+                    timeout=_COMMAND_SECONDS,
+                    check=False,
+                )
+                if done.returncode > 1:  # 1: a file changed meanwhile
+                    raise OSError("tar failed")
+            return place
     return ""
 
 
-def _make_folder(folder: Path, *, is_shared: bool) -> None:
-    folder.mkdir(exist_ok=True)
-    if is_shared:
-        with suppress(PermissionError):
-            folder.chmod(0o2770)  # the dashboard, another user of the same group, removes what it has taken in
+@contextmanager
+def _new_file(folder: Path, name: str, *, is_shared: bool) -> Iterator[int]:
+    """Yield the descriptor of a new file. It gets its name at the end if nothing is raised, in the place of what had it, even of a link.
 
-
-def _add_what_can_be_added(task: Task) -> int:
-    try:
-        _git(task, "add", "--all", "--ignore-errors", "--", ".")
-    except GitError as error:
-        if error.code != 1:  # it is not about single files
+    A program may write into the folder at the same time. Raise OSError, as where a link is in the place of the folder.
+    """
+    with ExitStack() as opened:
+        above = os.open(folder.parent, _FOLDER)
+        opened.callback(os.close, above)
+        with suppress(FileExistsError):
+            os.mkdir(folder.name, dir_fd=above)
+        inside = os.open(folder.name, _FOLDER, dir_fd=above)
+        opened.callback(os.close, inside)
+        if is_shared:
+            with suppress(PermissionError):
+                os.fchmod(inside, 0o2770)  # the dashboard, another user of the same group, removes what it has taken in
+        unfinished = f"{name}.{secrets.token_hex(8)}.unfinished"
+        file = os.open(
+            unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=inside
+        )
+        opened.callback(os.close, file)
+        try:
+            yield file
+            os.rename(unfinished, name, src_dir_fd=inside, dst_dir_fd=inside)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished, dir_fd=inside)
             raise
-        others = _git(task, "ls-files", "-z", "--others", "--modified", "--exclude-standard")
-        return max(1, others.count("\0"))
-    return 0
 
 
 # --- Results ------------------------------------------------------------------------------------------------------
@@ -533,22 +607,36 @@ def _save_results(task: Task) -> dict[str, Any]:
 
 
 def _push_results(task: Task) -> dict[str, Any]:
-    found, problem = _choose_results(task)
-    try:
-        sizes = _index_results(task, found)
-        if not sizes:
-            return {"results_problem": problem} if problem else {}
-        tree = _git(task, "write-tree", f"--prefix={task.results}/")
-    finally:
-        _forget_results(task)
+    left_out: dict[str, str] = {}
+    with _Tree(task.work) as tree:
+        try:
+            tree.folder(task.results)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            why = "leads over a link" if error.errno == errno.ELOOP else "is no folder that can be read"
+            return {"results_problem": f"The results are not kept, because {task.results[:60]} {why}."}
+        found = _scan(tree, task.results, left_out)
+        chosen, problem = _choose_results(task, found)
+        stored = _store(task, tree, {path: found[path] for path in chosen}, left_out)
+    if left_out:
+        problem = f"{problem}. " if problem else ""
+        problem += f"{len(left_out)} files of the results could not be saved: {_named(left_out)}"
+    known: _Known = json.loads(task.known.read_text())
+    new = {path: facts for path, facts in stored.items() if known.get(path, ("", ""))[0] != facts}
+    if not new:
+        return {"results_problem": problem} if problem else {}
+    sizes = {path: found[path].size for path in new}
+    tree_id = _make_tree(task, {path.removeprefix(f"{task.results}/"): facts for path, facts in new.items()})
     _check_size(task, sum(sizes.values()), "The results are not with the run")
-    commit = _git(task, "commit-tree", tree, "-m", f"Results of {task.name}\n\nExecution: {task.name}\n")
+    commit = _git(task, "commit-tree", tree_id, "-m", f"Results of {task.name}\n\nExecution: {task.name}\n")
     target = f"+{commit}:refs/results/{task.name}"  # a program that did not end in time is saved twice
     _make_repository(task)  # also beside a remote one, which gets the changes and no results
     until = time.monotonic() + task.seconds
     for number in range(_TRIES):
         try:
-            _git(task, "push", "--quiet", str(task.repository), target, until=until, is_local=True)
+            local = {"GIT_ALLOW_PROTOCOL": "file"}  # also beside a remote repository
+            _git(task, "push", "--quiet", str(task.repository), target, until=until, variables=local)
             break
         except GitError:
             if number == _TRIES - 1 or time.monotonic() + 2.0**number > until:
@@ -558,29 +646,17 @@ def _push_results(task: Task) -> dict[str, Any]:
     return {**report, **({"results_problem": problem} if problem else {})}
 
 
-def _choose_results(task: Task) -> tuple[dict[str, int], str]:
-    """Return the files of the results folder with their sizes, and a sentence on those that are too many: the largest are left out."""
-    root = task.work
-    for part in Path(task.results).parts:
-        root = root / part
-        if root.is_symlink():
-            return {}, f"The results are not kept, because {task.results[:60]} leads over a link."
-    found = []
-    for folder, folders, names in os.walk(root, followlinks=False):
-        for name in (*names, *folders):
-            place = Path(folder, name)
-            status = place.lstat()
-            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                _allow(place, 0o400)
-                found.append((status.st_size, str(place.relative_to(task.work))))
-    kept: dict[str, int] = {}
+def _choose_results(task: Task, entries: Mapping[str, "_Entry"]) -> tuple[list[str], str]:
+    """Return the files that are kept, and a sentence on those that are too many: the largest are left out."""
+    found = sorted((entry.size, path) for path, entry in entries.items())
+    kept: list[str] = []
     room = task.results_bytes
-    for size, path in sorted(found):
+    for size, path in found:
         if size > room or len(kept) >= _MOST_RESULTS:
             break
         room -= size
-        kept[path] = size
-    left = sorted(found)[len(kept) :]
+        kept.append(path)
+    left = found[len(kept) :]
     if not left:
         return kept, ""
     names = [Path(path).name for _, path in left[:-4:-1]]  # the largest first
@@ -593,65 +669,280 @@ def _choose_results(task: Task) -> tuple[dict[str, int], str]:
     )
 
 
-def _index_results(task: Task, found: dict[str, int]) -> dict[str, int]:
-    """Put the files into the index, whatever .gitignore says; return those that are not as they were at the beginning."""
-    _git(task, "rm", "-r", "--cached", "--force", "--quiet", "--ignore-unmatch", "--", task.results)
-    paths = list(found)
-    for start in range(0, len(paths), _BATCH):
-        _git(task, "update-index", "--add", "--remove", "--", *paths[start : start + _BATCH])
-    began = json.loads(task.ready.read_text())["began"]
-    names = ("--name-only", "-z", "--diff-filter=d", "--no-renames")
-    if began:
-        changed = _git(task, "diff-index", "--cached", *names, began, "--", task.results)
-    else:
-        changed = _git(task, "ls-files", "-z", "--", task.results)
-    new = {path: found.get(path, 0) for path in changed.split("\0") if path}
-    old = [path for path in paths if path not in new]
-    for start in range(0, len(old), _BATCH):
-        _git(task, "update-index", "--force-remove", "--", *old[start : start + _BATCH])
-    return new
+# --- Reading where a program writes --------------------------------------------------------------------------------
 
 
-def _exclude_results(task: Task) -> None:
-    """Keep new files of the results folder out of the branch."""
-    if task.results:
-        pattern = re.sub(r"([\\*?\[\]!# ])", r"\\\1", task.results)
-        (task.git / "info" / "exclude").write_text(f"/{pattern}/\n")
+class _Entry(NamedTuple):
+    """A file or link of the working copy: where it is, its size, and a stamp that changes with each change of it."""
+
+    path: str
+    size: int
+    stamp: str
 
 
-def _forget_results(task: Task) -> None:
-    """Have the index say of the results folder what the commit says."""
-    if task.results:
-        _git(task, "reset", "--quiet", "--", task.results)
+_Known = dict[str, tuple[str, str]]  # by the path under which it is saved: "<mode> <object>", and the stamp
+
+
+class _Tree:
+    """A folder in which a program writes, perhaps at this moment. Each folder in it is opened from the one above it, without following a
+    link, and held, so what a program puts in the place of one is not read instead."""
+
+    def __init__(self, root: Path) -> None:
+        self._names: list[str] = []
+        above = os.open(root.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._folders = [_open(above, root.name, is_folder=True)]
+        finally:
+            os.close(above)
+
+    def __enter__(self) -> "_Tree":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close(0)
+        os.close(self._folders.pop())
+
+    def folder(self, path: str) -> int:
+        """Return the descriptor of a folder, "" for the root; it is good until another is asked for. Raise OSError."""
+        names = path.split("/") if path else []
+        pairs = zip(names, self._names, strict=False)
+        same = next((at for at, (new, old) in enumerate(pairs) if new != old), min(len(names), len(self._names)))
+        self._close(same)
+        for name in names[same:]:
+            self._folders.append(_open(self._folders[-1], name, is_folder=True))
+            self._names.append(name)
+        return self._folders[-1]
+
+    def _close(self, depth: int) -> None:
+        """Close the folders that are deeper."""
+        while len(self._names) > depth:
+            self._names.pop()
+            os.close(self._folders.pop())
+
+
+def _open(folder: int, name: str, *, is_folder: bool = False) -> int:
+    """Open a file or a folder for reading, and give its owner the right to. Raise OSError; its number is ELOOP for a link.
+
+    What is there is looked at before it is opened: a pipe would be waited for, and a device may do something.
+    """
+    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        mode = os.fstat(place).st_mode
+        if stat.S_ISLNK(mode):
+            raise OSError(errno.ELOOP, "It is a link")
+        if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
+            raise OSError(errno.EINVAL, "It is no folder" if is_folder else "It is no file")
+        itself, needed = f"/proc/self/fd/{place}", 0o500 if is_folder else 0o400
+        if mode & needed != needed:
+            with suppress(OSError):  # not ours
+                Path(itself).chmod(stat.S_IMODE(mode) | needed)
+        return os.open(itself, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(place)
+
+
+def _scan(tree: _Tree, below: str, left_out: dict[str, str], *, without: str = "") -> dict[str, _Entry]:
+    """Return files and links by the paths under which they are saved, but for the folder `without`; note what cannot be saved. Pipes,
+    sockets and devices have nothing to save."""
+    found: dict[str, _Entry] = {}
+    waiting = [(below, below)]
+    while waiting:
+        path, saved = waiting.pop()
+        try:
+            statuses = _list(tree.folder(path))
+        except OSError as error:
+            if path == below:
+                raise
+            if not isinstance(error, FileNotFoundError):  # that one is gone meanwhile
+                left_out[saved] = "it cannot be read"
+            continue
+        for name, status in statuses.items():
+            here, there = _join(path, name), _join(saved, _saved_name(name, statuses))
+            if here == without or not any(kind(status.st_mode) for kind in (stat.S_ISDIR, stat.S_ISREG, stat.S_ISLNK)):
+                continue
+            if why := _why_left_out(there, status):
+                left_out[there] = why
+            elif stat.S_ISDIR(status.st_mode):
+                waiting.append((here, there))
+            else:
+                found[there] = _Entry(here, status.st_size, _stamp(status))
+    return found
+
+
+def _list(folder: int) -> dict[str, os.stat_result]:
+    found = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # gone meanwhile
+                found[entry.name] = entry.stat(follow_symlinks=False)
+    return found
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _saved_name(name: str, beside: Mapping[str, object]) -> str:
+    """Return the name under which it is saved: git never commits a .git, in any spelling, and leaves out whatever lies beside it."""
+    if name.lower() == ".git":
+        name += KEPT
+        while name in beside:
+            name += KEPT
+    return name
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    """Yield the path and those of the folders above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _why_left_out(path: str, status: os.stat_result) -> str:
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        return f"its path has more than {_LONGEST_PATH} bytes"
+    if stat.S_ISREG(status.st_mode) and status.st_size - 512 * status.st_blocks > _LARGEST_HOLES:
+        return "most of it is on no disk"
+    if stat.S_ISLNK(status.st_mode) and path.rpartition("/")[2].lower() == ".gitmodules":
+        return "git takes no link of that name"
+    return ""
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
+
+
+def _named(left_out: Mapping[str, str]) -> str:
+    """Return some of the paths, each with the reason."""
+    shown = []
+    for path, why in sorted(left_out.items())[:3]:
+        text = path if len(path) <= 60 else f"{path[:30]}…{path[-29:]}"
+        shown.append(f"{text.encode(errors='replace').decode()} ({why})")
+    return ", ".join([*shown, *(["…"] if len(left_out) > len(shown) else [])])
+
+
+def _ignored(task: Task, tree: _Tree, found: Mapping[str, _Entry], asked: Iterable[str]) -> list[str]:
+    """Return which of the paths a .gitignore names. Git reads copies of these, not the program's own."""
+    with tempfile.TemporaryDirectory(dir=task.state) as rules:
+        for path, entry in found.items():
+            folder, _, name = path.rpartition("/")
+            if name == ".gitignore" and len(path) <= _LONGEST_RULES_PATH and entry.size <= _LARGEST_RULES:
+                Path(rules, folder).mkdir(parents=True, exist_ok=True)
+                with (
+                    suppress(OSError),
+                    os.fdopen(_open(tree.folder(entry.path.rpartition("/")[0]), name), "rb") as file,
+                ):
+                    Path(rules, path).write_bytes(file.read(_LARGEST_RULES))
+        paths = os.fsencode("".join(f"./{path}\0" for path in asked))
+        here = {"GIT_WORK_TREE": rules, "GIT_LITERAL_PATHSPECS": "0"}
+        command = ("-C", rules, "check-ignore", "-z", "--stdin", "--no-index")
+        try:
+            said = _git(task, *command, given=paths, variables=here)
+        except GitError as error:
+            if error.code != 1:  # none
+                raise
+            return []
+    return [path.removeprefix("./") for path in said.split("\0")]
+
+
+def _store(task: Task, tree: _Tree, entries: Mapping[str, _Entry], left_out: dict[str, str]) -> dict[str, str]:
+    """Have git store files and links; return mode and object by path, and note what could not be read."""
+    stored: dict[str, str] = {}
+    paths = list(entries)
+    waiting = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
+    while waiting:
+        batch = waiting.pop()
+        with ExitStack() as opened:
+            files: dict[str, tuple[int, str]] = {}
+            for path in batch:
+                try:
+                    file, mode = _content(task, tree, entries[path].path)
+                    files[path] = opened.enter_context(file).fileno(), mode
+                except FileNotFoundError:  # gone meanwhile
+                    continue
+                except OSError:
+                    left_out[path] = "it cannot be read"
+            numbers = [number for number, _ in files.values()]
+            given = "".join(f"/proc/self/fd/{number}\n" for number in numbers).encode()
+            try:
+                ids = _git(
+                    task, "hash-object", "-w", "--no-filters", "--stdin-paths", given=given, descriptors=numbers
+                ).split()
+            except GitError:  # a file that becomes shorter while it is read fails, and all that are stored with it
+                if len(batch) > 1:
+                    waiting += [[path] for path in files]
+                else:
+                    left_out[batch[0]] = "it cannot be read"
+                    _git(
+                        task, "hash-object", "-w", "--stdin", given=os.urandom(16)
+                    )  # raises where nothing can be stored
+                continue
+        stored |= {path: f"{mode} {id}" for (path, (_, mode)), id in zip(files.items(), ids, strict=True)}
+    return stored
+
+
+def _content(task: Task, tree: _Tree, path: str) -> tuple[IO[bytes], str]:
+    """Return an open file with what git stores of the file or link, and git's mode. Raise OSError."""
+    above, _, name = path.rpartition("/")
+    folder = tree.folder(above)
+    try:
+        number = _open(folder, name)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        target = os.fsencode(os.readlink(name, dir_fd=folder))
+        file = tempfile.TemporaryFile(dir=task.state)  # noqa: SIM115 - who asks for it closes it
+        file.write(target)
+        file.flush()
+        return file, "120000"
+    return os.fdopen(number, "rb"), "100755" if os.fstat(number).st_mode & 0o100 else "100644"
+
+
+def _make_tree(task: Task, files: Mapping[str, str]) -> str:
+    """Return git's tree of these; where one is a folder of another, the later one is in it."""
+    _git(task, "read-tree", "--empty")
+    lines = "".join(f"{facts}\t{path}\0" for path, facts in files.items())
+    _git(task, "update-index", "-z", "--index-info", given=os.fsencode(lines))
+    return _git(task, "write-tree")
 
 
 # --- Git and files ------------------------------------------------------------------------------------------------
 
 
 def _git(
-    task: Task, *arguments: str, directory: Path | None = None, until: float | None = None, is_local: bool = False
+    task: Task,
+    *arguments: str,
+    directory: Path | None = None,
+    until: float | None = None,
+    variables: Mapping[str, str] | None = None,
+    given: bytes = b"",
+    output: int = subprocess.PIPE,
+    descriptors: Sequence[int] = (),
 ) -> str:
-    """Return what git prints. Raise GitError with its last words, and TimeoutExpired, at about the moment `until`. With `is_local`
-    it may speak to the repository on the volume, and otherwise to the remote one if there is one."""
+    """Return what git prints, unless that goes to the descriptor `output`; it reads `given`, and may open these `descriptors`.
+
+    Raise GitError with its last words, and TimeoutExpired, at about the moment `until`.
+    """
     process = subprocess.Popen(
         ["git", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.PIPE,
-        env=_environment(task, directory, is_local=is_local),
-        cwd=task.work if directory is None else directory.parent,
+        env={**_environment(task, directory), **(variables or {})},
+        cwd=task.state,
+        pass_fds=descriptors,
         start_new_session=True,  # a signal to this program does not end it half-way
     )
     left = _COMMAND_SECONDS if until is None else min(_COMMAND_SECONDS, max(_LEAST_SECONDS, until - time.monotonic()))
     try:
-        said, complained = process.communicate(timeout=left)
+        said, complained = process.communicate(given, timeout=left)
     except subprocess.TimeoutExpired:
         _end(process)
         raise subprocess.TimeoutExpired(f"git {arguments[0]}", left) from None
     if process.returncode != 0:
         words = complained.decode(errors="replace").strip()
         raise GitError(words or f"git {arguments[0]}: {process.returncode}", process.returncode)
-    return said.decode(errors="surrogateescape").strip("\n")
+    return said.decode(errors="surrogateescape").strip("\n") if said else ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -661,21 +952,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _environment(task: Task, directory: Path | None, *, is_local: bool = False) -> dict[str, str]:
+def _environment(task: Task, directory: Path | None) -> dict[str, str]:
     who = dict(zip(("NAME", "EMAIL"), identity(task.author), strict=True))
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(task.state),
         "LC_ALL": "C.UTF-8",
         "GIT_DIR": str(directory or task.git),
-        **({} if directory else {"GIT_WORK_TREE": str(task.work)}),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(task.state / "gitconfig"),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LITERAL_PATHSPECS": "1",
-        **(_remote_environment(task) if task.remote and not is_local else {}),
+        **(_remote_environment(task) if task.remote else {}),
         **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
     }
 
@@ -695,65 +985,16 @@ def _remote_environment(task: Task) -> dict[str, str]:
 def identity(author: str) -> tuple[str, str]:
     """Return the author's name and address for git. It leaves characters out, which must not make one person's address another's."""
     author = author or "compute-grid"
-    is_plain = re.fullmatch(r"[\w@+][\w.@+-]*", author)
+    is_plain = author[0] not in ".-" and all(one.isalnum() or one in "_.@+-" for one in author)
     local = author if is_plain else f"-{author.encode(errors='surrogateescape').hex()}"
     return author if author.strip(_LEFT_OUT_BY_GIT) else "compute-grid", f"{local}@compute-grid.invalid"
 
 
-def _modules(task: Task) -> Iterator[str]:
-    """Yield the folders that the commit names as other repositories, whose files git would leave out."""
-    for line in _git(task, "ls-files", "--stage", "-z").split("\0"):
-        facts, _, path = line.partition("\t")
-        if facts.startswith("160000 ") and (task.work / path).is_dir() and not (task.work / path).is_symlink():
-            yield path
-
-
-def _git_directories(root: Path) -> list[Path]:
-    """Return everything called .git, in any spelling: git never commits that, and leaves out whatever lies beside it."""
-    return [place for place in _all_below(root) if place.name.lower() == ".git"]
-
-
-def _saved_directories(root: Path) -> list[Path]:
-    return [place for place in _all_below(root) if place.name.lower() == f".git{KEPT}"]
-
-
-def _all_below(root: Path) -> Iterator[Path]:
-    """Yield files and folders, the deepest first, so that each may be renamed. No link is followed."""
-    for folder, folders, files in os.walk(root, topdown=False, followlinks=False):
-        for name in (*files, *folders):
-            yield Path(folder, name)
-
-
-def _free(place: Path) -> Path:
-    while os.path.lexists(place):
-        place = place.with_name(place.name + KEPT)
-    return place
-
-
-def _open_folders(root: Path, *, files: bool = False) -> None:
-    """Make folders readable for their owner, or git leaves them out without a word; with `files` also files. No link is followed."""
-    _allow(root, 0o700)
-    for folder, folders, names in os.walk(root, followlinks=False):
-        for name in folders:
-            _allow(Path(folder, name), 0o700)
-        for name in names if files else ():
-            _allow(Path(folder, name), 0o600)
-
-
-def _allow(place: Path, rights: int) -> None:
-    with suppress(OSError):  # not ours, or gone
-        mode = place.lstat().st_mode
-        if not stat.S_ISLNK(mode) and mode & rights != rights:
-            place.chmod(stat.S_IMODE(mode) | rights)
-
-
 def _empty(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for place in folder.iterdir():
-        if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
-        else:
-            place.unlink()
+    """Remove all that is in the folder, however deep. Raise OSError."""
+    done = subprocess.run(["find", str(folder), "-mindepth", "1", "-delete"], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise OSError(done.stderr.decode(errors="replace").strip())
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
@@ -765,21 +1006,55 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 def _short(error: Exception, task: Task) -> str:
     """Return git's last line; of a server's answer all of them, without the secret: there the last one says the least."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    text = _CREDENTIALS.sub("//", " ".join(lines)) if task.remote else lines[-1]
+    text = _without_credentials(" ".join(lines)) if task.remote else lines[-1]
     with suppress(OSError):
         token = (task.secret / "token").read_text(errors="replace").strip()
         text = text.replace(token, "***") if token else text
     return text[:500].encode(errors="replace").decode()
 
 
+def _without_credentials(text: str) -> str:
+    """Return the text without what is before the @ of a URL; none of ours has any, but a server may have said one."""
+    first, *rest = text.split("//")
+    for part in rest:
+        name, at, after = part.partition("@")
+        hides = at and "/" not in name and not any(one.isspace() for one in name)
+        first += f"//{after if hides else part}"
+    return first
+
+
 def _tell(task: Task, code: int, **report: Any) -> int:
-    text = json.dumps({"code": code, **report})
+    longest = 500
+    while len(text := json.dumps({"code": code, **_cut(report, longest)})) > _LONGEST_REPORT:
+        longest //= 2
     sys.stdout.write(f"{text}\n")
     try:
-        task.report.write_text(text[:_LONGEST_REPORT])
+        with os.fdopen(_open_report(task.report), "w") as file:
+            file.write(text)
     except OSError as error:
         sys.stderr.write(f"the report was not written: {error}\n")
     return code
+
+
+def _cut(report: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    """Return the report with sentences of at most so many characters: half a report could not be read."""
+    sentences = ("problem", "results_problem", "left_out_names")
+    return {name: value[:longest] if name in sentences else value for name, value in report.items()}
+
+
+def _open_report(path: Path) -> int:
+    """Return a descriptor of the file for its last words, which is empty then. Raise OSError where it is no file of its own. It is a mount,
+    so no other can be put in its place."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise OSError(errno.EINVAL, "it is no file of its own")
+        os.ftruncate(file, 0)
+    except OSError:
+        os.close(file)
+        raise
+    return file
 
 
 class _Stop:
@@ -823,8 +1098,13 @@ class _Stop:
 
 
 def _says_something(path: Path) -> bool:
+    """Return whether the file has any text. The kubelet has made it, of links, in a volume that no program has."""
     try:
-        return bool(path.read_text().strip())
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return stat.S_ISREG(os.fstat(file).st_mode) and bool(os.read(file, 1000).strip())
+        finally:
+            os.close(file)
     except OSError:
         return False
 

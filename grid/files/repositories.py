@@ -4,6 +4,7 @@ The executor writes into them (`grid.files.executor`); the dashboard only makes 
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -157,10 +158,11 @@ class Repository:
 
     def unpushed(self) -> Sequence[str]:
         """Return the names of executions whose last changes are kept beside the branches, because they could not be pushed, and are on no
-        branch named after them yet."""
+        branch named after them yet. Links, pipes and folders are none; no program has this volume, so none takes a bundle's place later."""
         try:
-            files = sorted(file.name for file in (self.path / "unpushed").iterdir())
-        except FileNotFoundError:
+            with os.scandir(self.path / "unpushed") as entries:
+                files = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
             return ()
         names = [found[1] for found in map(_BUNDLE.fullmatch, files) if found]
         return [name for name in names if not self._has_taken_in(name)]
@@ -174,10 +176,9 @@ class Repository:
 
     def kept_bundle(self, name: str) -> Path:
         """Return the bundle of an execution's changes that could not be pushed. Raise GitFailed when there is none."""
-        bundle = self._bundle(name)
-        if name not in self.unpushed() or bundle.is_symlink():
+        if name not in self.unpushed():
             raise GitFailed(_("nothing is kept of this execution"))
-        return bundle
+        return self._bundle(name)
 
     def forget_bundle(self, name: str) -> None:
         """Remove a bundle that has been pushed."""

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import stat
 from dataclasses import dataclass, field
 
 import msgspec
@@ -123,8 +124,12 @@ def _ready(build: _Build, pulled: PulledImage) -> BuildAnswer:
     file = pulled.environment / _LOG_FILE
     with contextlib.suppress(OSError):
         if build.log:
-            file.write_text(build.text, encoding="utf-8")
-        else:
+            # A new file: the one that is there may be the base's, of which an image on top has a hard link.
+            fresh = file.with_name(f"{_LOG_FILE}.{secrets.token_hex(8)}")
+            with fresh.open("x", encoding="utf-8") as log:
+                log.write(build.text)
+            fresh.replace(file)
+        elif stat.S_ISREG(file.lstat().st_mode):
             build.log += file.read_bytes()
     return BuildAnswer(
         build.id,

@@ -136,23 +136,27 @@ def test_a_repository_that_another_person_has_changed_is_not_given_back(runs: Ru
     assert not (runs().prepare().work / "sub" / ".git").exists()
 
 
-def test_a_repository_that_was_made_anew_stays_when_the_executor_is_started_again(runs: Runs) -> None:
+def test_saving_moves_nothing_and_saves_a_repository_beside_anothers(runs: Runs, read: Read) -> None:
+    first = runs(author="bob").prepare()
+    git_init(first.work / "sub")
+    first.save()
     run = runs().prepare()
-    git_init(run.work / "sub")
-    run.save()
-    git_init(run.work / "sub")
-    run.prepare()
-    assert run.save()["branch"] == "main"
-    assert sorted(one.name for one in (run.work / "sub").iterdir()) == [".git.kept", ".git.kept.kept"]
+    (run.work / "sub" / ".git").write_text("gitdir: elsewhere\n")
+    (run.work / ".GIT").write_text("a file\n")
+    for _ in range(2):
+        assert run.save()["branch"] == "main"
+    assert sorted(one.name for one in (run.work / "sub").iterdir()) == [".git", ".git.kept"]
+    assert read("sub/.git.kept.kept") == "gitdir: elsewhere\n"
+    assert (read("sub/.git.kept/HEAD") or "").startswith("ref: ")
+    assert read(".GIT.kept") == "a file\n"
 
 
-def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs) -> None:
+def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs, read: Read) -> None:
     run = runs().prepare()
     (run.work / ".git.kept").symlink_to("nowhere")
     (run.work / ".git").write_text("gitdir: elsewhere\n")
     run.save()
-    assert (run.work / ".git.kept").is_symlink()
-    assert (run.work / ".git.kept.kept").read_text() == "gitdir: elsewhere\n"
+    assert (read(".git.kept"), read(".git.kept.kept")) == ("nowhere", "gitdir: elsewhere\n")
 
 
 def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in_home(

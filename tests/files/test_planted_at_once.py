@@ -1,0 +1,213 @@
+"""A real program that swaps folders and files for links and pipes, as fast as it can, while the executor saves; and paths without end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.files import executor
+from grid.files.repositories import Repository
+from tests.files.conftest import Run, Runs
+from tests.files.test_executor import Read
+from tests.files.test_planted import SECRET, Outside, outside, says_nothing_of
+
+__all__ = ["outside"]
+ROUNDS = 12
+pytestmark = pytest.mark.timeout(300)
+
+# Exchanges the two paths of each pair in one step, so that there is always one of them.
+SWAP = """\
+import ctypes, os, sys
+rename = ctypes.CDLL(None, use_errno=True).renameat2
+pairs = [(os.fsencode(a), os.fsencode(b)) for a, b in zip(sys.argv[1::2], sys.argv[2::2])]
+print("begun", flush=True)
+while True:
+    for a, b in pairs:
+        rename(-100, a, -100, b, 2)
+"""
+
+
+@contextmanager
+def swapping(*pairs: tuple[Path, Path]) -> Iterator[None]:
+    """Run the program meanwhile."""
+    paths = [str(path) for pair in pairs for path in pair]
+    process = subprocess.Popen([sys.executable, "-c", SWAP, *paths], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        yield
+        assert process.poll() is None, "it has swapped all the time"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def rounds(run: Run) -> list[dict[str, Any]]:
+    said = []
+    for number in range(ROUNDS):
+        (run.work / "count").write_text(str(number))
+        (run.work / "data-real" / "file").parent.mkdir(exist_ok=True)
+        said.append(run.save())
+    return said
+
+
+def test_a_program_that_swaps_its_files_for_links_has_nothing_from_outside_saved(
+    runs: Runs, repository: Repository, outside: Outside, read: Read
+) -> None:
+    run = runs(results="results", results_bytes=2**20).prepare()
+    for folder in ("data", "data/below", "results", "data-real"):
+        (run.work / folder).mkdir()
+        (run.work / folder / "file").write_text("its own")
+    away = run.work / "away"
+    away.mkdir()
+    for name in ("data", "results"):
+        (away / name).symlink_to(outside.folder)
+    (run.work / "file").write_text("its own")
+    (away / "file").symlink_to(outside.file)
+    (run.work / "config").write_text("its own")
+    os.mkfifo(away / "config")
+    names = ("data", "results", "file", "config")
+    with swapping(*((run.work / name, away / name) for name in names)):
+        said = rounds(run)
+    assert [one.get("problem", "") for one in said] == [""] * ROUNDS
+    assert [one["branch"] for one in said] == ["main"] * ROUNDS
+    assert read("count") == str(ROUNDS - 1)
+    says_nothing_of(outside, repository)
+
+
+def test_a_program_that_swaps_folders_in_home_has_nothing_written_elsewhere(
+    runs: Runs, repository: Repository, outside: Outside
+) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    (run.task.git / "HEAD").unlink()
+    kept, away = run.task.home / "unpushed-files", run.task.home / "away"
+    kept.mkdir()
+    away.symlink_to(outside.folder)
+    aimed = kept / f"{run.task.name}.tar.gz"
+    aimed.touch()
+    (kept / "link").symlink_to(outside.file)
+    with swapping((kept, away), (aimed, kept / "link")):
+        said = [executor._keep_copy(run.task) for _ in range(8 * ROUNDS)]
+    assert set(said) <= {"home", "copy"}
+    assert "home" in said
+
+
+def test_the_swapping_program_does_reach_outside_by_paths(tmp_path: Path, outside: Outside) -> None:
+    """The race is a real one: who reads by path reads the other volume."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").write_text("its own")
+    (tmp_path / "away").symlink_to(outside.folder)
+    with swapping((tmp_path / "data", tmp_path / "away")):
+        while SECRET not in (tmp_path / "data" / "file").read_text():
+            pass
+
+
+def test_the_deepest_path_is_saved_and_what_is_deeper_is_named(
+    runs: Runs, repository: Repository, outside: Outside, read: Read
+) -> None:
+    run = runs().prepare()
+    (run.work / "kept").write_text("1")
+    depth = 2500
+    here = os.open(run.work, os.O_RDONLY)
+    try:
+        for level in range(depth):
+            if level in (5, 2040):
+                os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        said = run.save()
+        assert (said["branch"], said["left_out"], said["kept"]) == ("main", 1, "home")
+        assert said["left_out_names"].startswith("d/d/d/")
+        assert said["left_out_names"].endswith("d/d (its path has more than 4095 bytes)")
+        assert (read("kept"), read("d/" * 5 + "f"), read("d/" * 2040 + "f")) == ("1", "", "")
+        other = runs()
+        (other.work / "left").symlink_to(run.work / "d")  # of an executor that was killed while it fetched
+        other.prepare()
+        assert not (other.work / "left").exists()
+        (other.work / "b").write_text("2")
+        assert other.save()["branch"] == "main"
+        executor._empty(other.work)
+    finally:
+        os.close(here)
+        executor._empty(run.work)  # which nothing but this can remove
+    assert list(run.work.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_stays_as_the_branch_has_it(runs: Runs, read: Read) -> None:
+    first = runs().prepare()
+    (first.work / "data").mkdir()
+    for name in ("data/a", "b"):
+        (first.work / name).write_text("before")
+    first.save()
+    run = runs().prepare()
+    (run.work / "data" / "a").unlink()
+    os.truncate(run.work / "b", 2**40)
+    (run.work / "c").write_text("1")
+    said = run.save()
+    assert (said["left_out"], said["left_out_names"]) == (1, "b (most of it is on no disk)")
+    assert (read("data/a"), read("b"), read("c")) == (None, "before", "1")
+
+
+def test_what_gitignore_names_is_decided_as_git_decides_it(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    texts = {
+        ".gitignore": "*.tmp\n/cache/\nd/*/x\n!kept.tmp\n",
+        "sub/.gitignore": "!a.tmp\n*.log\n",
+        "sub/own/.gitignore": "*\n",
+        **dict.fromkeys(
+            ("a.tmp", "kept.tmp", "cache/a", "sub/cache/a", "sub/a.tmp", "sub/b.tmp", "sub/c.log", "c.log")
+        ),
+        **dict.fromkeys(("sub/own/a", "d/e/x", "d/x", ":(top)a", "q\na.tmp", "cache.d/a", "tracked.tmp")),
+    }
+    for path, text in texts.items():
+        (run.work / path).parent.mkdir(parents=True, exist_ok=True)
+        (run.work / path).write_text(text or "1")
+    said = run.save()
+    plain = run.task.state / "plain"
+    subprocess.run(["git", "init", "-q", str(plain)], check=True)
+    command = [
+        "git",
+        f"--git-dir={plain / '.git'}",
+        f"--work-tree={run.work}",
+        "ls-files",
+        "-z",
+        "-o",
+        "--exclude-standard",
+    ]
+    expected = subprocess.check_output(command, text=True, cwd=run.work).split("\0")[:-1]
+    saved = executor._git(run.task, "ls-tree", "-r", "-z", "--name-only", said["ended"]).split("\0")[:-1]
+    assert sorted(saved) == sorted(expected)
+    assert {"kept.tmp", "sub/a.tmp", "c.log", ":(top)a"} < set(saved)
+
+
+def test_a_file_of_the_branch_is_saved_whatever_gitignore_names(runs: Runs, read: Read) -> None:
+    first = runs().prepare()
+    (first.work / "a.tmp").write_text("1")
+    first.save()
+    run = runs().prepare()
+    (run.work / ".gitignore").write_text("*.tmp\n")
+    (run.work / "a.tmp").write_text("2")  # as long as before, a moment later
+    run.save()
+    assert read("a.tmp") == "2"
+
+
+def test_another_repositorys_commit_stays_while_its_folder_is_empty(runs: Runs, repository: Repository) -> None:
+    def kinds(commit: str) -> dict[str, bool]:
+        return {entry.name: entry.is_module for entry in repository.folder(commit, "")}
+
+    first = runs().prepare()
+    tree = executor._make_tree(first.task, dict.fromkeys(("full", "empty", "gone"), f"160000 {'1' * 40}"))
+    commit = executor._git(first.task, "commit-tree", tree, "-m", "modules")
+    executor._push_to(first.task, commit, "main", 0)
+    run = runs().prepare()
+    (run.work / "full" / "a").write_text("1")
+    (run.work / "gone").rmdir()
+    assert kinds(run.save()["ended"]) == {"full": False, "empty": True}

@@ -22,6 +22,7 @@ def run_files_record(execution: Execution) -> RunFilesRecord | None:
         kept=found.kept,
         problem=found.problem,
         left_out=found.left_out,
+        left_out_names=found.left_out_names,
         results_files=found.results_files,
         results_bytes=found.results_bytes,
         results_problem=found.results_problem,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dashboard.viewmodels.live import Fragment
+from grid.diagnosis.files import left_out_sentence
 from grid.quantity import format_bytes
 from grid.translation import gettext as _
 from grid.wording import plural
@@ -33,6 +34,7 @@ class RunFilesRecord:
     kept: str = ""
     problem: str = ""
     left_out: int = 0
+    left_out_names: str = ""
     results_files: int = 0
     results_bytes: int = 0
     results_problem: str = ""
@@ -124,7 +126,7 @@ def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
         return _("It begins with {asked}, and saves its changes as a commit when it ends.", asked=record.asked)
     said = []
     if record.left_out:
-        said.append(_("{count} files could not be saved and are not in it.", count=record.left_out))
+        said.append(left_out_sentence(record.left_out, record.left_out_names))
     if record.left_out and record.kept:
         said.append(_WHERE_COPIED.get(record.kept, ""))
     if record.began == record.ended:

@@ -31,6 +31,7 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: str = ""
     problem: str = ""
     left_out: int = 0
+    left_out_names: str = ""  # some of them, each with the reason
     remote: bool = False  # the repository is a remote one
     results: str = ""  # the commit that has the results
     results_files: int = 0
@@ -56,6 +57,13 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
     def is_final(self) -> bool:
         """True when trying again would change nothing."""
         return self.code == _GONE
+
+
+def left_out_sentence(count: int, names: str) -> str:
+    """Return how many files are not saved, and which."""
+    if not names:  # of an executor from before it said them
+        return _("{count} files could not be saved and are not in it.", count=count)
+    return _("{count} files could not be saved and are not in it: {names}.", count=count, names=names)
 
 
 def fetches(pod: Pod, status: ContainerStatus) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from grid.diagnosis.beside import EXECUTOR, FRONT, has_ordinary_executor
-from grid.diagnosis.files import FilesReport, is_saving, report_of, was_cut_short
+from grid.diagnosis.files import FilesReport, is_saving, left_out_sentence, report_of, was_cut_short
 from grid.errors import Conflict, NotFound
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
@@ -114,6 +114,7 @@ def record(execution_id: str, report: FilesReport, now: datetime) -> None:
         "kept": report.kept,
         "problem": report.problem,
         "left_out": report.left_out,
+        "left_out_names": report.left_out_names,
         "results": report.results,
         "results_files": report.results_files,
         "results_bytes": report.results_bytes,
@@ -160,5 +161,5 @@ def _changes_sentence(report: FilesReport) -> str:
             "The project's files are saved: commit {commit} on {branch}.", commit=report.ended[:8], branch=report.branch
         )
     if report.left_out:
-        return f"{sentence} {_('{count} files could not be saved and are not in it.', count=report.left_out)}"
+        return f"{sentence} {left_out_sentence(report.left_out, report.left_out_names)}"
     return sentence

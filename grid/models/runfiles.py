@@ -21,6 +21,7 @@ class RunFiles(models.Model):
     kept = models.CharField(max_length=20, blank=True)
     problem = models.TextField(blank=True)
     left_out = models.PositiveIntegerField(default=0, help_text="Files that could not be read.")
+    left_out_names = models.TextField(blank=True, help_text="Some of them, each with the reason.")
     results = models.CharField(max_length=40, blank=True, help_text="The commit that has the results of a job.")
     results_files = models.PositiveIntegerField(default=0)
     results_bytes = models.PositiveBigIntegerField(default=0)

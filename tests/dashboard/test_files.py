@@ -319,3 +319,15 @@ def test_an_execution_offers_to_push_again_what_is_kept(people: People, project:
     page = text(client_of(people.owner), f"/executions/{execution.pk}/")
     assert "Push them again" in page
     assert "kept beside the branches" in page
+
+
+@pytest.mark.usefixtures("runtime")
+def test_an_execution_names_what_of_its_files_is_left_out(people: People, project: Project) -> None:
+    execution = make_execution(people.owner, project, state=State.SUCCEEDED, spec={"files": {"branch": "main"}})
+    names = "d/<i>/…/d (its path has more than 4095 bytes)"
+    RunFiles.objects.create(
+        execution=execution, ended="b" * 40, branch="main", left_out=1, left_out_names=names, kept="home"
+    )
+    page = text(client_of(people.owner), f"/executions/{execution.pk}/")
+    assert "1 files could not be saved and are not in it: d/&lt;i&gt;/…/d (its path has more than 4095 bytes)." in page
+    assert "A copy of all is in HOME" in page

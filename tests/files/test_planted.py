@@ -10,7 +10,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -317,7 +317,7 @@ def test_nothing_planted_for_the_report_is_written_through(runs: Runs, outside: 
         pytest.skip("the file is a mount below /dev, which no program has")
     clear(place)
     plant(place, outside)
-    executor._tell(executor.replace(run.task, report=place), 0, problem="x")
+    executor._tell(replace(run.task, report=place), 0, problem="x")
 
 
 @planted

@@ -326,11 +326,13 @@ async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing
 @in_world
 async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    kubelet.saved({**SAVED, "left_out": 2, "kept": "home"})
+    names = "d/…/a (its path has more than 4095 bytes), b (it cannot be read)"
+    kubelet.saved({**SAVED, "left_out": 2, "left_out_names": names, "kept": "home"})
     await world.step(controller)
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
-    assert (told.level, "2 files could not be saved" in told.message) == ("Warning", True)
-    assert RunFiles.objects.get().kept == "home"
+    assert told.level == "Warning"
+    assert told.message.endswith(f"2 files could not be saved and are not in it: {names}.")
+    assert (RunFiles.objects.get().kept, RunFiles.objects.get().left_out_names) == ("home", names)
 
 
 @in_world

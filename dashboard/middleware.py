@@ -1,7 +1,7 @@
 """The dashboard's middleware.
 
-It keeps the dashboard off the workspaces' host name, because browsers share a host's cookies between its ports, and tells the browser
-which scripts to run (CONTENT_SECURITY_POLICY).
+It keeps the dashboard off the workspaces' host name, because browsers share a host's cookies between its ports, tells the browser
+which scripts to run (CONTENT_SECURITY_POLICY), and keeps answers out of caches.
 """
 
 import time
@@ -25,6 +25,8 @@ from grid import logcontext, telemetry, tracing
 from grid.databasetrouble import trouble_of
 
 _STATIC = f"/{settings.STATIC_URL.strip('/')}/"
+# Views whose answers are the same for everybody and say themselves how long they may be stored.
+_STORED_VIEWS = frozenset({"script-texts"})
 
 
 class ContentSecurityPolicyMiddleware(CSPMiddleware):
@@ -128,6 +130,36 @@ def _count(request: HttpRequest, response: HttpResponseBase, seconds: float, spa
     span.rename(f"{method} {route}")
     span.set("http.route", route)
     span.set("http.response.status_code", response.status_code)
+
+
+@sync_and_async_middleware
+def unstored(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Have no cache store an answer: neither a shared one, nor the browser's own, where the next person at the machine would find it.
+
+    It stands outside of whatever else may answer, so that redirects, refusals and failures are covered too.
+    """
+    if iscoroutinefunction(get_response):
+
+        async def later(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = await get_response(request)
+            _forbid_storing(request, response)
+            return response
+
+        return later
+
+    def now(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = get_response(request)
+        _forbid_storing(request, response)
+        return response
+
+    return now
+
+
+def _forbid_storing(request: HttpRequest, response: HttpResponseBase) -> None:
+    is_file = request.path_info.startswith(_STATIC) and response.has_header("Cache-Control")  # as WhiteNoise serves it
+    is_stored = request.resolver_match is not None and request.resolver_match.view_name in _STORED_VIEWS
+    if not (is_file or is_stored):
+        response["Cache-Control"] = "no-store, private"
 
 
 @sync_and_async_middleware

@@ -107,6 +107,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "dashboard.middleware.measured",
+    "dashboard.middleware.unstored",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.middleware.own_origin",

@@ -44,9 +44,7 @@ async def execution_samples(request: HttpRequest, id: str) -> HttpResponse:
         context = {"record": record, "sample_rows": rows}
         return await sync_to_async(render)(request, "dashboard/fragments/samples_rows.html", context)
     values = await sync_to_async(_chart)(record, cluster)
-    answer = JsonResponse(values)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return JsonResponse(values)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

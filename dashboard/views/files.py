@@ -110,7 +110,6 @@ async def project_file(request: HttpRequest, id: str) -> HttpResponseBase:
     answer["Content-Disposition"] = content_disposition_header(True, name)
     answer["X-Content-Type-Options"] = "nosniff"
     answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    answer["Cache-Control"] = "private, no-store"
     return answer
 
 

@@ -89,9 +89,7 @@ async def pool_history(request: HttpRequest) -> HttpResponse:
     if part == "rows":
         return await _part(request, view, found, "pool_history_rows.html")
     until = int(get_runtime().clock().timestamp()) // 60
-    answer = JsonResponse(await asyncio.to_thread(pool_charts, found, view.range, until=until))
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return JsonResponse(await asyncio.to_thread(pool_charts, found, view.range, until=until))
 
 
 async def _part(

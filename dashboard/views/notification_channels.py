@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.forms.webhook import WebhookForm
@@ -23,7 +22,6 @@ WAIT_SECONDS = 15.0  # more than one try of a webhook takes
 LOOK_SECONDS = 0.25
 
 
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhook(request: HttpRequest) -> HttpResponse:
     """Set where notifications are posted, and show the secret once: it is stored encrypted, and never shown again."""

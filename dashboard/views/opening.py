@@ -77,5 +77,4 @@ def _openable(request: HttpRequest, id: str) -> Execution | PortShare:
 def _lead(place: Execution | PortShare, path: str) -> HttpResponseRedirect:
     answer = HttpResponseRedirect(workspace_origins().address(place.pk) + path)
     answer["Referrer-Policy"] = "no-referrer"
-    answer["Cache-Control"] = "no-store"
     return answer

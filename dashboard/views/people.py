@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import people as accounts
@@ -78,7 +77,6 @@ def people(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 def invite(request: HttpRequest) -> HttpResponse:
@@ -137,7 +135,6 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
     return redirect("person", id)
 
 
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 def person_link(request: HttpRequest, id: int) -> HttpResponse:

@@ -1,7 +1,5 @@
 """What runs of a job have measured: the values of the charts and the table beside them, of one execution and of several runs."""
 
-from typing import Any
-
 from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -32,10 +30,10 @@ async def execution_metrics(request: HttpRequest, id: str) -> HttpResponse:
     found = await sync_to_async(read_metrics)(id)
     if request.GET.get("download") == "1":
         points = {one.name: [{"step": step, "value": value} for step, value in one.points] for one in found.metrics}
-        answer = _json(points)
+        answer = JsonResponse(points)
         answer["Content-Disposition"] = f'attachment; filename="{record.object_name}-metrics.json"'
         return answer
-    return _json(charts({record.name: found.metrics}))
+    return JsonResponse(charts({record.name: found.metrics}))
 
 
 @require_safe
@@ -49,10 +47,4 @@ def job_metrics(request: HttpRequest, id: str) -> HttpResponse:
         asked = [text for text in request.GET.getlist("run") if text.isascii() and text.isdigit() and len(text) < 10]
         numbers, name = [int(text) for text in asked], view.metric
     found = metrics_of_runs(id, numbers[:MOST_RUNS], name)
-    return _json(charts({_("Run {number}", number=number): metrics for number, metrics in found.items()}))
-
-
-def _json(values: dict[str, Any]) -> JsonResponse:
-    answer = JsonResponse(values)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return JsonResponse(charts({_("Run {number}", number=number): metrics for number, metrics in found.items()}))

@@ -128,9 +128,7 @@ async def _values(request: HttpRequest, subject: Subject, failures: Sequence[Fai
     found = await history.read(subject, range)
     width, until = width_of(RANGES[range]), history.until(subject)
     values: dict[str, Any] = await asyncio.to_thread(use_values, found.known or {}, range, width, failures, until=until)
-    answer = JsonResponse(values)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return JsonResponse(values)
 
 
 def subject_of(runtime: Runtime, record: ExecutionRecord) -> Subject:

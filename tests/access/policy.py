@@ -1,4 +1,5 @@
-"""The Content-Security-Policy that every answer says: no script runs but the tags of our templates, which carry the answer's nonce."""
+"""What every answer says: a Content-Security-Policy by which no script runs but the tags of our templates, which carry the answer's nonce,
+and that no cache may store it."""
 
 import re
 from typing import Any
@@ -36,3 +37,9 @@ def check_policy(answer: Any) -> None:
         assert nonce
         assert f'nonce="{nonce}"' in tag
         assert " src=" in tag
+
+
+def check_unstored(answer: Any, path: str) -> None:
+    """Fail for an answer that a cache may store, unless it is the same for everybody."""
+    if not path.startswith("/script-texts/"):
+        assert answer.get("Cache-Control") == "no-store, private", path

@@ -37,7 +37,7 @@ from grid.models import (
     Workspace,
 )
 from grid.runtime import Runtime
-from tests.access.policy import check_policy
+from tests.access.policy import check_policy, check_unstored
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
 from tests.dashboard.executing import make_execution, make_project, make_workspace, pod_of, read_executions
@@ -250,13 +250,14 @@ def _cluster(owner: User, project: Project) -> Execution:
 
 
 def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> str:
-    """The answer as the table says it, which has our policy for scripts; whatever it changed is undone."""
+    """The answer as the table says it, which has our policy for scripts and is stored by no cache; whatever it changed is undone."""
     send: Any = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
     with transaction.atomic():
         answer = send(path, body) if method in ("GET", "POST") else send(path)
         transaction.set_rollback(True)
     if not path.startswith("/admin/"):  # Django's pages have a policy of their own
         check_policy(answer)
+    check_unstored(answer, path)
     location = answer.headers.get("Location", "")
     return "login" if location.startswith(("/login/", "/admin/login/")) else str(answer.status_code)
 

@@ -63,7 +63,7 @@ def swept(job: Job, losses: list[list[float]]) -> str:
 
 def values_at(people: People, path: str) -> dict[str, Any]:
     answer = client_of(people.owner).get(path)
-    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    assert answer.status_code == 200
     found: dict[str, Any] = json.loads(answer.content)
     return found
 

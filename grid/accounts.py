@@ -1,6 +1,5 @@
 """Authentication. Demo accounts, whose passwords are printed, may log in only in demo mode and only from this machine."""
 
-import ipaddress
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +7,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from grid.models import User
+from grid.origins import is_loopback
 
 DEMO_GROUP = "demo accounts"
 OPERATORS = "operators"  # the group of those who may operate
@@ -42,11 +42,4 @@ def _is_local(request: HttpRequest | None) -> bool:
     """Return True in demo mode, when the caller is on this machine and the server listens on loopback."""
     if not settings.DEMO or request is None:
         return False
-    return all(_is_loopback(request.META.get(name, "")) for name in ("REMOTE_ADDR", "SERVER_NAME"))
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
+    return all(is_loopback(request.META.get(name, "")) for name in ("REMOTE_ADDR", "SERVER_NAME"))

@@ -27,6 +27,8 @@ from grid import database, sessions, tracing  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
+from grid.edge.loopback import LoopbackOnly  # noqa: E402
+from grid.edge.refusals import Application  # noqa: E402
 from grid.edge.requestids import RequestIds  # noqa: E402
 from grid.edge.slow import SlowRefusals  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
@@ -37,7 +39,7 @@ PASSWORD_PATHS = ("/login/", "/account/password/")
 PROBES = ("/healthz", "/freshz")
 django_threads = database.RequestThreads(django_application, apart=PROBES)
 
-dashboard = RequestLimits(
+dashboard: Application = RequestLimits(
     OwnHosts(
         ProtocolTypeRouter(
             {
@@ -72,5 +74,7 @@ async def stop() -> None:
     await asyncio.to_thread(tracing.end)
 
 
+if settings.DEBUG:
+    dashboard = LoopbackOnly(dashboard)
 preload()
 application = Lifespan(RequestIds(dashboard), start=start, stop=stop)

@@ -6,6 +6,7 @@ path; there only their visitors' care keeps them apart.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
@@ -104,10 +105,28 @@ def shared_domain(one: str, other: str) -> str:
 
 def is_protected(origin: SplitResult) -> bool:
     """Return True when the origin uses https, or nothing leaves the machine."""
-    host = origin.hostname or ""
-    if origin.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
-        return True
-    return is_address(host) and ip_address(host).is_loopback
+    return origin.scheme == "https" or stays_here(origin.hostname or "")
+
+
+def stays_here(host: str) -> bool:
+    """Return True for a host name that browsers resolve to this machine, and for a loopback address."""
+    return host.endswith(".localhost") or is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for a loopback address, in brackets or not, and for `localhost`."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def beyond_loopback(dashboard: str, workspaces: str, allowed_hosts: Sequence[str]) -> str:
+    """Return what leads beyond this machine, as a setting with its value; "" when nothing does. A host `*` is any host."""
+    origins = {"GRID_DASHBOARD_ORIGIN": dashboard, "GRID_WORKSPACE_ORIGIN": workspaces}
+    named = [(setting, origin, urlsplit(origin).hostname or "") for setting, origin in origins.items()]
+    named += [("GRID_ALLOWED_HOSTS", host, host) for host in allowed_hosts]
+    return next((f"{setting}={value}" for setting, value, host in named if not stays_here(host.lower())), "")
 
 
 def is_address(host: str) -> bool:

@@ -10,6 +10,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from grid import keptfiles, labels
+from grid.origins import beyond_loopback
 from grid.translation import FOLDER, LANGUAGE
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -22,6 +23,7 @@ VAR_DIR = Path(env.str("GRID_VAR", default=str(BASE_DIR / "var")))
 IMAGES_DIR = Path(env.str("GRID_IMAGES", default=str(VAR_DIR / "images")))
 
 # --- Security --------------------------------------------------------------------------------------------------------
+# Debugging shows source and settings with each error, so only this machine is served.
 DEBUG = env.bool("GRID_DEBUG", default=False)
 # Demo mode: accounts with printed passwords, so only a loopback address is served (checked by grid.checks and by the server).
 DEMO = env.bool("GRID_DEMO", default=False)
@@ -46,6 +48,12 @@ WORKSPACE_PATHS = env.bool("GRID_WORKSPACE_PATHS", default=False)
 ALLOWED_HOSTS = env.list("GRID_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 if DEMO:
     ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
+# Where it listens, `manage.py web` and `grid.edge.loopback` check.
+if DEBUG and (_public := beyond_loopback(DASHBOARD_ORIGIN, WORKSPACE_ORIGIN, ALLOWED_HOSTS)):
+    raise ImproperlyConfigured(
+        f"GRID_DEBUG shows source and settings to whoever asks, so it is for this machine alone, and {_public} leads beyond it. "
+        "Leave GRID_DEBUG out, or set that to 127.0.0.1 or localhost."
+    )
 CSRF_TRUSTED_ORIGINS = [DASHBOARD_ORIGIN]
 _https = DASHBOARD_ORIGIN.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https

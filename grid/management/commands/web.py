@@ -1,7 +1,6 @@
 """Serve the dashboard."""
 
 import errno
-import ipaddress
 import socket
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grid.edge.server import make_server
 from grid.management.varfiles import refuse_unusable_database
+from grid.origins import is_loopback
 
 _LARGEST_MESSAGE = 4096  # bytes of one websocket message: live pages read none
 
@@ -30,12 +30,12 @@ class Command(BaseCommand):
 
 def refuse_to_expose(host: str) -> None:
     """Raise CommandError for an address that others can reach, in the modes that are for this machine alone."""
-    if settings.DEMO and not _is_loopback(host):
+    if settings.DEMO and not is_loopback(host):
         raise CommandError(
             f"Demo accounts have printed passwords, so demo mode serves loopback addresses only, not {host}. "
             "Use --host 127.0.0.1, or run without GRID_DEMO and with accounts of your own."
         )
-    if settings.DEBUG and not _is_loopback(host):
+    if settings.DEBUG and not is_loopback(host):
         raise CommandError(
             f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
             "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
@@ -57,10 +57,3 @@ def listen(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise CommandError(f"Port {port} on {host} is in use by another program: choose another port.") from error
         raise CommandError(f"Cannot listen on {host} port {port}: {error.strerror}.") from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,7 +5,8 @@ Roles: nobody is logged in as `nobody`; `owner` has launched the executions name
 `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and left-cluster;
 `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped workspace of the
 same three people; app is the owner's, shared with viewer and, before he left, former; so is shared-port,
-a port of workspace, and left-port is one of left-workspace, shared with viewer; training is a job of the owner's; owners-view and
+a port of workspace, and left-port is one of left-workspace, shared with viewer; training is a job of the owner's; run and
+left-run are runs of jobs that owner and former have launched, with records and results; owners-view and
 owners-secret are his, too; a `stranger` has nothing to do with it;
 `invited` has a link and no password yet; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login
 page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers

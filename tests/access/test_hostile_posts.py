@@ -5,31 +5,25 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from grid.launch import remotes
-from grid.models import Project
 from grid.runtime import Runtime
 from tests.access.table import Row
 from tests.access.test_table import DJANGOS, HTTP, admin_path
-from tests.access.world import World, build
-from tests.launch.test_remotes import HOST_KEY, private_key
+from tests.access.world import REMOTE, World, build
+from tests.launch.test_remotes import HOST_KEY
 from tests.support.cluster import POPULATION, FakeCluster
 
-REMOTE = "ssh://git@127.0.0.1:2222/churn.git"  # to which nothing goes: the address is not allowed
 POSTS = int(os.environ.get("HOSTILE_POSTS", "25"))  # to each form
 FORM = "application/x-www-form-urlencoded"
 REFUSED = ("login", "403", "404")
-# The table's world has no remote repository, and logging out leads to the login page.
-ALSO = ("project-remote-test", "logout")
+ALSO = ("logout",)  # which leads to the login page
 FORMS = [
     row for row in HTTP if row.method == "POST" and (row.route in ALSO or not set(row.answers.values()) <= set(REFUSED))
 ]
@@ -140,18 +134,13 @@ class FormReader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def built(module_transaction: None) -> World:
-    world = build()
-    remotes.put(
-        Project.objects.get(pk="churn"), by=world.people["lead"], url=REMOTE, branch="main", username="",
-        secret=private_key(), now=timezone.now(),
-    )  # fmt: skip
-    return world
+def built(module_transaction: None, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build(tmp_path_factory.mktemp("repositories"))
 
 
 @pytest.fixture
-def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings, tmp_path: Path) -> World:
-    settings.REPOSITORIES = str(tmp_path)  # or there would be neither uploads nor remote repositories
+def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
+    settings.REPOSITORIES = str(built.directory)  # or there would be neither uploads nor remote repositories
     settings.DEMO, cluster.sandbox = True, POPULATION
     built.show(cluster, runtime)
     return built

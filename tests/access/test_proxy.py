@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,9 +91,9 @@ def test_each_address_of_the_proxys_own_has_a_row() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_each_role_gets_its_answer_of_the_proxy(
-    proxy: WorkspaceProxy, cluster: FakeCluster, runtime: Runtime
+    proxy: WorkspaceProxy, cluster: FakeCluster, runtime: Runtime, tmp_path: Path
 ) -> None:
-    world = await sync_to_async(build)()
+    world = await sync_to_async(build)(tmp_path)
     await sync_to_async(world.show)(cluster, runtime)
     answers = {str(row): {role: await answer_to(row, role, proxy, world) for role in ROLES} for row in ASKED}
     assert answers == {str(row): row.answers for row in ASKED}

@@ -1,7 +1,6 @@
 """Every address answers every role as the table says, and nothing that answers is missing in it."""
 
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 from django.http import HttpRequest, HttpResponse
@@ -26,13 +25,14 @@ DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - 
 
 
 @pytest.fixture(scope="module")
-def built(module_transaction: None) -> World:
-    return build()
+def built(module_transaction: None, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build(tmp_path_factory.mktemp("repositories"))
 
 
 @pytest.fixture
-def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings, tmp_path: Path) -> World:
-    settings.REPOSITORIES = str(tmp_path)  # or no project's files would be in Git
+def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
+    settings.REPOSITORIES = str(built.directory)  # or no project's files would be in Git
+    settings.ALERTS_TOKEN = "t"  # or there would be nothing to refuse
     settings.DEMO, cluster.sandbox = True, POPULATION  # or the demonstration's page would not be there
     built.show(cluster, runtime)
     return built
@@ -51,6 +51,25 @@ def short_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_address_has_a_row_and_every_row_an_address() -> None:
     assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
+
+
+# What no row shows to be had: by method and address, why nobody gets it.
+NOBODY = {
+    "GET admin/login/": "the dashboard's own login page is elsewhere",
+    "GET admin/logout/": "a logout is a POST",
+    "POST admin/logout/": "it leads to the login page, like that of the dashboard",
+    "POST logout": "it leads to the login page",
+    "POST alerts-received": "it is for the bearer of a token, whoever is logged in",
+}
+REFUSALS = {"login", "refused", "401", "403", "404", "405", "410"}
+
+
+def test_every_address_is_asked_where_somebody_gets_it() -> None:
+    """A row that is asked where nothing is says nothing of who would get it."""
+    answers: dict[str, set[str]] = defaultdict(set)
+    for row in ROWS:
+        answers[f"{row.method} {row.route}"] |= set(row.answers.values())
+    assert {address for address, given in answers.items() if given <= REFUSALS} == set(NOBODY)
 
 
 def test_nothing_is_said_twice() -> None:

@@ -1,5 +1,7 @@
 """Every live page's websocket answers every role as the table says."""
 
+from pathlib import Path
+
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -18,8 +20,8 @@ def test_every_websocket_has_a_row_and_every_row_a_websocket() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_each_role_gets_its_answer(cluster: FakeCluster, runtime: Runtime) -> None:
-    world = await sync_to_async(build)()
+async def test_each_role_gets_its_answer(cluster: FakeCluster, runtime: Runtime, tmp_path: Path) -> None:
+    world = await sync_to_async(build)(tmp_path)
     await sync_to_async(world.show)(cluster, runtime)
     answers = {str(row): {role: await _opened(world, role, row) for role in ROLES} for row in SOCKETS}
     assert answers == {str(row): row.answers for row in SOCKETS}

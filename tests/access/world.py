@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.contrib.auth.tokens import default_token_generator
@@ -14,21 +16,28 @@ from django.test.client import ClientHandler
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from django.utils.encoding import force_bytes
-from django.utils.http import urlsafe_base64_encode
+from django.utils.http import urlencode, urlsafe_base64_encode
 
 from grid.centralconfig import UNNEEDED_SECONDS
+from grid.files.repositories import MAIN, Repositories
+from grid.files.uploading import upload
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.launch import remotes
+from grid.launch.request import LaunchRequest, submit
 from grid.models import (
     Alert,
     AlertSilence,
     Announcement,
     AppShare,
     AuditEntry,
+    Environment,
     Execution,
+    HardwareTier,
     Job,
     KnowledgeEntry,
     PortShare,
     Project,
+    RunFiles,
     RushPlan,
     SavedView,
     Schedule,
@@ -40,19 +49,29 @@ from grid.runtime import Runtime
 from tests.access.policy import check_policy, check_unstored
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
-from tests.dashboard.executing import make_execution, make_project, make_workspace, pod_of, read_executions
+from tests.dashboard.executing import (
+    make_environment,
+    make_execution,
+    make_project,
+    make_workspace,
+    pod_of,
+    read_executions,
+)
 from tests.dashboard.live import cookie_of
+from tests.launch.test_remotes import private_key
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
 NO_SUCH = "neverwas22"
+REMOTE = "ssh://git@127.0.0.1:2222/churn.git"  # to which nothing goes: the address is not allowed
+_FILE = "a.txt"
 
 
 @dataclass(frozen=True)
 class World:
-    """What is in the database; `cookies` are the sessions of the people, who are all logged in."""
+    """What is in the database, and a project's files; `cookies` are the sessions of the people, who are all logged in."""
 
     people: Mapping[str, User]
     cookies: Mapping[str, str]
@@ -60,6 +79,8 @@ class World:
     workspaces: Mapping[str, Workspace]
     ports: Mapping[str, PortShare]
     entry: AuditEntry
+    directory: Path  # of the projects' repositories
+    commit: str  # the present one of the project's
 
     @cached_property
     def _handler(self) -> ClientHandler:
@@ -86,7 +107,8 @@ class World:
         read_executions(runtime)
 
     def path(self, row: Row) -> str:
-        return address(row.route, self._arguments(row))
+        query = urlencode({"path": _FILE, "at": self.commit}) if row.route in _OF_FILES else ""
+        return address(row.route, self._arguments(row)) + (f"?{query}" if query else "")
 
     def socket_path(self, row: Row) -> str:
         """The query of a page's websocket is the arguments of its address."""
@@ -139,6 +161,7 @@ def _number(route: str) -> dict[str, Any]:
 
 _OF_SCHEDULES = ("schedule-edit", "schedule-pause", "schedule-delete")
 _OF_REVISIONS = ("environment-revision", "environment-revision-deprecate")
+_OF_FILES = ("project-file", "project-file-delete", "project-file-move")
 _MODELS = {
     "tier": "hardwaretier",
     "environment": "environment",
@@ -179,13 +202,14 @@ _BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def build() -> World:
+def build(directory: Path) -> World:
     people = {name: User.objects.create_user(username=name) for name in ROLES if name not in ("nobody", "admin")}
     people["admin"] = User.objects.create_superuser(username="admin")
     for role in ("operator", "auditor"):
         people[role].groups.add(Group.objects.get_or_create(name=f"{role}s")[0])
     project = make_project(people["lead"], people["owner"], people["member"], people["former"])
-    Project.objects.filter(pk=project.pk).update(files=Project.Files.GIT)
+    project.files = Project.Files.GIT
+    project.save()
     executions = {
         "workspace": make_execution(people["owner"], project),
         "app": make_execution(people["owner"], project, kind="app"),
@@ -195,6 +219,8 @@ def build() -> World:
         "viewed-workspace": make_execution(people["viewer"], project),
         "viewed-cluster": _cluster(people["viewer"], project),
     }
+    commit = _with_files(project, directory, by=people["lead"])
+    executions |= {"run": _run(people["owner"], project, commit), "left-run": _run(people["former"], project, commit)}
     workspaces = {
         "notebook": make_workspace(people["owner"], project),
         "left-notebook": make_workspace(people["former"], project),
@@ -235,7 +261,28 @@ def build() -> World:
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}
-    return World(people, cookies, executions, workspaces, ports, entry)
+    return World(people, cookies, executions, workspaces, ports, entry, directory, commit)
+
+
+def _with_files(project: Project, directory: Path, *, by: User) -> str:
+    """Give the project a file in Git, and a remote repository; return the commit."""
+    remotes.put(project, by=by, url=REMOTE, branch=MAIN, username="", secret=private_key(), now=timezone.now())
+    repository = Repositories(directory).of(project.pk)
+    repository.create()
+    return upload(repository, "", {_FILE: b"1\n"}, author=by.get_username())
+
+
+def _run(owner: User, project: Project, commit: str) -> Execution:
+    """A run of a job, which has a record of what it ran with, and results."""
+    environment = Environment.objects.filter(pk="script").first()
+    environment = environment or make_environment("script", name="Script", kind="job", port=None)
+    tier = HardwareTier.objects.get(pk="small")
+    submit(
+        LaunchRequest(owner=owner, project=project, environment=environment, tier=tier, kind="job"), now=timezone.now()
+    )
+    execution = Execution.objects.get(owner=owner, run__isnull=False)
+    RunFiles.objects.create(execution=execution, results=commit, results_files=1)
+    return execution
 
 
 def _link(user: User) -> dict[str, str]:
@@ -254,12 +301,20 @@ def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> st
     send: Any = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
     with transaction.atomic():
         answer = send(path, body) if method in ("GET", "POST") else send(path)
+        if answer.streaming:
+            async_to_sync(_read)(answer)
         transaction.set_rollback(True)
     if not path.startswith("/admin/"):  # Django's pages have a policy of their own
         check_policy(answer)
     check_unstored(answer, path)
     location = answer.headers.get("Location", "")
     return "login" if location.startswith(("/login/", "/admin/login/")) else str(answer.status_code)
+
+
+async def _read(answer: Any) -> None:
+    """Read all of it: what makes a stream may be a program, which ends with it."""
+    async for _ in answer:
+        pass
 
 
 def routes() -> Iterator[str]:

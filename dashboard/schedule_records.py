@@ -7,19 +7,23 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, Min
 
 from dashboard.viewmodels.schedules import ScheduleLine, paused_words, schedule_events, schedule_times
+from grid.centralconfig import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.cron import find_zone
+from grid.launch.lateness import LateReason, late_words
 from grid.launch.maintenance.gate import current_maintenance
 from grid.launch.maintenance.rules import waiting_sentence
-from grid.models import Schedule
+from grid.launch.scheduler import LATE, MINUTE
+from grid.models import Job, Schedule
+from grid.translation import gettext as _
 
 
 def schedules_of(job_id: str, now: datetime) -> list[ScheduleLine]:
     """Return a job's schedules in the order in which they were made; there are few."""
-    return [_line(schedule, now) for schedule in Schedule.objects.filter(job=job_id)]
+    return [_line(schedule, now) for schedule in Schedule.objects.filter(job=job_id).select_related("job__owner")]
 
 
 def read_schedule(job_id: str, schedule_id: int, now: datetime) -> ScheduleLine | None:
-    schedule = Schedule.objects.filter(job=job_id, pk=schedule_id).first()
+    schedule = Schedule.objects.filter(job=job_id, pk=schedule_id).select_related("job__owner").first()
     return _line(schedule, now) if schedule else None
 
 
@@ -46,11 +50,25 @@ def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
 
 
 def _why_it_waits(schedule: Schedule, now: datetime) -> str:
-    """Return why a schedule that makes up for missed times does not run although it is due; "" for any other."""
-    if schedule.next_at is None or schedule.next_at > now or schedule.missed != Schedule.Missed.ONCE:
+    """Return why a schedule does not run although it is due; "" when it is not due, or for a moment only."""
+    if schedule.next_at is None or schedule.next_at > now:
         return ""
-    maintenance = current_maintenance(now)
-    return waiting_sentence(maintenance) if maintenance is not None else ""
+    maintenance = current_maintenance(now) if schedule.missed == Schedule.Missed.ONCE else None
+    if maintenance is not None:
+        return waiting_sentence(maintenance)
+    return _why_it_is_late(schedule, now) if now - schedule.next_at >= LATE else ""
+
+
+def _why_it_is_late(schedule: Schedule, now: datetime) -> str:
+    job = schedule.job
+    due = Schedule.objects.filter(next_at__lte=now).order_by()
+    of_all, of_owner = due.count(), due.filter(job__owner=job.owner_id).count()
+    most = value_of(SCHEDULED_RUNS_PER_MINUTE)
+    launched = Job.objects.filter(owner=job.owner_id, deleted_at=None, launched_at__gt=now - MINUTE)
+    is_at_limit = launched.filter(schedules__last_at__isnull=False).distinct().count() >= most
+    reason = LateReason(of_owner - 1, of_all - of_owner, most if is_at_limit else 0)
+    why = late_words(reason, job.owner.get_username()) or _("The controller has not looked at it yet.")
+    return _("It is late. {why} It runs by itself when its turn comes.", why=why)
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -126,6 +126,13 @@ LOG_BUFFER = Gauge(
     "compute_grid_log_buffer_bytes", "Lines that wait to be sent to the log receiver, in memory.", registry=REGISTRY
 )
 
+DUE_WORK_LATE = Gauge(
+    "compute_grid_due_work_late_seconds",
+    "For how long the oldest of what is due has been due when the controller looked last, by kind of work.",
+    ["kind"],
+    registry=REGISTRY,
+)
+
 _reasons: set[str] = set()
 _routes: set[str] = set()
 

@@ -81,6 +81,7 @@ from grid.runtime import poolsamples
 from grid.runtime.executions import read_rows, read_versions
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
+from tests.support.schedules import run_due
 
 MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.
@@ -227,7 +228,7 @@ def run_a_schedule(shop: Shop) -> None:
     settings = schedules.ScheduleSettings(cron="* * * * *", overlap="replace")
     schedule = schedules.create(a_job(shop), settings, now=NOW)
     for minutes in (1, 2):
-        scheduler.run_due(now=NOW + timedelta(minutes=minutes))
+        run_due(now=NOW + timedelta(minutes=minutes))
     schedules.delete(schedule.pk, by="alice", now=LATER)
 
 

@@ -17,6 +17,7 @@ from grid.wording import plural
 _TOPICS = {
     "sagaStateTimeouts": _("Time limits of executions"),
     "userExecutionsQuota": _("Slots and queue"),
+    "shares": _("Shares of one person and one project"),
     "shutdown": _("Idle shut-down and lifetime"),
     "homes": _("Home volumes"),
     "front": _("The nginx in front of workspaces and apps"),

@@ -43,6 +43,15 @@ from grid.centralconfig.retention import (
 )
 from grid.centralconfig.servicelevels import LEVEL_WINDOW, SERVICE_LEVEL_SETTINGS
 from grid.centralconfig.setting import Setting
+from grid.centralconfig.shares import (
+    BUILDS_PER_PERSON,
+    NOTIFICATIONS_PER_HOUR,
+    SCHEDULED_RUNS_PER_MINUTE,
+    SCHEDULES_PER_PERSON,
+    SCHEDULES_PER_PROJECT,
+    WAITING_PER_PERSON,
+    WAITING_PER_PROJECT,
+)
 from grid.centralconfig.shutdown import (
     APP_IDLE,
     APP_LIFETIME,
@@ -77,6 +86,7 @@ __all__ = [
     "APP_IDLE",
     "APP_LIFETIME",
     "AUDIT_RETENTION",
+    "BUILDS_PER_PERSON",
     "CLUSTER_SETTINGS",
     "DELIVERY_RETENTION",
     "DEPLOYING_TIMEOUT",
@@ -102,6 +112,7 @@ __all__ = [
     "MAXIMUM_EXECUTIONS_PER_USER",
     "METRIC_RETENTION",
     "NAMESPACE",
+    "NOTIFICATIONS_PER_HOUR",
     "NOTIFICATION_RETENTION",
     "OVER_QUOTA_TIMEOUT",
     "PREPARING_TIMEOUT",
@@ -111,6 +122,9 @@ __all__ = [
     "REPOSITORY_SIZE",
     "RESULTS_SIZE",
     "SAMPLE_RETENTION",
+    "SCHEDULED_RUNS_PER_MINUTE",
+    "SCHEDULES_PER_PERSON",
+    "SCHEDULES_PER_PROJECT",
     "SERVICE_LEVEL_SETTINGS",
     "SESSION_ABSOLUTE",
     "SESSION_IDLE",
@@ -119,6 +133,8 @@ __all__ = [
     "UNNEEDED_SECONDS",
     "UNNEEDED_THRESHOLD",
     "UPLOAD_SIZE",
+    "WAITING_PER_PERSON",
+    "WAITING_PER_PROJECT",
     "WARM_PLACES",
     "WORKSPACE_IDLE",
     "WORKSPACE_LIFETIME",

@@ -11,6 +11,7 @@ from grid.centralconfig.general import GENERAL_SETTINGS
 from grid.centralconfig.retention import RETENTION_SETTINGS
 from grid.centralconfig.servicelevels import SERVICE_LEVEL_SETTINGS, targets_from
 from grid.centralconfig.setting import Setting
+from grid.centralconfig.shares import SHARE_SETTINGS
 from grid.centralconfig.shutdown import SHUTDOWN_SETTINGS
 from grid.errors import Conflict, Problem, Rejected
 from grid.models import AuditEntry, ConfigRecord, User
@@ -25,6 +26,7 @@ REGISTRY: Mapping[str, Setting] = MappingProxyType(
         setting.key: setting
         for setting in (
             *GENERAL_SETTINGS,
+            *SHARE_SETTINGS,
             *SHUTDOWN_SETTINGS,
             *RETENTION_SETTINGS,
             *SERVICE_LEVEL_SETTINGS,

@@ -10,6 +10,7 @@ import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from grid.centralconfig import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT, value_of
 from grid.errors import Problem, Rejected
 from grid.launch.jobrows import record_of
 from grid.launch.jobruns import EndStep, end_run, launch_request
@@ -57,6 +58,8 @@ def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedul
                 most=MAXIMUM_SCHEDULES,
             )
             raise Rejected([Problem("", sentence, "too_many")])
+        if problems := list(_too_many(job)):
+            raise Rejected(problems)
         schedule = Schedule(job=job, created_at=now)
         _set(schedule, settings, now)
         _start(schedule, job, now)
@@ -174,6 +177,30 @@ def _start(schedule: Schedule, job: Job, now: datetime) -> None:
         raise Rejected([Problem("", problem.message, problem.code) for problem in problems])
     schedule.next_at = timetable_of(schedule, now).next(now)
     schedule.save()
+
+
+def _too_many(job: Job) -> Iterator[Problem]:
+    """Yield a problem when a further schedule of the job would be more than one person, or one project, may have."""
+    of_owner = Schedule.objects.filter(job__owner=job.owner_id).count()
+    if of_owner >= (most := value_of(SCHEDULES_PER_PERSON)):
+        sentence = _(
+            "{owner} has {count:,} schedules, and one person may have {most:,}. Delete those that are no longer needed, or ask an admin "
+            "for more.",
+            owner=job.owner.get_username(),
+            count=of_owner,
+            most=most,
+        )
+        yield Problem("", sentence, "too_many")
+    of_project = Schedule.objects.filter(job__project=job.project_id).count()
+    if of_project >= (most := value_of(SCHEDULES_PER_PROJECT)):
+        sentence = _(
+            "The project {name} has {count:,} schedules, and one project may have {most:,}. Delete those that are no longer needed, or "
+            "ask an admin for more.",
+            name=job.project.name,
+            count=of_project,
+            most=most,
+        )
+        yield Problem("", sentence, "too_many")
 
 
 def _wrong_choices(settings: ScheduleSettings) -> Iterator[Problem]:

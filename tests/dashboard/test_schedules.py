@@ -16,13 +16,13 @@ from dashboard.viewmodels.schedules import schedule_times
 from grid.launch import schedules
 from grid.launch.jobsettings import JobSettings
 from grid.launch.request import LaunchRequest, submit
-from grid.launch.scheduler import run_due
 from grid.launch.schedules import ScheduleSettings
 from grid.models import Announcement, Job, Membership, Schedule
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_project, make_tier
 from tests.support.builders import MOMENT
+from tests.support.schedules import run_due
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 HOSTILE = "<script>alert(1)</script>"

@@ -16,7 +16,6 @@ from grid.launch.budgets.closing import closed_projects
 from grid.launch.budgets.keeper import BudgetKeeper, count
 from grid.launch.jobruns import advance_all, jobs_due
 from grid.launch.jobsettings import JobSettings
-from grid.launch.scheduler import run_due
 from grid.launch.schedules import ScheduleSettings
 from grid.models import (
     BudgetMonth,
@@ -34,6 +33,7 @@ from tests.launch.test_at_once import at_once
 from tests.launch.test_sender import at_once as directly
 from tests.launch.world import in_world
 from tests.support.database import database_on_file
+from tests.support.schedules import run_due
 from tests.support.virtual import loop_time
 
 # --- What is refused, and what waits ---

@@ -31,7 +31,6 @@ from grid.launch.maintenance.rules import (
 from grid.launch.notifications.outbox import tell_of_maintenance
 from grid.launch.queue import Part, QueuedUnit
 from grid.launch.quota import QuotaSnapshot, admit, order
-from grid.launch.scheduler import run_due
 from grid.launch.schedules import ScheduleSettings
 from grid.models import Announcement, AnnouncementReader, Execution, Job, JobRun, Notification, State, User
 from grid.models.dataplane import LOCAL
@@ -40,6 +39,7 @@ from tests.launch.test_at_once import at_once
 from tests.launch.test_sender import at_once as directly
 from tests.launch.world import World, fresh, in_world
 from tests.support.database import database_on_file
+from tests.support.schedules import run_due
 from tests.support.virtual import loop_time
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -1,28 +1,24 @@
 """Schedules: due once whoever looks, what happens while an earlier run has not ended, outages, and why a schedule is paused."""
 
 import asyncio
-import random
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from grid.databasetrouble import TroubleLog
 from grid.errors import Rejected
 from grid.launch import jobs, scheduler, schedules
 from grid.launch.jobruns import advance_all
 from grid.launch.jobsettings import JobSettings
-from grid.launch.scheduler import JobScheduler, pause_departed, run_due
+from grid.launch.scheduler import pause_departed
 from grid.launch.schedules import MAXIMUM_SCHEDULES, ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State
 from tests.conftest import People
 from tests.launch.conftest import NOW, Shop
 from tests.launch.world import in_world
+from tests.support.schedules import job_scheduler, run_due
 
-P = ParamSpec("P")
-T = TypeVar("T")
 HOUR = timedelta(hours=1)
 
 
@@ -292,7 +288,8 @@ def test_deleting_a_job_deletes_its_schedules(job: Job) -> None:
     assert not Schedule.objects.exists()
 
 
-def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_world
+async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, right = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
 
     def fails(pk: int) -> Any:
@@ -301,7 +298,7 @@ def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pyt
         return schedules.lock_schedule(pk)
 
     monkeypatch.setattr(scheduler, "lock_schedule", fails)
-    look(1)
+    await job_scheduler(lambda: NOW + HOUR).look()
     assert len(runs(right)) == 1 and fresh(wrong).next_at == NOW + HOUR
 
 
@@ -321,14 +318,10 @@ async def test_the_scheduler_wakes_at_the_time_that_is_due(job: Job) -> None:
     def clock() -> datetime:
         return NOW + timedelta(seconds=57.5 + loop.time() - began)
 
-    async def database(call: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
-        return call(*args, **keywords)
-
     async def at_once() -> None:
         return
 
-    scheduler = JobScheduler(database, clock, TroubleLog(loop.time), random.Random(1))
-    task = asyncio.create_task(scheduler.run(after=at_once))
+    task = asyncio.create_task(job_scheduler(clock).run(after=at_once))
     await asyncio.sleep(66)
     task.cancel()
     made = JobRun.objects.filter(schedule=schedule).order_by("number")

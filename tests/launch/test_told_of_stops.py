@@ -6,12 +6,13 @@ import pytest
 
 from grid.launch import schedules
 from grid.launch.departures import stop_departed
-from grid.launch.scheduler import MOST_REFUSED, pause_departed, run_due
+from grid.launch.scheduler import MOST_REFUSED, pause_departed
 from grid.models import HardwareTier, Job, Membership, Notification
 from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_schedules import job, scheduled
 from tests.launch.world import World, in_world, to_running
+from tests.support.schedules import run_due
 
 __all__ = ["job"]  # a fixture
 

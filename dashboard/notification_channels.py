@@ -1,9 +1,12 @@
 """Reads where a person's notifications go outside of the dashboard, and what became of them. Each function is about one's own."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from dashboard.viewmodels.notification_channels import ChannelView, DeliveryRecord, channel_views
+from grid.centralconfig import NOTIFICATIONS_PER_HOUR, value_of
 from grid.launch.notifications.channels import sends_mail
+from grid.launch.notifications.deliveries import is_at_limit
 from grid.models import Delivery, User, WebhookTarget
 
 
@@ -12,7 +15,8 @@ def outward_channels_view(user: User, now: datetime) -> list[ChannelView]:
     for channel in Delivery.Channel:
         row = Delivery.objects.filter(user=user, channel=channel).order_by("-pk").first()
         if row is not None:
-            latest[str(channel)] = _record(row)
+            most = value_of(NOTIFICATIONS_PER_HOUR) if is_at_limit(user.pk, channel, now) else 0
+            latest[str(channel)] = replace(_record(row), most_an_hour=most)
     return channel_views(sends_mail=sends_mail(), address=user.email, url=webhook_url(user.pk), latest=latest, now=now)
 
 

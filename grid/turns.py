@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from django.db.models import F, QuerySet, Window
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 P = TypeVar("P", bound=Hashable)
@@ -94,7 +95,7 @@ class RateLimit(Generic[P]):
         self._done.setdefault(person, deque()).append(now)
 
 
-def first_of_each(rows: Rows, person: str, *oldest_first: str, at_most: int) -> Rows:
+def first_of_each(rows: Rows, person: str, *oldest_first: str | OrderBy, at_most: int) -> Rows:
     """Return at most so many of the rows of each person, the oldest of all people first; `person` and `oldest_first` name columns."""
     place = Window(RowNumber(), partition_by=[F(person)], order_by=list(oldest_first))
     return rows.annotate(place_of_person=place).filter(place_of_person__lte=at_most).order_by(*oldest_first)

@@ -22,6 +22,7 @@ class DeliveryRecord:
     next_try_at: datetime | None = None
     sent_at: datetime | None = None
     error: str = ""
+    most_an_hour: int = 0  # the limit, if as many were sent to the person within an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,12 @@ def latest_words(record: DeliveryRecord, now: datetime) -> str:
             "The latest was not sent yet. {error} It is tried again in {next_try_at}.",
             error=record.error,
             next_try_at=duration(record.next_try_at - now),
+        )
+    if record.most_an_hour:
+        return _(
+            "The latest waits: {most:,} were sent to you within an hour, and no more may be. It is sent later by itself; an admin can "
+            "change that.",
+            most=record.most_an_hour,
         )
     return _("The latest waits to be sent.")
 

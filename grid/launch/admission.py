@@ -1,10 +1,10 @@
-"""Admits queued executions in one transaction: takes a snapshot, lets `quota` decide, writes the decisions.
+"""Admits queued executions: takes a snapshot, lets `quota` decide, reserves slots in one transaction, and writes why the others wait.
 
-Two processes may run this at the same time and no slot is given twice; see `snapshot.take` for why.
+Two processes may run this at the same time and no slot is given twice; see `snapshot.take` and `snapshot.lock_unchanged` for why.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -12,42 +12,99 @@ from django.db import transaction
 
 from grid import telemetry
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
-from grid.launch import lifecycle, snapshot, startups, takeover
+from grid.launch import lifecycle, quota, snapshot, startups, takeover
 from grid.launch.budgets.closing import closed_projects
 from grid.launch.lifecycle import Transition
 from grid.launch.maintenance.gate import current_maintenance, last_end
 from grid.launch.maintenance.rules import waiting_sentence
-from grid.launch.quota import Deferred, QuotaSnapshot, admit
+from grid.launch.quota import Decisions, Deferred, QuotaSnapshot
 from grid.launch.snapshot import Queue, Unit
 from grid.models import Execution, LastAdmission, QueueOrder, State
 from grid.models.environment import Kind
 from grid.translation import gettext as _
 from grid.wording import duration
 
+UNLOCKED_ATTEMPTS = 3
 ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its objects in the cluster."))
 
 
-def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
-    """Admit executions to the data plane and return their ids in order, a workspace or job and its cluster one after the other.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a unit waits, or that it has waited too long (`is_late`), which is not written yet."""
 
-    An execution that has waited too long ends as an error; the others get a message with the reason and their place in the queue.
+    unit: Unit
+    why: Deferred
+    is_late: bool
+    timeout: timedelta
+
+    @property
+    def owner_id(self) -> int:
+        return self.unit[0].owner_id
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Ids of what was admitted, in order, a workspace or job and its cluster one after the other; and what is to be told to others."""
+
+    admitted: Sequence[str] = ()
+    refusals: Sequence[Refusal] = ()
+
+
+def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """Admit executions to the data plane, write why the others wait, and return the ids of the admitted ones."""
+    found = admit_next(data_plane, now=now)
+    write_refusals(found.refusals, now=now)
+    return list(found.admitted)
+
+
+def admit_next(data_plane: str, *, now: datetime) -> Admission:
+    """Admit executions to the data plane.
+
+    A long queue takes a tenth of a second to decide about, for which nothing is locked. What was decided is carried out if the slots are
+    as they were then; if they change again and again, the queue is locked at last while it is decided about.
     """
     if not Execution.objects.in_data_plane(data_plane).queued().exists():
-        return []
+        return Admission()
+    for _attempt in range(UNLOCKED_ATTEMPTS):
+        queue = snapshot.look(data_plane)
+        decisions = quota.admit(_with_gates(queue, now))
+        if not decisions.admitted:
+            return Admission((), _refusals(queue, decisions, now))
+        with transaction.atomic():
+            if snapshot.lock_unchanged(data_plane, queue, decisions.admitted):
+                return _carry_out(queue, decisions, now)
     with transaction.atomic():
         queue = snapshot.take(data_plane)
-        decisions = admit(_with_gates(queue, now))
-        timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
-        opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
-        admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
-        _remember_turns(admitted, now)
-        _forget_orders(queue, admitted)
-        for id, refused in decisions.refused.items():
-            since = _waits_since(queue.units[id], queue.orders.get(id), opened_at)
-            is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
-            _keep_waiting(queue.units[id], refused, is_late, timeout, now)
-        transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
-    return [row.pk for row in admitted]
+        return _carry_out(queue, quota.admit(_with_gates(queue, now)), now)
+
+
+def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
+    admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
+    _remember_turns(admitted, now)
+    _forget_orders(queue, admitted)
+    transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
+    return Admission([row.pk for row in admitted], _refusals(queue, decisions, now))
+
+
+def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Refusal]:
+    """Return what is to be written: an execution that has waited too long ends as an error, the others get a message with the reason and
+    their place in the queue, if it is another one."""
+    timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
+    opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
+    found = []
+    for id, refused in decisions.refused.items():
+        unit = queue.units[id]
+        since = _waits_since(unit, queue.orders.get(id), opened_at)
+        is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
+        if is_late or any((row.reason, row.message) != (refused.code, refused.message) for row in unit):
+            found.append(Refusal(unit, refused, is_late, timeout))
+    return found
+
+
+def write_refusals(refusals: Iterable[Refusal], *, now: datetime) -> None:
+    """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
+    for refusal in refusals:
+        _keep_waiting(refusal.unit, refusal.why, refusal.is_late, refusal.timeout, now)
 
 
 def _with_gates(queue: Queue, now: datetime) -> QuotaSnapshot:
@@ -78,7 +135,7 @@ def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
 
 def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
     """Delete what operators decided about executions that no longer wait."""
-    left = (queue.orders.keys() - queue.units.keys()) | (queue.orders.keys() & {row.pk for row in admitted})
+    left = queue.orders.keys() & {row.pk for row in admitted}
     if left:
         QueueOrder.objects.filter(pk__in=left).delete()
 

@@ -36,6 +36,8 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.leadertasks import LeaderTasks
 from grid.launch.reconcile import Reconciler
+from grid.launch.runmover import RunMover
+from grid.launch.waitteller import WaitTeller
 from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -101,6 +103,8 @@ class Controller:
         context = Context(api, database, target, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
+        self.runs = RunMover(context, self._troubles, self._rng, self._admit_soon)
+        self.waits = WaitTeller(context, self._troubles, self._rng)
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
         self.tasks = LeaderTasks(context, self._troubles, rng=self._rng, framework_of=framework_of)
 
@@ -128,6 +132,8 @@ class Controller:
                 for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
                     group.create_task(loop())
                 group.create_task(self._reconciler.metrics.run())
+                group.create_task(self.runs.run())
+                group.create_task(self.waits.run())
                 self.tasks.start(group, self.first_round, period=lambda: self._period)
                 for _ in range(WORKERS):
                     group.create_task(self._work_for_ever())
@@ -137,7 +143,7 @@ class Controller:
 
     async def poll(self) -> None:
         """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written
-        since the last poll, move on runs, and do what time decides."""
+        since the last poll, have runs moved on, and do what time decides."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
@@ -181,12 +187,13 @@ class Controller:
         await self._advance_runs(jobruns.jobs_told, ids)
         await self._admit()
 
-    async def _advance_runs(self, which: Callable[..., Collection[str]], *about: Any) -> None:
-        """Move on the runs of the jobs that `which` finds; what is launched is admitted next."""
-        jobs = await self._database(which, *about)
-        if jobs:
-            for id in await self._database(jobruns.advance_all, jobs, now=self._clock()):
-                logger.info("execution=%s launched as an attempt of a run", id)
+    async def _advance_runs(self, which: Callable[..., Mapping[str, int]], *about: Any) -> None:
+        """Have the runs of the jobs that `which` finds moved on."""
+        self.runs.add(await self._database(which, *about))
+
+    def _admit_soon(self, id: str) -> None:
+        self._news.add(Change(id))
+        self._has_news.set()
 
     async def _stop_departed(self, *, noted_only: bool = False) -> None:
         for id in await self._database(
@@ -205,9 +212,11 @@ class Controller:
 
     async def _admit(self) -> None:
         await self._database(workspaces.resume_restarted, now=self._clock())
-        for id in await self._database(admission.admit_waiting, self._data_plane, now=self._clock()):
+        found = await self._database(admission.admit_next, self._data_plane, now=self._clock())
+        for id in found.admitted:
             logger.info("execution=%s admitted", id)
             self._queue.add(id)
+        self.waits.tell(found.refusals)
 
     async def audit(self) -> None:
         """Compare the pods' cache with the API server, and reconcile executions that differ from the API server's own answer. Those

@@ -26,6 +26,7 @@ from grid.launch.preview import Preview
 from grid.launch.spec import ExecutionSpec
 from grid.models import CheckOutcome, LaunchCheck, User
 from grid.translation import gettext as _
+from grid.turns import Turns, first_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -76,12 +77,11 @@ def is_current(check: LaunchCheck, now: datetime) -> bool:
     return now - check.asked_at < ANSWERED_WITHIN
 
 
-def unanswered(data_plane: str, *, now: datetime) -> list[tuple[str, datetime, Any]]:
-    """Return the requests that somebody still waits for: their ids, when they were asked, and specs."""
-    rows = LaunchCheck.objects.filter(
-        data_plane=data_plane, answered_at=None, asked_at__gt=now - ANSWERED_WITHIN
-    ).order_by("asked_at")
-    return list(rows.values_list("pk", "asked_at", "specs")[:AT_ONCE])
+def unanswered(data_plane: str, *, now: datetime) -> list[tuple[int, tuple[str, datetime, Any]]]:
+    """Return the oldest request of each user that is still waited for: the user, and its id, when it was asked, and specs."""
+    rows = LaunchCheck.objects.filter(data_plane=data_plane, answered_at=None, asked_at__gt=now - ANSWERED_WITHIN)
+    first = first_of_each(rows, "user", "asked_at", "pk", at_most=1).values_list("user", "pk", "asked_at", "specs")
+    return [(user, (id, asked_at, specs)) for user, id, asked_at, specs in first[:AT_ONCE]]
 
 
 def record(id: str, answer: DryRunAnswer, *, now: datetime) -> None:
@@ -130,6 +130,7 @@ class DryRuns:
         self._context = context
         self._rng = rng
         self._woken = asyncio.Event()
+        self._turns = Turns[int]()
 
     def wake(self) -> None:
         self._woken.set()
@@ -153,15 +154,16 @@ class DryRuns:
                 continue
 
     async def answer_all(self) -> None:
-        """Answer all requests that somebody waits for now. A slow cluster makes the later ones too late: these are not tried any more."""
-        context = self._context
-        waiting = await context.database(unanswered, context.target.data_plane, now=context.clock())
-        for id, asked_at, specs in waiting:
-            if context.clock() - asked_at >= ANSWERED_WITHIN:
-                continue
-            answer = await self._answer(specs)
-            await context.database(record, id, answer, now=context.clock())
-            logger.info("launch checked execution=%s outcome=%s", id, answer.outcome)
+        """Answer all requests that somebody waits for, in turn by user. A slow cluster makes the later ones too late: these are not tried
+        any more."""
+        context, plane = self._context, self._context.target.data_plane
+        while waiting := await context.database(unanswered, plane, now=context.clock()):
+            for _user, (id, asked_at, specs) in self._turns.each(waiting):
+                if context.clock() - asked_at >= ANSWERED_WITHIN:
+                    continue
+                answer = await self._answer(specs)
+                await context.database(record, id, answer, now=context.clock())
+                logger.info("launch checked execution=%s outcome=%s", id, answer.outcome)
 
     async def _answer(self, specs: Any) -> DryRunAnswer:
         context = self._context

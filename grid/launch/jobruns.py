@@ -18,174 +18,67 @@ from grid.errors import Problem, Rejected
 from grid.launch.budgets.closing import CLOSED
 from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.jobrows import RunAttempt, attempt_id
-from grid.launch.jobsettings import LONGEST_WAIT, RunRecord, read_record
+from grid.launch.jobsettings import RunRecord, read_record
 from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.notifications import outbox
 from grid.launch.request import LaunchRequest, submit
-from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings, State
+from grid.launch.runsteps import (
+    AttemptFacts,
+    EarlierRun,
+    EndStep,
+    LaunchStep,
+    Outcome,
+    RunFacts,
+    RunStep,
+    WaitStep,
+    next_step,
+)
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import exact_duration
 
 logger = logging.getLogger(__name__)
 
-Outcome = JobRun.Outcome
 # A refusal that passes by itself; every other one is a decision of a person.
 PASSING = frozenset({"queue_full", CLOSED, MAINTENANCE})
-# The reason of an error that another attempt would meet as well, or would only pass by running without what its owner meant it to have.
-HOPELESS = frozenset({"secret_missing"})
 REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
-AT_ONCE = 20  # launches in one transaction, so that others get their turn of the database
+AT_ONCE = 3  # launches in one transaction, so that others get their turn of the database
 MOST_LAUNCHES = 100  # in one call of `advance_all`, for the same reason; the rest is due at the next
-POD_STAYS = _("Its last pod is not confirmed gone. The next attempt starts when it is.")
-_AFTER = {
-    Outcome.FAILED: _("It was to start after {name}, which failed."),
-    Outcome.STOPPED: _("It was to start after {name}, which was stopped."),
-    Outcome.NOT_STARTED: _("It was to start after {name}, which was not started."),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptFacts:
-    """The latest attempt of a run; `stopped_by` is "" unless somebody asked to stop it."""
-
-    number: int
-    state: str
-    is_settled: bool
-    message: str = ""
-    stopped_by: str = ""
-    ended_at: datetime | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    """A run after which another starts."""
-
-    name: str
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """An open run, and how many other runs of its job have an attempt that is not settled."""
-
-    retries: int = 0
-    retry_seconds: int = 30
-    last: AttemptFacts | None = None
-    after: EarlierRun | None = None
-    others_active: int = 0
-    at_once: int | None = None
-    behind: int | None = None  # the number of an earlier run of its schedule that has not ended
-    replaced_by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchStep:
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaitStep:
-    """Look again at `until`, or when something has ended; `why` is "" while an attempt is under way."""
-
-    why: str = ""
-    until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndStep:
-    outcome: str
-    why: str = ""
-
-
-RunStep = LaunchStep | WaitStep | EndStep
-
-
-def next_step(run: RunFacts, now: datetime) -> RunStep:
-    """Return what an open run needs now."""
-    last = run.last
-    if last is None:
-        return _wait_for_earlier(run) or _wait_behind(run) or _launch_if_room(run, 1)
-    if last.state not in FINAL_STATES:
-        return WaitStep()
-    if last.state == State.SUCCEEDED:
-        return EndStep(Outcome.SUCCEEDED)
-    if last.state == State.STOPPED or last.stopped_by:
-        return EndStep(Outcome.STOPPED, run.replaced_by or last.message)
-    if last.number > run.retries or last.reason in HOPELESS:
-        return EndStep(Outcome.FAILED, _attempt_failed(run, last) if run.retries else last.message)
-    if not last.is_settled:
-        return WaitStep(POD_STAYS)
-    wait = back_off(run.retry_seconds, last.number)
-    due = (last.ended_at or now) + timedelta(seconds=wait)
-    if now < due:
-        failure, later = _attempt_failed(run, last), exact_duration(wait)
-        return WaitStep(_("{failure} The next attempt follows {wait} later.", failure=failure, wait=later), due)
-    return _launch_if_room(run, last.number + 1)
-
-
-def back_off(first_seconds: int, failed: int) -> int:
-    """Return the seconds between the attempt with the number `failed` and the next; they double, up to an hour."""
-    return min(LONGEST_WAIT, first_seconds << (failed - 1))
-
-
-def _wait_for_earlier(run: RunFacts) -> RunStep | None:
-    after = run.after
-    if after is None or after.outcome == Outcome.SUCCEEDED:
-        return None
-    if not after.outcome:
-        return WaitStep(_("It starts when {name} has succeeded.", name=after.name))
-    return EndStep(Outcome.NOT_STARTED, _AFTER[Outcome(after.outcome)].format(name=after.name))
-
-
-def _wait_behind(run: RunFacts) -> RunStep | None:
-    if run.behind is None:
-        return None
-    return WaitStep(_("It starts when run {number} of its schedule has ended.", number=run.behind))
-
-
-def _launch_if_room(run: RunFacts, attempt: int) -> RunStep:
-    if run.at_once is not None and run.others_active >= run.at_once:
-        return WaitStep(
-            ngettext(
-                "{count:,} run of this job is active, and at most {most} may be at once. It starts when one has ended.",
-                "{count:,} runs of this job are active, and at most {most} may be at once. It starts when one has ended.",
-                run.others_active,
-                most=run.at_once,
-            )
-        )
-    return LaunchStep(attempt)
-
-
-def _attempt_failed(run: RunFacts, last: AttemptFacts) -> str:
-    return _(
-        "Attempt {number} of {most} failed: {message}", number=last.number, most=run.retries + 1, message=last.message
-    )
 
 
 # --- Which jobs to look at ---
 
 
-def jobs_told(executions: Collection[str]) -> set[str]:
-    """Return the jobs of those of these executions that have ended."""
+def jobs_told(executions: Collection[str]) -> dict[str, int]:
+    """Return the jobs of those of these executions that have ended, with their owners."""
     ended = Execution.objects.filter(pk__in=executions, run__isnull=False, state__in=sorted(FINAL_STATES)).order_by()
-    return set(ended.values_list("run__job_id", flat=True))
+    return dict(ended.values_list("run__job_id", "owner_id"))
 
 
-def jobs_due(now: datetime) -> set[str]:
-    """Return the jobs with a run whose time has come."""
-    return set(_open().filter(next_attempt_at__lte=now).values_list("job_id", flat=True))
+def jobs_due(now: datetime) -> dict[str, int]:
+    """Return the jobs with a run whose time has come, with their owners, the longest due first."""
+    due = _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+    return dict(due.values_list("job_id", "job__owner_id"))
 
 
-def all_jobs_due(now: datetime) -> set[str]:
-    """Return the jobs with an open run that may move on, whatever has been told."""
+def owners_of(job_ids: Collection[str]) -> dict[str, int]:
+    """Return the owners of jobs."""
+    return dict(Job.objects.filter(pk__in=job_ids).order_by().values_list("pk", "owner_id"))
+
+
+def longest_due(now: datetime) -> datetime | None:
+    """Return since when the next step of a run has been due for longest; None when none is."""
+    due = _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+    return due.values_list("next_attempt_at", flat=True).first()
+
+
+def all_jobs_due(now: datetime) -> dict[str, int]:
+    """Return the jobs with an open run that may move on, whatever has been told, with their owners."""
     under_way = Execution.objects.filter(run=OuterRef("pk"), state__in=sorted(ACTIVE_STATES))
     is_time = Q(next_attempt_at__isnull=True) | Q(next_attempt_at__lte=now)
-    return set(_open().filter(is_time, ~Exists(under_way)).values_list("job_id", flat=True))
+    return dict(_open().filter(is_time, ~Exists(under_way)).values_list("job_id", "job__owner_id"))
 
 
 def _open() -> QuerySet[JobRun]:
@@ -203,19 +96,23 @@ def advance_all(job_ids: Iterable[str], *, now: datetime) -> list[str]:
     left, launched = list(job_ids), list[str]()
     while left and len(launched) < MOST_LAUNCHES:
         id = left.pop()
-        try:
-            done = advance(id, now=now)
-        except Rejected as error:
-            logger.warning("job=%s not moved on reason=%s", id, error)
-            continue
-        except Exception as error:
-            if trouble_of(error) is not None:
-                raise
-            logger.exception("job=%s not moved on", id)
-            continue
+        done = advance_or_log(id, now=now)
         launched += done.launched
         left += [*done.followers, *([id] if done.is_more else [])]
     return launched
+
+
+def advance_or_log(job_id: str, *, now: datetime) -> "Advanced":
+    """Move on the runs of a job; one that fails is told to the log. Raise only trouble of the database."""
+    try:
+        return advance(job_id, now=now)
+    except Rejected as error:
+        logger.warning("job=%s not moved on reason=%s", job_id, error)
+    except Exception as error:
+        if trouble_of(error) is not None:
+            raise
+        logger.exception("job=%s not moved on", job_id)
+    return Advanced()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,18 +171,25 @@ class _Advance:
 
     def __init__(self, job: Job, now: datetime) -> None:
         self._job, self._now = job, now
-        # There may be thousands, of which few are launched.
-        runs_to_move = JobRun.objects.filter(job=job, outcome="").select_related("after__job").defer("parameters")
-        self._runs = list(runs_to_move.order_by("number"))
+        # There may be thousands that have not begun, of which few are launched: the others are not read.
+        has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
+        open_runs = JobRun.objects.filter(job=job, outcome="").select_related("after__job").defer("parameters")
+        self._fresh = open_runs.filter(~has_attempt, after=None, schedule=None).order_by("number")
+        first = list(self._fresh[: AT_ONCE + 1])
+        under_way = Execution.objects.filter(run=OuterRef("pk"), state__in=sorted(ACTIVE_STATES))
+        rests = Q(Exists(under_way), message="", next_attempt_at=None)  # until its attempt has ended
+        others = open_runs.filter(has_attempt | Q(after__isnull=False) | Q(schedule__isnull=False)).exclude(rests)
+        self._last_read = first[-1] if len(first) > AT_ONCE else None
+        self._runs = sorted([*first, *others], key=lambda run: run.number)
         self._settings = RunSettings.objects.in_bulk({run.settings_id for run in self._runs})
         self._records: dict[int, RunRecord] = {}  # by their settings; the runs of a sweep share one
-        self._last = _latest_attempts(job)
+        self._last = _latest_attempts(self._runs)
         unsettled = Execution.objects.unsettled().filter(run__job=job).order_by()
-        runs = list(unsettled.values_list("run_id", "run__number", "run__schedule_id"))
-        self._active = {pk for pk, _, _ in runs}
-        open_runs = {run.pk for run in self._runs}
+        active = list(unsettled.values_list("run_id", "run__number", "run__schedule_id"))
+        self._active = {pk for pk, _, _ in active}
+        read = {run.pk for run in self._runs}
         # By schedule: its first run that keeps the later ones from starting. One that has ended does so while its pod is not gone.
-        self._ahead = {schedule: number for pk, number, schedule in runs if schedule and pk not in open_runs}
+        self._ahead = {schedule: number for pk, number, schedule in active if schedule and pk not in read}
         self._launched: list[str] = []
         self._refused: WaitStep | None = None  # by the queue, so that the others need not try
         self._ended: list[int] = []
@@ -311,9 +215,23 @@ class _Advance:
                 self._ahead.setdefault(run.schedule_id, run.number)
             if not isinstance(step, EndStep) and (run.message, run.next_attempt_at) != (step.why, step.until):
                 waits.setdefault(step, []).append(run.pk)
+            if run is self._last_read:
+                self._let_wait_too(step)
         for step, ids in waits.items():
             JobRun.objects.filter(pk__in=ids, outcome="").update(message=step.why, next_attempt_at=step.until)
         return Advanced(self._launched, self._followers(), self._is_more)
+
+    def _let_wait_too(self, step: WaitStep | EndStep) -> None:
+        """Have the runs that were not read wait for what the last one that was read waits for."""
+        if isinstance(step, EndStep):
+            self._is_more = True
+            return
+        says_so = Q(message=step.why, next_attempt_at=step.until)
+        if self._is_more:  # they may have said so at an earlier call
+            says_so = Q(message=step.why, next_attempt_at__lte=self._now)
+        if self._last_read is not None:
+            rest = JobRun.objects.filter(pk__in=self._fresh.filter(number__gt=self._last_read.number).values("pk"))
+            rest.exclude(says_so).update(message=step.why, next_attempt_at=step.until)
 
     def _end(self, run: JobRun, step: EndStep) -> None:
         last = self._last.get(run.pk)
@@ -388,9 +306,9 @@ def end_run(run: JobRun, step: EndStep, now: datetime, *, by: str = "") -> None:
         outbox.record_run(run, step.outcome, step.why, actor=by, now=now)
 
 
-def _latest_attempts(job: Job) -> dict[int, AttemptFacts]:
-    """Return the latest attempt of each open run that has one."""
-    rows = Execution.objects.filter(run__job=job, run__outcome="").order_by("run", "attempt")
+def _latest_attempts(runs: Sequence[JobRun]) -> dict[int, AttemptFacts]:
+    """Return the latest attempt of each of these runs that has one."""
+    rows = Execution.objects.filter(run__in=[run.pk for run in runs]).order_by("run", "attempt")
     columns = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
     found: dict[int, AttemptFacts] = {}
     for run_id, number, state, settled_at, *more in rows.values_list(*columns):

@@ -15,11 +15,12 @@ from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import cluster_settings
 from grid.launch.jobrows import make_job, make_run, make_runs, record_of
-from grid.launch.jobruns import EndStep, advance_all, end_finished, end_run, launch_request, lock_job
+from grid.launch.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
 from grid.launch.jobsettings import PARAMETERS, JobSettings, RunRecord, read_record, wrong_variables
 from grid.launch.maintenance.gate import why_closed
 from grid.launch.pinned import pinned_environment
 from grid.launch.request import LaunchRequest, draft, validate, wrong_title
+from grid.launch.runsteps import EndStep
 from grid.launch.stopping import REPLACED, request_stop
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
 from grid.translation import gettext as _

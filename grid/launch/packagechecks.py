@@ -19,6 +19,7 @@ from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageR
 from grid.launch.revisions import CAN_RUN
 from grid.models import EnvironmentRevision
 from grid.translation import gettext as _
+from grid.turns import Turns, first_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +39,18 @@ class DueCheck(NamedTuple):
     packages: tuple[Package, ...]
 
 
-def next_due(now: datetime) -> DueCheck | None:
-    """Return the built revision that has waited longest for its check; None when none is due."""
+def next_due(now: datetime, turns: Turns[str] | None = None) -> DueCheck | None:
+    """Return the built revision that has waited longest for its check, of whoever made one and is next by `turns`; None when none is
+    due."""
     due = Q(packages_asked_at=None) | Q(packages_asked_at__lte=now - AGAIN)
     due |= ~Q(packages_unchecked="") & Q(packages_asked_at__lte=now - RETRY)
     built = EnvironmentRevision.objects.filter(due, base__isnull=False, state__in=CAN_RUN)
-    found = built.order_by(F("packages_asked_at").asc(nulls_first=True), "pk").first()
-    if found is None:
+    oldest = F("packages_asked_at").asc(nulls_first=True)
+    waiting = first_of_each(built, "made_by", oldest, "pk", at_most=1)
+    served = next((turns or Turns[str]()).each((row.made_by, row) for row in waiting), None)
+    if served is None:
         return None
+    found = served[1]
     return DueCheck(found.pk, tuple(packages_of(found.requirements.splitlines(), found.log)))
 
 
@@ -71,6 +76,7 @@ class PackageChecks:
         self._clock = clock
         self._troubles = troubles
         self._index = index
+        self._turns = Turns[str]()
 
     async def run(self) -> None:
         while self._index is not None:
@@ -85,7 +91,7 @@ class PackageChecks:
     async def look(self, index: PackageIndex) -> float:
         """Check one revision, if one is due; return how long to pause."""
         now = self._clock()
-        due = await self._database(next_due, now)
+        due = await self._database(next_due, now, self._turns)
         if due is None:
             return LOOK_SECONDS
         try:

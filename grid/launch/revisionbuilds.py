@@ -20,6 +20,7 @@ from grid.launch.jobbuilder import installed_builder
 from grid.launch.revisions import BuildProgress, record_progress, record_waiting, to_build
 from grid.models import EnvironmentRevision
 from grid.translation import gettext as _
+from grid.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class RevisionBuilds:
         self._rng = rng
         self._builder = builder or EmbeddedBuilder(context.api)
         self._has_builds = False
+        self._turns = Turns[str]()
 
     async def run(self) -> None:
         backoff = Backoff(longest=30.0, rng=self._rng)
@@ -94,7 +96,7 @@ class RevisionBuilds:
         answers = True
         found = await self._context.database(to_build)
         self._has_builds = bool(found)
-        for revision in found:
+        for _person, revision in self._turns.each((one.made_by, one) for one in found):
             try:
                 answers &= await self._follow(revision)
             except Exception as error:  # which must not keep those after it

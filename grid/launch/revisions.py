@@ -16,6 +16,7 @@ import msgspec
 from django.db import transaction
 
 from grid import audit
+from grid.centralconfig import BUILDS_PER_PERSON, value_of
 from grid.errors import Problem, Rejected
 from grid.launch.spec import EnvironmentSpec, environment_spec
 from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, User, Workspace
@@ -131,9 +132,26 @@ def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentR
 
 
 def to_build() -> list[EnvironmentRevision]:
-    """Return the revisions that are being built, the oldest first."""
-    rows = EnvironmentRevision.objects.filter(state=State.BUILDING).select_related("base")
-    return list(rows.order_by("pk"))
+    """Return the revisions that are being built, the oldest first: of each person at most so many at once. The person's others say that
+    they wait."""
+    building = EnvironmentRevision.objects.filter(state=State.BUILDING)
+    most = value_of(BUILDS_PER_PERSON)
+    known = list(building.order_by("pk").values_list("pk", "made_by", "build"))
+    begun = Counter(person for _, person, build in known if build)
+    chosen, waiting = [], []
+    for pk, person, build in known:
+        if build or begun[person] < most:
+            begun[person] += not build
+            chosen.append(pk)
+        else:
+            waiting.append(pk)
+    if waiting:
+        why = _(
+            "It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.",
+            most=most,
+        )
+        building.filter(pk__in=waiting).exclude(message=why).update(message=why)
+    return list(building.filter(pk__in=chosen).select_related("base").order_by("pk"))
 
 
 def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime) -> None:

@@ -13,10 +13,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from grid.centralconfig import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT, value_of
 from grid.errors import Problem, Rejected
 from grid.launch.jobrows import record_of
-from grid.launch.jobruns import EndStep, end_run, launch_request
+from grid.launch.jobruns import end_run, launch_request
 from grid.launch.jobs import locked
 from grid.launch.notifications import outbox
 from grid.launch.request import validate
+from grid.launch.runsteps import EndStep
 from grid.launch.scheduletimes import CronTimetable, read_timetable
 from grid.models import Execution, Job, JobRun, Membership, Schedule
 from grid.translation import gettext as _

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, WAITING_PER_PERSON, WAITING_PER_PROJECT, value_of
 from grid.launch.budgets.closing import CLOSED
 from grid.launch.maintenance.gate import STANDING_ASIDE
 from grid.launch.maintenance.rules import MAINTENANCE
@@ -14,7 +14,7 @@ from grid.launch.queue import NEVER, Part, QueuedUnit
 from grid.launch.queuelimit import Batch, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
 from grid.launch.takeover import TAKEN_OVER
-from grid.models import Execution, HardwareTier, LastAdmission, QueueOrder, State, User
+from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, State, User
 from grid.models.environment import Kind
 from grid.models.execution import HOLDS_SLOTS, ExecutionQuerySet
 from grid.translation import gettext as _
@@ -59,6 +59,26 @@ def take(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[
     return _queue(data_plane, units)
 
 
+def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> bool:
+    """Lock the units that are to be admitted after a `look`; return whether slots and limits are still as that saw them.
+
+    Call it in the transaction that admits them. The data plane's row keeps two admissions apart: the second sees as holders what the first
+    has admitted. A unit that changed has another revision, and stays.
+    """
+    list(DataPlane.objects.select_for_update(no_key=True).filter(pk=data_plane).values_list("pk"))
+    executions, units = Execution.objects.in_data_plane(data_plane), [queue.units[id] for id in admitted]
+    rows = executions.filter(pk__in=[row.pk for unit in units for row in unit]).order_by("requested_at", "pk")
+    list(rows.select_for_update(no_key=True).values_list("pk"))
+    owners = User.objects.filter(pk__in={unit[0].owner_id for unit in units}).order_by("pk")
+    list(owners.select_for_update(no_key=True).values_list("pk"))
+    seen, maxima = queue.snapshot, _maxima()
+    return (
+        set(_holding(executions)) == set(seen.holding)
+        and value_of(MAXIMUM_EXECUTIONS_PER_USER) == seen.slots_per_user
+        and {tier: most for tier, (most, _) in maxima.items()} == dict(seen.tier_maximum)
+    )
+
+
 def _queue(data_plane: str, units: dict[str, Unit]) -> Queue:
     owners = {unit[0].owner_id for unit in units.values()}
     # All rows: they are as few as what operators moved, and a join with executions would make SQLite scan the history.
@@ -90,7 +110,8 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
     data_plane, unit = launch[0].data_plane_id, _waiting(tuple(launch))
     executions = Execution.objects.in_data_plane(data_plane)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    if executions.queued().count() < limit:
+    shared = _why_share_is_full(launch[0], executions)
+    if not shared and executions.queued().count() < limit:
         return ""
     others = others_left(
         unit,
@@ -100,8 +121,10 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
         moved=_owners_of_moved(data_plane),
         one_by_one=lambda users: read(data_plane, launch if unit.user in users else (), users=users).snapshot,
     )
-    if others is None or others < limit:
+    if others is None:
         return ""
+    if shared or others < limit:
+        return shared
     # Those that are held wait like all others: they start some day, and then they are as many as before.
     held = executions.queued().filter(queue_order__held_at__isnull=False).count()
     of_them = ngettext(" ({count} is held by an operator)", " ({count} are held by an operator)", held) if held else ""
@@ -112,6 +135,25 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
         held=of_them,
         limit=limit,
     )
+
+
+def _why_share_is_full(launch: Execution, executions: ExecutionQuerySet) -> str:
+    """Return why no more executions of the launch's owner, or of its project, may wait; "" when more may."""
+    waiting = executions.queued().filter(attached_to=None)
+    of_owner, of_project = waiting.filter(owner=launch.owner_id), waiting.filter(project=launch.project_id)
+    if of_owner.count() >= (most := value_of(WAITING_PER_PERSON)):
+        return _(
+            "{most:,} executions of yours wait for a free slot already, and no more of one person may. "
+            "Stop something that you no longer need, try again later, or ask an admin for more.",
+            most=most,
+        )
+    if of_project.count() >= (most := value_of(WAITING_PER_PROJECT)):
+        return _(
+            "{most:,} executions of this project wait for a free slot already, and no more of one project may. "
+            "Stop something that is no longer needed, try again later, or ask an admin for more.",
+            most=most,
+        )
+    return ""
 
 
 def _owners_of_moved(data_plane: str) -> set[int]:

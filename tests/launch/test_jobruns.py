@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.launch.jobruns import (
+from grid.launch.runsteps import (
     AttemptFacts,
     EarlierRun,
     EndStep,

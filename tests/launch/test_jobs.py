@@ -140,8 +140,8 @@ def test_a_run_that_failed_is_tried_again_when_its_wait_is_over_with_what_was_fr
     )
     assert "The next attempt follows 30 s later." in fresh(run).message
     assert run.next_attempt_at == NOW + timedelta(seconds=30)
-    assert jobs_due(NOW + timedelta(seconds=29)) == set()
-    assert jobs_due(NOW + timedelta(seconds=30)) == {job.pk}
+    assert not jobs_due(NOW + timedelta(seconds=29))
+    assert jobs_due(NOW + timedelta(seconds=30)) == {job.pk: job.owner_id}
     (id,) = advance_all({job.pk}, now=NOW + timedelta(seconds=30))
     second = Execution.objects.get(pk=id)
     assert (second.run, second.attempt, id) == (run, 2, attempt_id(job.pk, 1, 2))
@@ -156,7 +156,7 @@ def test_a_run_that_failed_is_tried_again_when_its_wait_is_over_with_what_was_fr
 def test_what_a_person_stopped_is_not_tried_again(shop: Shop) -> None:
     job = launched(shop, retries=3)
     request_stop(Execution.objects.get(), by="alice", now=NOW)
-    assert jobs_told([job.pk]) == all_jobs_due(NOW) == {job.pk}
+    assert jobs_told([job.pk]) == all_jobs_due(NOW) == {job.pk: job.owner_id}
     assert advance_all({job.pk}, now=LATER) == []
     assert fresh(job.runs.get()).outcome == "stopped"
 
@@ -170,7 +170,7 @@ def test_a_sweep_stores_all_runs_and_launches_no_more_than_at_once(shop: Shop) -
     assert Execution.objects.unsettled().filter(run__sweep=runs[0].sweep).count() == 2
     assert "at most 2 may be at once" in fresh(runs[2]).message
     ended(runs[1], State.SUCCEEDED)
-    assert jobs_told(runs[1].attempts.values_list("pk", flat=True)) == {job.pk}
+    assert jobs_told(runs[1].attempts.values_list("pk", flat=True)) == {job.pk: job.owner_id}
     advance_all({job.pk}, now=NOW)
     assert runs[2].attempts.count() == 1 and not runs[3].attempts.exists()
     spec = parse_spec(runs[2].attempts.get()).job
@@ -350,7 +350,7 @@ def test_a_controller_that_is_killed_anywhere_launches_the_second_attempt_once(
 def test_a_run_whose_process_ended_before_its_first_step_is_taken_up_by_the_next_poll(shop: Shop) -> None:
     job = launched(shop)
     run = make_run(job, record_of(job, shop.job, shop.tier), {}, by="alice", now=NOW)
-    assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk}
+    assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk: job.owner_id}
     assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
     assert fresh(run).attempts.count() == 1
 

@@ -140,6 +140,9 @@ class World:
         if fresh:
             self.refresh(controller)
         await controller.poll()
+        if await controller.runs.move_all():
+            await controller.poll()  # admits what was launched
+        await controller.waits.write()
         while not controller.idle:
             await controller.work()
         self.most_pods = max(self.most_pods, len(self.pods()))

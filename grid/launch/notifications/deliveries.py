@@ -9,6 +9,7 @@ also those that are written later, so that a server that hangs costs one try at 
 same message: whoever drops a second one of the same id would lose what was added to it.
 """
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,12 +17,14 @@ from uuid import UUID
 
 from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
+from grid.centralconfig import NOTIFICATIONS_PER_HOUR, value_of
 from grid.encryption import Undecryptable, decrypt
 from grid.launch.notifications.channels import sends_mail
 from grid.launch.notifications.letters import TEST, Payload
 from grid.launch.notifications.results import SendResult
 from grid.models import Delivery, User, WebhookTarget
 from grid.translation import gettext as _
+from grid.turns import Turns
 
 LEASE = timedelta(minutes=5)  # longer than sending takes
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
@@ -52,8 +55,11 @@ def wait_after(tries: int) -> timedelta:
     return min(LONGEST_WAIT, FIRST_WAIT * (1 << min(tries - 1, 30)))
 
 
-def take_due(channel: str, *, busy: Collection[int], at_most: int, now: datetime) -> list[Parcel]:
-    """Take what is due, for as many people as `at_most`, whoever has waited longest first; `busy` people are left out."""
+def take_due(
+    channel: str, *, busy: Collection[int], at_most: int, now: datetime, turns: Turns[int] | None = None
+) -> list[Parcel]:
+    """Take what is due, for as many people as `at_most`, those first to whom something was sent longest ago by `turns`, and of these
+    whoever has waited longest. `busy` people are left out, and those to whom enough was sent within an hour."""
     due = Delivery.objects.filter(channel=channel, next_try_at__lte=now).exclude(user__in=busy)
     if not due.exists():  # as nearly each time; the rest takes Django longer to ask than the database to answer
         return []
@@ -63,8 +69,16 @@ def take_due(channel: str, *, busy: Collection[int], at_most: int, now: datetime
         recent = Delivery.objects.filter(user=OuterRef("user"), channel=channel, sent_at__gt=now - MAIL_GAP)
         due = due.filter(Q(payload__event=TEST) | ~Exists(recent))
     people = due.order_by().values("user").annotate(first=Min("next_try_at")).order_by("first", "user")
-    found = (_take(due.filter(user=user), channel, now) for user in people.values_list("user", flat=True)[:at_most])
-    return [parcel for parcel in found if parcel is not None]
+    waiting = ((user, user) for user in people.values_list("user", flat=True))
+    in_turn = (turns or Turns[int]()).each(waiting)
+    found = (_take(due.filter(user=user), channel, now) for user, _ in in_turn if not is_at_limit(user, channel, now))
+    return list(itertools.islice((parcel for parcel in found if parcel is not None), at_most))
+
+
+def is_at_limit(user_id: int, channel: str, now: datetime) -> bool:
+    """Return whether as much was sent to a person through a channel within an hour as may be."""
+    sent = Delivery.objects.filter(user=user_id, channel=channel, sent_at__gt=now - timedelta(hours=1))
+    return sent.count() >= value_of(NOTIFICATIONS_PER_HOUR)
 
 
 def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None:

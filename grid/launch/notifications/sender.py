@@ -24,6 +24,7 @@ from grid.launch.notifications.results import SendResult
 from grid.launch.notifications.webhook import Poster
 from grid.models import Delivery
 from grid.translation import gettext as _
+from grid.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Sender:
         self._mailer = mailer()
         self._poster = poster()
         self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._turns = {channel: Turns[int]() for channel in ROOM}
         self._has_ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -97,7 +99,9 @@ class Sender:
             busy = self._busy(channel)
             if len(busy) >= room:
                 continue
-            found = await self._database(take_due, channel, busy=busy, at_most=room - len(busy), now=self._clock())
+            found = await self._database(
+                take_due, channel, busy=busy, at_most=room - len(busy), now=self._clock(), turns=self._turns[channel]
+            )
             for parcel in found:
                 self._under_way[channel, parcel.user_id] = asyncio.create_task(self._deliver(parcel))
 

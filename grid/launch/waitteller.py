@@ -1,0 +1,67 @@
+"""Writes why executions wait, beside the controller's poll: in a long queue each admission changes the place of hundreds.
+
+What the latest admission decided counts; what an earlier one decided and is not written yet is dropped. It is written in turn by owner, a
+few in each look at the database, so that neither the admission of others nor a login waits for it.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+
+from grid.backoff import Backoff
+from grid.databasetrouble import TroubleLog
+from grid.launch.admission import Refusal, write_refusals
+from grid.launch.context import Context
+from grid.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 5  # units of one person, some milliseconds
+
+
+class WaitTeller:
+    """Writes what it is told last; `run` until cancelled."""
+
+    def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._rng = rng
+        self._latest: Sequence[Refusal] = ()
+        self._turns = Turns[int]()
+        self._is_told = asyncio.Event()
+
+    def tell(self, refusals: Sequence[Refusal]) -> None:
+        self._latest = refusals
+        self._is_told.set()
+
+    async def run(self) -> None:
+        """Write what is told, for ever. What fails is decided, and told, again."""
+        backoff = Backoff(rng=self._rng)
+        while True:
+            await self._is_told.wait()
+            self._is_told.clear()
+            try:
+                await self.write()
+                backoff.reset()
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("not written why executions wait")
+                await asyncio.sleep(backoff.next())
+
+    async def write(self) -> None:
+        """Write what was told, until something else is."""
+        latest, by_owner = self._latest, dict[int, list[Refusal]]()
+        for refusal in latest:
+            by_owner.setdefault(refusal.owner_id, []).append(refusal)
+        due = [
+            (owner, own[start : start + AT_ONCE])
+            for owner, own in by_owner.items()
+            for start in range(0, len(own), AT_ONCE)
+        ]
+
+        async def write(some: Sequence[Refusal]) -> None:
+            if self._latest is latest:
+                await self._context.database(write_refusals, some, now=self._context.clock())
+
+        await self._turns.serve(due, write, at_most=len(due))

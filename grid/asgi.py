@@ -23,7 +23,7 @@ from django.conf import settings  # noqa: E402
 
 from dashboard.preload import preload  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-from grid import database, sessions, tracing  # noqa: E402
+from grid import database, sessions, textwork, tracing  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
@@ -65,11 +65,13 @@ dashboard: Application = RequestLimits(
 async def start() -> None:
     tracing.begin("web")
     database.open_threads()
+    textwork.workers.open()
     await start_runtime()
 
 
 async def stop() -> None:
     await stop_runtime()
+    textwork.workers.close()
     await database.close_threads()
     await asyncio.to_thread(tracing.end)
 

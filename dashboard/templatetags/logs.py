@@ -1,10 +1,10 @@
-"""The tags of log lines, and of other text that was meant for a terminal."""
+"""The tags of log lines and of a notebook's outputs."""
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.viewmodels.ansi import ansi_html, last_state
 from dashboard.viewmodels.log_lines import LogRow
+from dashboard.viewmodels.notebooks import Output
 
 register = template.Library()
 
@@ -16,6 +16,6 @@ def log_text(row: LogRow) -> SafeString:
 
 
 @register.simple_tag
-def terminal_text(text: str) -> SafeString:
-    """Return lines as a terminal shows them, with its colours; escaped."""
-    return mark_safe("\n".join(ansi_html(last_state(line.removesuffix("\r"))) for line in text.split("\n")))
+def output_text(output: Output) -> SafeString:
+    """Return the text of a notebook's output, which `dashboard.viewmodels.ansi` has escaped."""
+    return mark_safe(output.html)

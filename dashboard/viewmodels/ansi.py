@@ -33,6 +33,11 @@ def ansi_html(text: str) -> str:
     )
 
 
+def terminal_html(text: str) -> str:
+    """Return the lines of a text as a terminal shows them, as escaped HTML."""
+    return "\n".join(ansi_html(last_state(line.removesuffix("\r"))) for line in text.split("\n"))
+
+
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the classes and the text of each stretch of one style; "" when it has none."""
     colour, is_bold, start = "", False, 0

@@ -44,6 +44,10 @@ class LogQuery:
             after="" if before else after,
         )
 
+    @property
+    def is_filter(self) -> bool:
+        return bool(self.q or self.level)
+
     def query(self, **changed: Any) -> str:
         """Return the parameters of this query with the changes, without the empty ones."""
         new = replace(self, **changed)
@@ -120,7 +124,7 @@ class LogView:
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.asked.q or self.asked.level)
+        return self.asked.is_filter
 
     @property
     def filter_words(self) -> str:

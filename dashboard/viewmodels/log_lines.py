@@ -9,13 +9,17 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from dashboard.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.viewmodels.log_level import is_shown, level_of
+from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import finding_of
+from grid.diagnosis.logpatterns import LogPattern
 from grid.logstamps import STAMP, stamped
 
 PAGE_LINES = 500
+PAGE_BYTES = 2**20  # of the lines of a page, as the programs wrote them
 LONGEST_ROW = 4000  # characters
 _LONGEST_LINE = 64 * 1024  # bytes
 _TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
@@ -71,7 +75,8 @@ def parse_cursor(text: str) -> dict[str, LogPosition]:
 
 
 class PodLines:
-    """Takes in the stream of one pod's log, and keeps the last `keep` lines between two positions that `matches` lets pass."""
+    """Takes in the stream of one pod's log, and keeps the last `keep` lines between two positions that `matches` lets pass, fewer where
+    they have more than PAGE_BYTES."""
 
     def __init__(
         self,
@@ -89,21 +94,35 @@ class PodLines:
         self.first = self.latest = ""  # the timestamps of the stream's first and last line
         self._keep, self._after, self._before, self._matches = keep, after, before, matches
         self._has_stamps = has_stamps
-        self._kept: deque[RawLine] = deque(maxlen=keep + (before.count if before else 0))
+        self._hidden = before.count if before else 0  # of the last lines, those that are shown already
+        self._kept: deque[RawLine] = deque()
+        self._kept_bytes = 0
         self._rest = b""
         self._level = ""
 
     def feed(self, chunk: bytes) -> None:
+        self.take(self.cut(chunk))
+
+    def cut(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that end in the next chunk of the stream, for `take`."""
         *whole, rest = (self._rest + chunk).split(b"\n")
         self._rest = rest if len(rest) <= _LONGEST_LINE else _shortened(rest)
-        for line in whole:
-            self._take(line)
+        return whole
+
+    def rest(self) -> list[bytes]:
+        """Return the line that the stream has ended with, if no line break came after it."""
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+    def take(self, lines: Sequence[bytes], matching: Sequence[bool] = ()) -> None:
+        """Take the lines in; `matching` says which of them match, where that was asked elsewhere."""
+        for line, is_match in zip_longest(lines, matching, fillvalue=True):
+            assert isinstance(line, bytes)
+            self._take(line, is_match=bool(is_match))
 
     def lines(self) -> list[RawLine]:
         """Return what was kept when the stream has ended."""
-        if self._rest:
-            self._take(self._rest)
-            self._rest = b""
+        self.take(self.rest())
         kept = list(self._kept)
         if self._before is not None:
             at = self._before.stamp
@@ -111,7 +130,7 @@ class PodLines:
             kept = kept[: len(kept) - min(self._before.count, same)]
         return kept[-self._keep :]
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, *, is_match: bool) -> None:
         stamp, text = stamped(line) if self._has_stamps else ("", line)
         stamp = self.latest = max(self.latest, stamp)  # a line without a timestamp stays after the one before it
         self.taken += 1
@@ -119,14 +138,19 @@ class PodLines:
             self.first = stamp
         if self._matches is not None:
             is_match, self._level = self._matches(text, self._level)
-            if not is_match:
-                return
+        if not is_match:
+            return
         if self._after is not None and stamp <= self._after.stamp:
             return
         if self._before is not None and stamp > self._before.stamp:
             return
         self.passed += 1
         self._kept.append((stamp, self.pod, text))
+        self._kept_bytes += len(text)
+        while len(self._kept) > self._hidden + self._keep or (
+            self._kept_bytes > PAGE_BYTES and len(self._kept) > self._hidden + 1
+        ):
+            self._kept_bytes -= len(self._kept.popleft()[2])
 
 
 def line_filter(text: str, least: str) -> LineFilter | None:
@@ -141,6 +165,33 @@ def line_filter(text: str, least: str) -> LineFilter | None:
         return wanted in shown.lower() and is_shown(level, least), level
 
     return matches
+
+
+def matching_lines(lines: Sequence[bytes], text: str, least: str, before: str) -> tuple[list[bool], str]:
+    """Return for each line whether a filter lets it pass, and the level of the last one; `before` is that of the line before them."""
+    matches = line_filter(text, least)
+    found = []
+    for line in lines:
+        is_match, before = matches(stamped(line)[1], before) if matches else (True, before)
+        found.append(is_match)
+    return found, before
+
+
+def newest(lines: Sequence[RawLine], most: int) -> list[RawLine]:
+    """Return the last lines, at most so many, that a page has room for; one at least."""
+    room, start = PAGE_BYTES, len(lines)
+    while start and len(lines) - start < most and (room >= len(lines[start - 1][2]) or start == len(lines)):
+        start -= 1
+        room -= len(lines[start][2])
+    return list(lines[start:])
+
+
+def kept_page(text: str, before: LogPosition | None, wanted: str, least: str) -> tuple[list[RawLine], bool]:
+    """Return a page of a stored log, which has no timestamps, and whether there are lines before it."""
+    found = PodLines("", before=before, matches=line_filter(wanted, least), has_stamps=False)
+    found.feed(text.encode())
+    lines = found.lines()
+    return lines, found.passed - (before.count if before else 0) > len(lines)
 
 
 def merged(logs: Sequence[Iterable[RawLine]]) -> list[RawLine]:
@@ -166,6 +217,12 @@ def place_before(cursor: Cursor, pod: str) -> LogPosition | None:
     if not cursor:
         return None
     return cursor.get(pod) or LogPosition(min(place.stamp for place in cursor.values()))
+
+
+def known_rows(patterns: Sequence[LogPattern], lines: Iterable[RawLine], day: str = "") -> list[LogRow]:
+    """Return the rows as `rows_of` does, with these entries of the knowledge base in force: another process has only the built-in ones."""
+    logfindings.use(patterns)
+    return rows_of(lines, day=day)
 
 
 def rows_of(lines: Iterable[RawLine], *, day: str = "") -> list[LogRow]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Raw
 
+from dashboard.viewmodels.ansi import terminal_html
 from grid.quantity import format_bytes
 from grid.translation import gettext as _
 from grid.wording import listed
@@ -110,10 +111,10 @@ def _elements(found: msgspec.Struct | None, most: int) -> tuple[list[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`text` may have terminal colours; `source` is an image's data URI. `note` says what is left out."""
+    """`html` is escaped text with terminal colours; `source` is an image's data URI. `note` says what is left out."""
 
     kind: Literal["text", "error", "image", "nothing"]
-    text: str = ""
+    html: str = ""
     source: str = ""
     note: str = ""
 
@@ -253,7 +254,7 @@ def _image(kind: str, text: str, budget: _Budget) -> Output:
 
 def _text_output(kind: Literal["text", "error"], text: tuple[str, bool], budget: _Budget, note: str = "") -> Output:
     shown, cut = budget.cut(*text)
-    return Output(kind, shown, note=" ".join(filter(None, (cut, note))))
+    return Output(kind, terminal_html(shown), note=" ".join(filter(None, (cut, note))))
 
 
 def _text(value: Raw, between: str = "") -> tuple[str, bool]:

@@ -23,6 +23,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.access import may_contribute, may_see_project
 from dashboard.viewmodels.files import SHOWN_BYTES, Place, file, folder, image_type
 from dashboard.viewmodels.notebooks import NOTEBOOK_BYTES, NotANotebook, is_notebook, notebook
+from grid import textwork
 from grid.audit import write_entry
 from grid.errors import GridError
 from grid.files.git import AnswerTooLong, GitBusy, GitFailed
@@ -31,6 +32,7 @@ from grid.files.repositories import Branch, Repositories, Repository, TreeEntry,
 from grid.launch import remotes
 from grid.models import Project, RunFiles
 from grid.quantity import format_bytes
+from grid.textwork import TextTooLong, TextWorkFailed
 from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
@@ -42,8 +44,17 @@ _TOO_LONG = _("There is too much in this place to list it here. Look at it in a 
 
 
 @require_safe
-def project_files(request: HttpRequest, id: str) -> HttpResponse:
+async def project_files(request: HttpRequest, id: str) -> HttpResponse:
     """Show a folder or a file at a branch or commit."""
+    context, status = await sync_to_async(_at_a_place)(request, id)
+    content = context.pop("notebook_content", None)
+    if content is not None:
+        context |= await _notebook(content)
+    return await sync_to_async(render)(request, "dashboard/files.html", context, status=status)
+
+
+def _at_a_place(request: HttpRequest, id: str) -> tuple[dict[str, Any], int]:
+    """Return what the page shows, and its status; of a notebook its content, which is still to be read."""
     project, repository = project_repository(request, id)
     context: dict[str, Any] = {"project": project, "now": timezone.now(), "unpushed": ()}
     is_remote = project.files == Project.Files.REMOTE
@@ -51,12 +62,13 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
         context["remote"] = remotes.of_project(project)
     try:
         if is_remote and not repository.has_results(request.GET.get("at", "")):
-            return _elsewhere(request, context, repository)
+            # The page says where the remote repository is, and what could not be pushed there.
+            return context | {"unpushed": repository.unpushed()}, 200
         branches = repository.branches() if repository.exists and not is_remote else []
         context["unpushed"] = repository.unpushed() if repository.exists else ()
         context["branches"] = branches
         if not branches and not request.GET.get("at"):
-            return render(request, "dashboard/files.html", context)
+            return context, 200
         place = _place(request, repository, branches)
         context |= {"place": place, "last": next(iter(repository.history(place.commit, place.path, count=1)), None)}
         entry = repository.entry(place.commit, place.path) if place.path else None
@@ -69,8 +81,8 @@ def project_files(request: HttpRequest, id: str) -> HttpResponse:
         else:
             context |= _shown(place.name, entry, repository, as_text=request.GET.get("as") == "text")
     except (GridError, OSError) as error:
-        return _unreadable(request, context, error)
-    return render(request, "dashboard/files.html", context)
+        return _unreadable(context, error), 503
+    return context, 200
 
 
 @require_safe
@@ -89,7 +101,7 @@ def project_history(request: HttpRequest, id: str) -> HttpResponse:
         place = _place(request, repository, context["branches"])
         found = repository.history(place.commit, place.path, count=_COMMITS + 1, skip=before)
     except (GridError, OSError) as error:
-        return _unreadable(request, context, error)
+        return render(request, "dashboard/files.html", _unreadable(context, error), status=503)
     context |= {"place": place, "commits": found[:_COMMITS], "skip": before}
     context |= {"next_skip": before + _COMMITS if len(found) > _COMMITS else None}
     return render(request, "dashboard/file_history.html", context)
@@ -182,14 +194,8 @@ def project_repository(request: HttpRequest, id: str) -> tuple[Project, Reposito
     return project, Repositories(settings.REPOSITORIES).of(project.pk)
 
 
-def _elsewhere(request: HttpRequest, context: dict[str, Any], repository: Repository) -> HttpResponse:
-    """Say where the remote repository is, and what could not be pushed there. Raise GridError, OSError."""
-    context["unpushed"] = repository.unpushed()
-    return render(request, "dashboard/files.html", context)
-
-
 def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool) -> dict[str, Any]:
-    """Return what the page shows of a file: a notebook as one, unless its text is asked for, or it cannot be read as one."""
+    """Return what the page shows of a file, of a notebook also its whole content, unless its text is asked for."""
     context: dict[str, Any] = {}
     if is_notebook(name) and not entry.is_link and not as_text:
         if entry.size > NOTEBOOK_BYTES:
@@ -197,11 +203,20 @@ def _shown(name: str, entry: TreeEntry, repository: Repository, *, as_text: bool
                 "Notebooks over {size} are shown as text.", size=format_bytes(NOTEBOOK_BYTES)
             )
         else:
-            try:
-                context["notebook"] = notebook(repository.head_of(entry, NOTEBOOK_BYTES))
-            except NotANotebook as error:
-                context["notebook_problem"] = str(error)
+            context["notebook_content"] = repository.head_of(entry, NOTEBOOK_BYTES)
     return {**context, "file": file(name, entry, repository.head_of(entry, SHOWN_BYTES))}
+
+
+async def _notebook(content: bytes) -> dict[str, Any]:
+    """Return the notebook, or why it is not shown as one."""
+    try:
+        return {"notebook": await textwork.workers.run(notebook, content, size=len(content))}
+    except NotANotebook as error:
+        return {"notebook_problem": str(error)}
+    except TextTooLong:
+        return {"notebook_problem": _("This notebook takes too long to show. Download it. Its text is shown here.")}
+    except TextWorkFailed as error:
+        return {"notebook_problem": _("{error} Until then its text is shown.", error=error)}
 
 
 def _place(request: HttpRequest, repository: Repository, branches: Sequence[Branch]) -> Place:
@@ -214,10 +229,11 @@ def _place(request: HttpRequest, repository: Repository, branches: Sequence[Bran
     return Place(at, commit, path, is_branch=any(one.name == at for one in branches))
 
 
-def _unreadable(request: HttpRequest, context: dict[str, Any], error: Exception) -> HttpResponse:
+def _unreadable(context: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """Return what the page shows with a sentence about the error."""
     logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
     problem = BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
-    return render(request, "dashboard/files.html", {**context, "problem": problem}, status=503)
+    return {**context, "problem": problem}
 
 
 def _roles(project: Project) -> dict[int, str]:

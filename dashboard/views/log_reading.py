@@ -6,25 +6,34 @@ from dataclasses import dataclass, replace
 from dashboard.viewmodels.log import MERGED_PODS, LogQuery, LogSource
 from dashboard.viewmodels.log_lines import (
     PAGE_LINES,
-    Cursor,
-    LineFilter,
     LogPosition,
+    LogRow,
     PodLines,
     RawLine,
-    line_filter,
+    kept_page,
+    known_rows,
+    matching_lines,
     merged,
+    newest,
     parse_cursor,
     place_before,
 )
 from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
+from grid import textwork
+from grid.diagnosis import logfindings
 from grid.errors import GridError
 from grid.runtime import Runtime
+from grid.textwork import TextWorkFailed
 from grid.translation import gettext as _
 from grid.wording import plural
 
 _AT_ONCE = 6
 _BATCH_BYTES = 64 * 1024
 _NEW_LINES = 2000  # per pod, of what was written since the last request
+_TOO_LONG = _(
+    "This log is too long to be searched here within {seconds:.0f} seconds. Download it and search in the file.",
+    seconds=TIMEOUT_SECONDS,
+)
 # Kubernetes knows no "before": more and more of the end is read, until it reaches back far enough. None is the whole log.
 _DEPTHS = (PAGE_LINES + 1, 4 * PAGE_LINES, 20 * PAGE_LINES, None)
 
@@ -44,18 +53,21 @@ class LogLines:
 async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> LogLines:
     members = source.members[:MERGED_PODS]
     before, after = parse_cursor(asked.before), parse_cursor(asked.after)
-    wanted = line_filter(asked.q, asked.level)
     turn = asyncio.Semaphore(_AT_ONCE)
 
     async def of(member: str, pod: str) -> LogLines:
-        reading = _Reading(runtime, replace(source, pod=pod), member, wanted)
+        reading = _Reading(runtime, replace(source, pod=pod), member, asked)
         async with turn:
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     if member in after:
                         return await reading.newer(after[member])
                     return await reading.older(place_before(before, member))
-            except (GridError, TimeoutError) as error:
+            except TextWorkFailed as error:
+                return LogLines(problem=_with_download(error))
+            except TimeoutError as error:
+                return LogLines(problem=_TOO_LONG if asked.is_filter else problem_of(error))
+            except GridError as error:
                 return LogLines(problem=problem_of(error))
 
     found = await asyncio.gather(*(of(*member) for member in members))
@@ -82,11 +94,12 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
                 total=len(source.members),
             )
         )
-    most = _NEW_LINES if after else PAGE_LINES
+    shown = newest(lines, _NEW_LINES if after else PAGE_LINES)
+    is_cut = len(lines) > len(shown)
     return LogLines(
-        lines=tuple(lines[-most:]),
-        has_earlier=any(one.has_earlier for one in found) or len(lines) > most,
-        has_gap=bool(after) and (any(one.has_gap for one in found) or len(lines) > most),
+        lines=tuple(shown),
+        has_earlier=any(one.has_earlier for one in found) or is_cut,
+        has_gap=bool(after) and (any(one.has_gap for one in found) or is_cut),
         note=" ".join(notes),
         newest=(
             *((member, after[member]) for member, _ in members if member in after),
@@ -95,15 +108,30 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
     )
 
 
-def kept_lines(text: str, asked: LogQuery) -> LogLines:
+async def kept_lines(text: str, asked: LogQuery) -> LogLines:
     """Return a page of a stored log, which has no timestamps."""
-    before: Cursor = parse_cursor(asked.before)
-    matches = line_filter(asked.q, asked.level)
-    found = PodLines("", keep=PAGE_LINES, before=before.get(""), matches=matches, has_stamps=False)
-    found.feed(text.encode())
-    lines = found.lines()
-    hidden = before[""].count if "" in before else 0
-    return LogLines(lines=tuple(lines), has_earlier=found.passed - hidden > len(lines))
+    before = parse_cursor(asked.before).get("")
+    try:
+        lines, has_earlier = await textwork.workers.run(
+            kept_page, text, before, asked.q, asked.level, size=len(text) if asked.is_filter else 0
+        )
+    except TextWorkFailed as error:
+        return LogLines(problem=_with_download(error))
+    return LogLines(lines=tuple(lines), has_earlier=has_earlier)
+
+
+async def read_rows(found: LogLines, day: str = "") -> tuple[list[LogRow], str]:
+    """Return the rows, or none and why they cannot be shown; `day` is that of the line before them."""
+    size = sum(len(text) for _, _, text in found.lines)
+    patterns = logfindings.in_force().patterns
+    try:
+        return await textwork.workers.run(known_rows, patterns, found.lines, day, size=size), found.problem
+    except TextWorkFailed as error:
+        return [], _with_download(error)
+
+
+def _with_download(error: TextWorkFailed) -> str:
+    return _("{error} Download the log to read it.", error=error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +141,12 @@ class _Reading:
     runtime: Runtime
     source: LogSource
     member: str
-    matches: LineFilter | None
+    asked: LogQuery
 
     async def older(self, before: LogPosition | None) -> LogLines:
         """Return the last lines before the place, or of the whole log."""
         for depth in _DEPTHS:
-            found = PodLines(self.member, before=before, matches=self.matches)
+            found = PodLines(self.member, before=before)
             await self._read(found, tail_lines=depth)
             lines = found.lines()
             is_whole = depth is None or found.taken < depth
@@ -129,12 +157,12 @@ class _Reading:
         return LogLines(lines=tuple(lines), has_earlier=found.passed - hidden > len(lines), newest=newest)
 
     async def newer(self, after: LogPosition) -> LogLines:
-        found = PodLines(self.member, keep=_NEW_LINES, after=after, matches=self.matches)
+        found = PodLines(self.member, keep=_NEW_LINES, after=after)
         since = f"{after.stamp[:19]}Z" if after.stamp else ""
         await self._read(found, tail_lines=_NEW_LINES, since=since)
         lines = found.lines()
         newest = ((self.member, LogPosition(max(after.stamp, found.latest))),)
-        has_gap = found.taken >= _NEW_LINES and found.first > after.stamp
+        has_gap = (found.taken >= _NEW_LINES and found.first > after.stamp) or found.passed > len(lines)
         return LogLines(lines=tuple(lines), has_gap=has_gap, newest=newest)
 
     async def _read(self, into: PodLines, *, tail_lines: int | None, since: str = "") -> None:
@@ -148,16 +176,23 @@ class _Reading:
             timestamps=True,
             since=since,
         )
-        batch = bytearray()
+        batch, level = bytearray(), ""
         async for chunk in chunks:
             batch += chunk
             if len(batch) >= _BATCH_BYTES:
-                await self._take(into, bytes(batch))
+                level = await self._take(into, into.cut(bytes(batch)), level)
                 batch.clear()
-        await self._take(into, bytes(batch))
+        level = await self._take(into, into.cut(bytes(batch)), level)
+        await self._take(into, into.rest(), level)
 
-    async def _take(self, into: PodLines, batch: bytes) -> None:
-        if self.matches is None:
-            into.feed(batch)
-        else:  # words and levels of many lines take a while to look for
-            await asyncio.to_thread(into.feed, batch)
+    async def _take(self, into: PodLines, lines: list[bytes], level: str) -> str:
+        """Take the lines in that the filter lets pass; return the level of the last line, of which `level` was the one before."""
+        if not self.asked.is_filter:
+            into.take(lines)
+            return level
+        size = sum(map(len, lines))
+        matching, level = await textwork.workers.run(
+            matching_lines, lines, self.asked.q, self.asked.level, level, size=size
+        )
+        into.take(lines, matching)
+        return level

@@ -24,9 +24,9 @@ from dashboard.viewmodels.log import (
     log_source,
     why_no_log,
 )
-from dashboard.viewmodels.log_lines import cursor_before, parse_cursor, rows_of
+from dashboard.viewmodels.log_lines import cursor_before, parse_cursor
 from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
-from dashboard.views.log_reading import LogLines, kept_lines, read_lines
+from dashboard.views.log_reading import LogLines, kept_lines, read_lines, read_rows
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.launch.logend import LOG_BYTES, LOG_LINES
@@ -53,7 +53,7 @@ async def execution_log_view(request: HttpRequest, runtime: Runtime, record: Exe
     if record.is_final and any(place.stamp for place in parse_cursor(asked.before or asked.after).values()):
         return replace(view, problem=_("The pod has ended. Reload this page to see what was kept of its log."))
     if kept := await sync_to_async(final_log)(record.id):
-        return await _with_lines(replace(view, source=None, scope=_kept_scope(kept)), kept_lines(kept, asked))
+        return await _with_lines(replace(view, source=None, scope=_kept_scope(kept)), await kept_lines(kept, asked))
     return replace(view, problem=found.problem, is_live=not record.is_final, why_empty=why_no_log(record))
 
 
@@ -159,15 +159,16 @@ async def _with_lines(view: LogView, found: LogLines) -> LogView:
     newest = max((place.stamp for place in after.values()), default="")
     source = view.source
     is_live = bool(source and source.is_live and not before)
+    rows, problem = await read_rows(found, newest[:10])
     return replace(
         view,
-        rows=await asyncio.to_thread(rows_of, found.lines, day=newest[:10]),
+        rows=rows,
         before=cursor_before(found.lines, before) if found.has_earlier or after else {},
         after=(dict(found.newest) or after) if is_live else {},
         is_live=is_live,
         seconds=max(2, len(source.members) // 4) if source else 2,  # each pod takes a request
         has_gap=found.has_gap,
-        problem=found.problem,
+        problem=problem,
         note=found.note,
     )
 

@@ -15,9 +15,9 @@ from dashboard.access import admin_required
 from dashboard.forms.revisions import BUILT, IMAGE, DeprecationForm, RevisionForm
 from dashboard.revision_records import base_of, bases_of, lines_of, revisions_of
 from dashboard.viewmodels.log import LogQuery, LogView
-from dashboard.viewmodels.log_lines import cursor_before, parse_cursor, rows_of
+from dashboard.viewmodels.log_lines import cursor_before, parse_cursor
 from dashboard.viewmodels.revisions import deprecation_sentences, revision_line
-from dashboard.views.log_reading import kept_lines
+from dashboard.views.log_reading import kept_lines, read_rows
 from grid import audit
 from grid.errors import GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.objects import Node
@@ -39,16 +39,21 @@ def revision_list(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_safe
 @admin_required
-def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
+async def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
     """Show one revision with the log of its build; the lines alone for the log's script, or the log as a file."""
-    stored = _stored(id, number)
+    stored = await sync_to_async(_stored)(id, number)
     if request.GET.get("download") == "1":
-        answer = HttpResponse(stored.log, content_type="text/plain; charset=utf-8")
-        answer["Content-Disposition"] = f'attachment; filename="{stored.environment_id}-{stored.number}.log"'
-        return answer
-    view = _log(request, stored) if stored.base else None
+        file = HttpResponse(stored.log, content_type="text/plain; charset=utf-8")
+        file["Content-Disposition"] = f'attachment; filename="{stored.environment_id}-{stored.number}.log"'
+        return file
+    view = await _log(request, stored) if stored.base else None
     if request.GET.get("part") == "rows":
-        return render(request, "dashboard/fragments/log_rows.html", {"log": view or LogView()})
+        return await sync_to_async(render)(request, "dashboard/fragments/log_rows.html", {"log": view or LogView()})
+    answer: HttpResponse = await sync_to_async(_revision_page)(request, stored, view)
+    return answer
+
+
+def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogView | None) -> HttpResponse:
     environment = stored.environment
     (line,) = lines_of(environment, [stored], _nodes())
     context = {"environment": environment, "line": line, "digest": stored.digest, "log": view}
@@ -181,15 +186,17 @@ def _stored(id: str, number: int) -> EnvironmentRevision:
     return get_object_or_404(rows, environment=id, number=number)
 
 
-def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
+async def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
     page = reverse("environment-revision", args=[stored.environment_id, stored.number])
     asked = LogQuery.parse(request.GET.dict())
-    found = kept_lines(stored.log, asked)
+    found = await kept_lines(stored.log, asked)
+    rows, problem = await read_rows(found)
     is_building = stored.state == EnvironmentRevision.State.BUILDING
     view = LogView(page, page, asked=asked, scope=_("The end of the build’s log, at most 64 KiB."))
     return replace(
         view,
-        rows=rows_of(found.lines),
+        rows=rows,
+        problem=problem,
         before=cursor_before(found.lines, parse_cursor(asked.before)) if found.has_earlier else {},
         why_empty=_("It has not begun yet.")
         if is_building

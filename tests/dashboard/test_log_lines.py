@@ -14,12 +14,15 @@ from dashboard.viewmodels.log import LogQuery, LogSource, LogView
 from dashboard.viewmodels.log_level import level_of
 from dashboard.viewmodels.log_lines import (
     LONGEST_ROW,
+    PAGE_BYTES,
     LogPosition,
     PodLines,
     cursor_before,
     cursor_text,
     line_filter,
+    matching_lines,
     merged,
+    newest,
     parse_cursor,
     place_before,
     rows_of,
@@ -146,6 +149,38 @@ def test_pages_of_earlier_lines_are_the_whole_log(count: int, per_moment: int, k
             break
         cursor = cursor_before(lines, parse_cursor(cursor_text(cursor)))
     assert shown == [f"line {n}".encode() for n in range(count)]
+
+
+def test_pages_of_long_lines_are_bounded_in_bytes_and_the_whole_log() -> None:
+    log = [f"{line} {'x' * 60_000}" for line in numbered(60, per_moment=3)]
+    shown: list[str] = []
+    cursor: dict[str, LogPosition] = {}
+    while True:
+        lines = taken(*log, size=100_000, before=place_before(cursor, "")).lines()
+        if not lines:
+            break
+        assert sum(len(text) for _, _, text in lines) <= PAGE_BYTES
+        shown = [text.decode() for _, _, text in lines] + shown
+        cursor = cursor_before(lines, cursor)
+    assert shown == [line.partition(" ")[2] for line in log]
+
+
+def test_merged_lines_have_room_for_one_line_at_least() -> None:
+    lines = [("", "", b"x" * size) for size in (10, PAGE_BYTES - 20, 20, PAGE_BYTES + 1)]
+    assert newest(lines, 500) == lines[3:]
+    assert newest(lines[:3], 500) == lines[1:3]
+    assert newest(lines[:3], 1) == lines[2:3]
+    assert newest([], 500) == []
+
+
+def test_lines_are_matched_elsewhere_as_they_are_here() -> None:
+    lines = [b"INFO a", b"ERROR b", b"2026-03-04T09:00:00Z   at c", b"WARN d", b"e"]
+    found, level = matching_lines(lines[:2], "", "error", "")
+    more, _ = matching_lines(lines[2:], "", "error", level)
+    assert found + more == [False, True, True, False, False]
+    pod = PodLines("")
+    pod.take(lines, found + more)
+    assert [text for _, _, text in pod.lines()] == [b"ERROR b", b"  at c"]
 
 
 def test_only_what_is_newer_is_kept_after_a_place() -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from grid import textwork
 from grid.errors import ClusterUnavailable, GridError, NotAllowed, Problem, Rejected, TooManyRequests
 from grid.kube.resources import PODS
 from grid.models import Execution, ExecutionLog, ShippedLog, State
 from grid.runtime import Runtime
+from grid.textwork import TextTooLong
 from tests.conftest import People
 from tests.dashboard.browsing import client_of, downloaded
 from tests.dashboard.browsing import execution_page as text
@@ -21,6 +23,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
+from tests.support.textwork import FailingWorkers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY = [f"step {number}: {'ERROR lost' if number == 7000 else 'fine'}" for number in range(15_000)]
@@ -342,3 +345,17 @@ def test_a_pod_that_is_gone_is_said_to_an_open_page(
     client, path = client_of(people.operator), f"/pods/{NAMESPACE}/{running.object_name}/log/"
     assert "The pod is gone from the cluster" in client.get(f"{path}?part=rows").content.decode()
     assert client.get(f"{path}?download=1").status_code == 404
+
+
+def test_lines_that_take_too_long_are_left_out_with_a_download(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(cluster, running, "hello")
+    monkeypatch.setattr(textwork, "workers", FailingWorkers(TextTooLong()))
+    for query in ("", "&q=hello"):
+        page = text(people.owner, running, f"?tab=log{query}")
+        assert "takes too long to read here. Download the log to read it." in page and lines_of(page) == []
+    end_it(running, runtime, "kept")
+    cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
+    fill(runtime, cluster)
+    assert "Download the log to read it." in text(people.owner, running, "?tab=log")

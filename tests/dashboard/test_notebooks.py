@@ -23,13 +23,16 @@ from dashboard.viewmodels.notebooks import (
     NotANotebook,
     notebook,
 )
+from grid import textwork
 from grid.files.repositories import Repositories
 from grid.files.uploading import upload
 from grid.models import Project
+from grid.textwork import TextTooLong, TextWorkBusy, TextWorkFailed
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_project
 from tests.dashboard.test_files import PIXEL
+from tests.support.textwork import FailingWorkers
 
 EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1))\x1b]8;;http://x\x07"
 PNG = base64.b64encode(PIXEL).decode()
@@ -154,7 +157,7 @@ def test_a_giant_notebook_is_cut() -> None:
     assert len(found.cells) == SHOWN_CELLS and found.note.startswith("The cells after the first 300 are left out")
     assert found.cells[0].outputs[-1].note == "The outputs after the first 20 are left out."
     assert len(found.cells[0].text) == SHOWN_TEXT and "cut here" in found.cells[0].note
-    texts = [text for cell in found.cells for text in (cell.text, *(one.text for one in cell.outputs))]
+    texts = [text for cell in found.cells for text in (cell.text, *(one.html for one in cell.outputs))]
     assert sum(map(len, texts)) <= ALL_TEXT
     images = [one for cell in found.cells for one in cell.outputs if one.kind == "image"]
     assert len(images) == SHOWN_IMAGES
@@ -214,3 +217,15 @@ def test_the_page_of_a_file_shows_a_notebook_or_says_why_not(owner: Client) -> N
     assert "&quot;cells&quot;" in page("good.ipynb&as=text")
     assert "This is not a notebook" in page("bad.ipynb") and "&lt;script&gt;" in page("bad.ipynb")
     assert "Notebooks over 8 MiB are shown as text" in page("big.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [(TextTooLong(), "This notebook takes too long to show. Download it."), (TextWorkBusy(), "Try again in a moment.")],
+)
+def test_notebook_that_cannot_be_read_now_is_shown_as_text(
+    owner: Client, monkeypatch: pytest.MonkeyPatch, error: TextWorkFailed, sentence: str
+) -> None:
+    monkeypatch.setattr(textwork, "workers", FailingWorkers(error))
+    page = owner.get("/projects/churn/files/?path=good.ipynb").content.decode()
+    assert sentence in page and "&quot;cells&quot;" in page and 'class="notebook"' not in page

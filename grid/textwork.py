@@ -30,7 +30,8 @@ logger = logging.getLogger(__name__)
 
 INLINE_BYTES = 8 * 1024  # the slowest work, colours of log lines, takes 0.35 ms for a KiB
 WORKERS = 2
-SECONDS = 5.0  # that a worker may take for one text
+SECONDS = 5.0  # of a processor that a worker may take for one text
+SLOW_SECONDS = 20.0  # that it may take in all, on a machine that has more to do
 WAIT_SECONDS = 10.0  # until a worker is free
 MEMORY_BYTES = 768 * 2**20  # of a worker's address space
 MOST_TEXTS = 64  # that wait or are being read
@@ -63,11 +64,13 @@ class TextWorkers:
         number: int = WORKERS,
         *,
         seconds: float = SECONDS,
+        slow_seconds: float = SLOW_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
         most_texts: int = MOST_TEXTS,
         most_of_a_person: int = MOST_OF_A_PERSON,
     ) -> None:
-        self._number, self._seconds, self._wait_seconds = number, seconds, wait_seconds
+        self._number, self._wait_seconds = number, wait_seconds
+        self._seconds, self._slow_seconds = seconds, slow_seconds
         self._most_texts, self._most_of_a_person = most_texts, most_of_a_person
         self._free: asyncio.Semaphore | None = None  # set while the workers are open
         self._texts: Counter[str] = Counter()  # by person, those that are being read included
@@ -81,12 +84,12 @@ class TextWorkers:
         """Have texts read in threads again."""
         self._free = None
 
-    async def run(self, work: Callable[[*Ts], T], *args: *Ts, size: int) -> T:
-        """Return what `work` makes of the arguments, in which there are `size` bytes of text.
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts, size: int | None = None) -> T:
+        """Return what `work` makes of the arguments, in which there are `size` bytes of text; None for what is not counted.
 
         Work, arguments and result are pickled. Raise TextTooLong, TextWorkBusy, and what the work raises.
         """
-        if size <= INLINE_BYTES:
+        if size is not None and size <= INLINE_BYTES:
             return work(*args)
         if self._free is None:
             return await asyncio.to_thread(work, *args)
@@ -95,14 +98,16 @@ class TextWorkers:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return await asyncio.shield(task)
 
-    async def _run(self, free: asyncio.Semaphore, work: Callable[[*Ts], T], args: tuple[*Ts], size: int) -> T:
+    async def _run(self, free: asyncio.Semaphore, work: Callable[[*Ts], T], args: tuple[*Ts], size: int | None) -> T:
         async with self._turn(free, subjects().get("user", "")):
             limiter = CapacityLimiter(self._number)  # Anyio's own allows as many as there are processors
             try:
-                return await to_process.run_sync(_bounded, self._seconds, work, args, limiter=limiter)
+                return await to_process.run_sync(
+                    _bounded, self._seconds, self._slow_seconds, work, args, limiter=limiter
+                )
             except BrokenWorkerProcess as error:
                 name = getattr(work, "__qualname__", type(work).__name__)
-                logger.warning("text not read work=%s bytes=%d", name, size)
+                logger.warning("text not read work=%s bytes=%s", name, size)
                 raise TextTooLong from error
             except OSError as error:  # no process could be started
                 logger.warning("no process for texts reason=%s", error)
@@ -130,17 +135,19 @@ class TextWorkers:
                 self._turns.pop(person, None)
 
 
-def _bounded(seconds: float, work: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
+def _bounded(seconds: float, slow_seconds: float, work: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
     """Run the work in a worker; end its process when it takes too much time or memory."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     # The kernel ends the process then, whatever it is doing, and also when nobody is left who waits for it.
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, slow_seconds)
     try:
         return work(*args)
     except MemoryError:
         os._exit(1)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
 
 
 workers = TextWorkers()

@@ -38,6 +38,12 @@ def hang(began: str) -> None:
         time.sleep(60)
 
 
+def compute(began: str) -> None:
+    Path(began).write_text(str(os.getpid()))
+    while True:
+        pass
+
+
 def is_still_there(began: str) -> bool:
     """Return whether the work that hangs goes on, or has not even begun."""
     path = Path(began)
@@ -52,7 +58,7 @@ def read_with(act: Callable[[TextWorkers], Coroutine[Any, Any, None]], **bounds:
     """Run the coroutine in a loop of its own, with whose end the workers end."""
 
     async def opened() -> None:
-        workers = TextWorkers(**({"seconds": SECONDS, "wait_seconds": SECONDS} | bounds))
+        workers = TextWorkers(**({"seconds": SECONDS, "slow_seconds": SECONDS, "wait_seconds": SECONDS} | bounds))
         workers.open()
         await act(workers)
 
@@ -105,14 +111,17 @@ def test_errors_of_the_work_reach_the_caller() -> None:
     read_with(act)
 
 
-def test_hanging_worker_is_killed_and_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("work", "bounds"), [(hang, {"slow_seconds": 1.0}), (compute, {"seconds": 0.5})])
+def test_hanging_worker_is_killed_and_replaced(
+    tmp_path: Path, work: Callable[[str], None], bounds: dict[str, float]
+) -> None:
     async def act(workers: TextWorkers) -> None:
         with pytest.raises(TextTooLong, match="takes too long"):
-            await workers.run(hang, str(tmp_path / "pid"), size=LONG)
+            await workers.run(work, str(tmp_path / "pid"), size=LONG)
         assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
         assert (await workers.run(length, "abc", size=LONG))[0] == 3
 
-    read_with(act, seconds=1.0)
+    read_with(act, **bounds)
 
 
 def test_worker_without_memory_is_ended_and_replaced() -> None:
@@ -143,7 +152,7 @@ from grid.textwork import TextWorkers
 from tests.test_textwork import hang
 
 async def main():
-    workers = TextWorkers(seconds=2.0)
+    workers = TextWorkers(slow_seconds=2.0)
     workers.open()
     await workers.run(hang, sys.argv[1], size=10**6)
 
@@ -166,7 +175,7 @@ def test_person_holds_one_worker_at_most(tmp_path: Path) -> None:
         with pytest.raises(TextTooLong):
             await first
 
-    read_with(act, seconds=1.0)
+    read_with(act, slow_seconds=1.0)
 
 
 @pytest.mark.parametrize("bounds", [{"most_texts": 1}, {"most_of_a_person": 1}, {"wait_seconds": 0.01}])
@@ -181,7 +190,7 @@ def test_texts_that_cannot_be_read_soon_are_refused(tmp_path: Path, bounds: dict
             await held
         assert (await of_person("ada", workers, length, "abc"))[0] == 3
 
-    read_with(act, seconds=1.0, **bounds)
+    read_with(act, slow_seconds=1.0, **bounds)
 
 
 def test_turn_is_kept_until_abandoned_work_has_ended(tmp_path: Path) -> None:
@@ -200,4 +209,4 @@ def test_turn_is_kept_until_abandoned_work_has_ended(tmp_path: Path) -> None:
             else:
                 break
 
-    read_with(act, seconds=1.0, most_of_a_person=1)
+    read_with(act, slow_seconds=1.0, most_of_a_person=1)

@@ -2,14 +2,25 @@
 
 from typing import Any
 
+import msgspec
 import yaml
 
 from grid.kube.objects import RawObject
-from grid.redaction import HIDDEN, LAST_APPLIED
+from grid.redaction import HIDDEN, LAST_APPLIED, Redactor
 
 
 def as_yaml(obj: RawObject) -> str:
     return yaml.safe_dump(presentable(obj), sort_keys=False, allow_unicode=True, width=120)
+
+
+def redacted_yaml(redactor: Redactor, obj: RawObject) -> str:
+    return as_yaml(redactor.object(obj))
+
+
+def redacted_list(redactor: Redactor, page: bytes) -> str:
+    """Return the objects of a list, which is JSON, one document after the other."""
+    items: list[RawObject] = msgspec.json.decode(page)["items"]
+    return "---\n".join(redacted_yaml(redactor, item) for item in items) or "# none\n"
 
 
 def presentable(obj: RawObject) -> RawObject:

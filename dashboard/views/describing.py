@@ -1,15 +1,17 @@
 """Describes an object as `kubectl describe` does, from whole objects that are fetched on request."""
 
-from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
+from grid import textwork
 from grid.diagnosis.describe import describe_node, describe_pod
 from grid.errors import GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, LEASES, NODES, PODS, Resource
+from grid.redaction import Redactor
 from grid.translation import gettext as _
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -28,7 +30,8 @@ async def node_description(api: KubeApi, name: str, *, now: datetime) -> str:
         problem = str(error)
     except GridError as error:
         problem = _("the lease cannot be read: {error}", error=error)
-    return describe_node(node, pods=pods, events=events, lease=lease, now=now, lease_error=problem)
+    work = partial(describe_node, node, pods=pods, events=events, lease=lease, now=now, lease_error=problem)
+    return await textwork.workers.run(work)
 
 
 async def pod_description(
@@ -37,13 +40,15 @@ async def pod_description(
     name: str,
     *,
     now: datetime,
-    changed: Callable[[RawObject], RawObject] = lambda pod: pod,
+    redactor: Redactor | None = None,
 ) -> str:
-    """Return the pod's description, with `changed` of what must not be seen."""
-    pod = changed(await api.get(PODS, name, namespace=namespace))
+    """Return the pod's description, without what the redactor takes out."""
+    pod = await api.get(PODS, name, namespace=namespace)
+    if redactor is not None:
+        pod = await textwork.workers.run(redactor.object, pod)
     selector = f"involvedObject.kind=Pod,involvedObject.name={name},involvedObject.uid={pod['metadata'].get('uid', '')}"
     events = await _all(api, EVENTS, namespace=namespace, field_selector=selector)
-    return describe_pod(pod, events=events, now=now)
+    return await textwork.workers.run(partial(describe_pod, pod, events=events, now=now))
 
 
 async def _all(api: KubeApi, resource: Resource, *, field_selector: str, namespace: str = "") -> list[RawObject]:

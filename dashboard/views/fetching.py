@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, TooManyRequests
+from grid.textwork import TextWorkFailed
 from grid.translation import gettext as _
 
 TIMEOUT_SECONDS = 10.0
@@ -29,6 +30,8 @@ async def fetched(text: Awaitable[str]) -> Fetched:
 def problem_of(error: GridError | TimeoutError) -> str:
     """Return the sentence about an error of the cluster, with what to do."""
     match error:
+        case TextWorkFailed():
+            return str(error)
         case NotFound():
             return _("It is gone from the cluster, so there is nothing to fetch.")
         case NotAllowed():

@@ -26,6 +26,7 @@ from dashboard.views.live import admitted, live_page
 from dashboard.views.logs import log_answer, log_file, pod_log_view, pod_source
 from dashboard.views.saved_views import opened_with_default
 from dashboard.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
+from grid import textwork
 from grid.kube.resources import NODES, PODS, Resource
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime, get_runtime
@@ -177,4 +178,4 @@ def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:
 
 
 async def _yaml(runtime: Runtime, resource: Resource, name: str, namespace: str = "") -> str:
-    return as_yaml(await runtime.api.get(resource, name, namespace=namespace))
+    return await textwork.workers.run(as_yaml, await runtime.api.get(resource, name, namespace=namespace))

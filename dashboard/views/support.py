@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-import msgspec
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -21,14 +20,15 @@ from dashboard.pages.use_history import use_in
 from dashboard.records import final_log
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.leaving import left_sentence
-from dashboard.viewmodels.manifest import as_yaml
+from dashboard.viewmodels.manifest import redacted_list, redacted_yaml
 from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.views.describing import node_description, pod_description
 from dashboard.views.executions import current_viewer, seen
 from dashboard.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECONDS, SupportZip
 from dashboard.views.use_history import subject_of
+from grid import textwork
 from grid.audit import write_entry
-from grid.kube.objects import Event, Pod, RawObject, is_ready
+from grid.kube.objects import Event, Pod, is_ready
 from grid.kube.resources import (
     AUTOSCALERS,
     CONFIG_MAPS,
@@ -219,7 +219,7 @@ async def _add_pod(bundle: SupportZip, runtime: Runtime, pod: Pod, now: datetime
     name, namespace = pod.metadata.name, pod.metadata.namespace
     folder = f"pods/{name}"
     await bundle.add(f"{folder}/pod.yaml", _("the pod"), _yaml(bundle, runtime, PODS, name, namespace))
-    described = pod_description(runtime.api, namespace, name, now=now, changed=bundle.redactor.object)
+    described = pod_description(runtime.api, namespace, name, now=now, redactor=bundle.redactor)
     await bundle.add(f"{folder}/describe.txt", _("as kubectl describes it, with its events"), described)
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         container = status.name
@@ -232,7 +232,8 @@ async def _add_pod(bundle: SupportZip, runtime: Runtime, pod: Pod, now: datetime
 
 
 async def _yaml(bundle: SupportZip, runtime: Runtime, resource: Resource, name: str, namespace: str) -> str:
-    return as_yaml(bundle.redactor.object(await runtime.api.get(resource, name, namespace=namespace)))
+    found = await runtime.api.get(resource, name, namespace=namespace)
+    return await textwork.workers.run(redacted_yaml, bundle.redactor, found)
 
 
 async def _log(runtime: Runtime, pod: Pod, container: str, *, previous: bool) -> str:
@@ -267,8 +268,7 @@ async def _add_objects(bundle: SupportZip, runtime: Runtime, selector: str) -> N
 async def _list(bundle: SupportZip, runtime: Runtime, resource: Resource, selector: str) -> str:
     namespace = settings.GRID_NAMESPACE
     page = await runtime.api.list_page(resource, namespace=namespace, label_selector=selector, limit=100)
-    items: list[RawObject] = msgspec.json.decode(page)["items"]
-    return "---\n".join(as_yaml(bundle.redactor.object(one)) for one in items) or "# none\n"
+    return await textwork.workers.run(redacted_list, bundle.redactor, page, size=len(page))
 
 
 async def _add_nodes(bundle: SupportZip, runtime: Runtime, now: datetime) -> None:

@@ -9,9 +9,11 @@ from datetime import datetime
 from django.db import DatabaseError
 
 from dashboard.views.fetching import problem_of
+from grid import textwork
 from grid.errors import GridError
 from grid.quantity import format_bytes
 from grid.redaction import Redactor
+from grid.textwork import TextWorkFailed
 from grid.translation import gettext as _
 
 MOST_OF_A_FILE = 2 * 2**20  # bytes; of logs the end is kept
@@ -58,16 +60,21 @@ class SupportZip:
         except DatabaseError:
             self.miss(path, what, _SILENT)
         else:
-            await asyncio.to_thread(self._write, path, what, text, keeps_end)
+            await self._write(path, what, text, keeps_end)
 
     def miss(self, path: str, what: str, why: str) -> None:
         """Say why something is not in the bundle."""
         self._missing.append(f"{path}: {what}. {self.redactor.text(why)}")
 
-    def _write(self, path: str, what: str, text: str, keeps_end: bool) -> None:
+    async def _write(self, path: str, what: str, text: str, keeps_end: bool) -> None:
         # Cut before it is searched, so that a log of a gigabyte costs no more than what is kept of it.
         cut = whole_lines(text, MOST_OF_A_FILE, keeps_end=keeps_end)
-        kept = self.redactor.text(cut).encode(errors="replace")
+        try:
+            redacted = await textwork.workers.run(self.redactor.text, cut, size=len(cut))
+        except TextWorkFailed as error:
+            self.miss(path, what, str(error))
+            return
+        kept = redacted.encode(errors="replace")
         if self._size + len(kept) > MOST_IN_ALL:
             self.miss(
                 path,
@@ -79,7 +86,7 @@ class SupportZip:
             )
             return
         self._size += len(kept)
-        self._zip.writestr(path, kept)
+        await asyncio.to_thread(self._zip.writestr, path, kept)
         if len(cut) < len(text):
             most = format_bytes(MOST_OF_A_FILE)
             what = (

@@ -12,6 +12,7 @@ import pytest
 from dashboard.pages.use_history import ReadUse, UseHistory
 from dashboard.views import support, supportzip
 from dashboard.views.supportzip import whole_lines
+from grid import textwork
 from grid.diagnosis.platform.facts import Light
 from grid.diagnosis.platform.versions import VersionLine
 from grid.kube.resources import EVENTS, NODES, PODS
@@ -31,6 +32,7 @@ from grid.models import (
 )
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
+from grid.textwork import TextTooLong
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
@@ -39,6 +41,7 @@ from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
 from tests.support.runtime import fill
+from tests.support.textwork import FailingWorkers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLANTED = "swordfish-42"
@@ -220,3 +223,13 @@ def test_the_page_says_what_will_be_in_it_and_notes_nothing(people: People, runn
     assert "What will be in it" in page
     assert "read the logs before you give them away" in page
     assert not AuditEntry.objects.filter(action="downloaded").exists()
+
+
+def test_text_that_takes_too_long_is_missing_with_the_reason(
+    people: People, running: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(textwork, "workers", FailingWorkers(TextTooLong()))
+    files = bundle(people.owner, f"/executions/{running.pk}/support/")
+    assert list(files) == ["CONTENTS.txt"]
+    assert "run.log: the container's log. This text takes too long to read here." in files["CONTENTS.txt"]
+    assert "pod.yaml: the pod. This text takes too long to read here." in files["CONTENTS.txt"]

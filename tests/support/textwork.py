@@ -13,5 +13,5 @@ class FailingWorkers(TextWorkers):
         super().__init__()
         self._error = error
 
-    async def run(self, work: Callable[..., object], *args: object, size: int) -> NoReturn:
+    async def run(self, work: Callable[..., object], *args: object, size: int | None = None) -> NoReturn:
         raise self._error

@@ -6,7 +6,7 @@ import importlib.metadata
 import io
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,22 +16,26 @@ from django.core import checks
 from django.db import connection
 from django.db.models import QuerySet
 
+from dashboard.access import Viewer
 from dashboard.metric_records import read_metrics
 from dashboard.platform_records import read_health
 from dashboard.ran_with_records import ran_with
+from dashboard.records import visible_executions
 from dashboard.viewmodels.format import spreadsheet_text
 from dashboard.viewmodels.ran_with import record_json
 from dashboard.viewmodels.use_history import Known
 from grid.centralconfig import overrides
 from grid.kube.objects import Event
-from grid.launch import storedsecrets
-from grid.launch.spec import parse_spec
+from grid.launch import remotes, storedsecrets
+from grid.launch.quota import about_owner
+from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.token import access_token, front_key
-from grid.models import AuditEntry, ClusterSample, Execution, LifecycleEntry, PoolSample, State
+from grid.models import ClusterSample, Execution, LifecycleEntry, PoolSample, State
 from grid.models.dataplane import LOCAL
+from grid.redaction import HIDDEN, Redactor
 from grid.translation import gettext as _
 
-_AUDITED, _QUEUED, _FAILED, _SAMPLES = 500, 500, 200, 10_000  # rows at most
+_QUEUED, _FAILED, _SAMPLES = 500, 200, 10_000  # rows at most
 # Settings that say what they are set to; of all others only whether they are set.
 _SHOWN = (
     *("DEBUG", "DEMO", "DASHBOARD_ORIGIN", "WORKSPACE_PATHS", "GRID_NAMESPACE", "NODE_POOL_LABEL", "CURRENCY"),
@@ -46,14 +50,44 @@ _ONLY_SET = (
 
 
 def secrets_of(execution_id: str) -> list[str]:
-    """Return the values that must not be seen in a bundle of the execution: those stored for it, and what opens its pages."""
-    found = [*own_secrets(), access_token(execution_id), front_key(execution_id)]
-    execution = Execution.objects.filter(pk=execution_id).first()
-    try:
-        asked = parse_spec(execution).secrets if execution else ()
-    except ValueError:
-        asked = ()
-    return found + storedsecrets.readable_values(one.id for one in asked)
+    """Return the values that must not be seen in a bundle of the execution."""
+    return [*own_secrets(), *_secrets_of(Execution.objects.filter(pk=execution_id))]
+
+
+def secrets_of_platform(viewer: Viewer) -> list[str]:
+    """Return the values that must not be seen in a bundle of the platform. A failure's message may be the end of a log."""
+    return [*own_secrets(), *_secrets_of(_failed(viewer))]
+
+
+def _secrets_of(executions: Iterable[Execution]) -> list[str]:
+    """Return what opens the executions' pages, what is stored for them, and what was typed as the values of their variables."""
+    found: list[str] = []
+    stored: set[int] = set()
+    projects: set[str] = set()
+    for execution in executions:
+        found += access_token(execution.pk), front_key(execution.pk)
+        projects.add(execution.project_id)
+        try:
+            spec = parse_spec(execution)
+        except ValueError:
+            continue
+        found += _typed(spec)
+        stored |= {secret.id for secret in spec.secrets}
+    return [*found, *storedsecrets.readable_values(stored), *remotes.readable_secrets(projects)]
+
+
+def _typed(spec: ExecutionSpec) -> Iterator[str]:
+    """Yield the values of variables and parameters, by line, without those that would hide half of a log: numbers, times and paths,
+    unless the variable is named like a secret."""
+    job = spec.job.environment if spec.job else {}
+    for name, value in (*spec.environment.variables.items(), *job.items()):
+        is_named_secret = Redactor().object({name: ""})[name] == HIDDEN
+        yield from (line for line in value.splitlines() if is_named_secret or not _is_common(line))
+
+
+def _is_common(text: str) -> bool:
+    """Return whether a text is an absolute path, or a number or time such as 2026-03-04T09:00:00Z."""
+    return text.startswith("/") or not any(letter.isalpha() for letter in text.replace("T", "").replace("Z", ""))
 
 
 def own_secrets() -> list[str]:
@@ -71,9 +105,13 @@ def own_secrets() -> list[str]:
 
 
 def record_text(execution_id: str) -> str:
-    """Return what an execution ran with as JSON; of what is no job its launch."""
+    """Return what an execution ran with as JSON, of what is no job its launch; what somebody typed as values is hidden."""
     ran = ran_with(execution_id)
-    return json.dumps(record_json(ran), indent=1, default=str) if ran else _("It can no longer be read.") + "\n"
+    if ran is None:
+        return _("It can no longer be read.") + "\n"
+    record = record_json(ran)
+    record |= {typed: dict.fromkeys(record[typed], HIDDEN) for typed in ("variables", "parameters")}
+    return json.dumps(record, indent=1, default=str)
 
 
 def versions_text() -> str:
@@ -108,29 +146,27 @@ def checks_text() -> str:
     return "\n".join((*(found or ["nothing to complain of"]), ""))
 
 
-def queue_text() -> str:
-    rows = Execution.objects.filter(settled_at=None, state=State.QUEUED).order_by("requested_at")[:_QUEUED]
+def queue_text(viewer: Viewer) -> str:
+    """Return who waits, as far as the page of the queue shows it to the viewer, and why in that page's words."""
+    rows = visible_executions(viewer).filter(settled_at=None, state=State.QUEUED).order_by("requested_at")
+    columns = ("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason", "message")
     return _table(
         ("execution", "kind", "owner", "project", "tier", "requested_at", "reason", "message"),
-        rows.values_list("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason", "message"),
+        ((*row[:-1], about_owner(row[-1], row[2])) for row in rows.values_list(*columns)[:_QUEUED]),
     )
 
 
-def failures_text() -> str:
-    """Return the latest executions that failed, by their program or by the platform."""
-    rows = Execution.objects.filter(state__in=(State.FAILED, State.ERROR)).order_by("-ended_at", "-pk")[:_FAILED]
+def failures_text(viewer: Viewer) -> str:
+    """Return the latest executions that failed, by their program or by the platform, as far as the viewer may see them."""
     return _table(
         ("execution", "kind", "tier", "state", "ended_at", "reason", "message"),
-        rows.values_list("pk", "kind", "tier_id", "state", "ended_at", "reason", "message"),
+        _failed(viewer).values_list("pk", "kind", "tier_id", "state", "ended_at", "reason", "message"),
     )
 
 
-def audit_text() -> str:
-    rows = AuditEntry.objects.order_by("-pk")[:_AUDITED]
-    return _table(
-        ("at", "who", "action", "kind", "object", "changes"),
-        rows.values_list("at", "actor_name", "action", "object_type", "object_name", "changes"),
-    )
+def _failed(viewer: Viewer) -> QuerySet[Execution]:
+    rows = visible_executions(viewer).filter(state__in=(State.FAILED, State.ERROR))
+    return rows.order_by("-ended_at", "-pk")[:_FAILED]
 
 
 def kept_lifecycle(execution_id: str) -> str:

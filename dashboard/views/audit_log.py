@@ -69,6 +69,11 @@ async def _exported(view: AuditView) -> AsyncIterator[str]:
         view = view.begins_at(page.older)
 
 
+def latest_entries(most: int) -> str:
+    """Return the latest entries as the exported file has them."""
+    return audit_head() + audit_rows(read_audit(AuditView(), at_most=most).rows, _labels())
+
+
 def _check(request: HttpRequest) -> None:
     if not may_read_audit(request.user):
         raise PermissionDenied(_("Only admins and auditors can see the audit log."))

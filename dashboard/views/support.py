@@ -1,10 +1,16 @@
-"""Support bundles: what somebody who helps wants to see of an execution, or of the platform, in one file."""
+"""Support bundles: what somebody who helps wants to see of an execution, or of the platform, in one file.
+
+Each file of a bundle has the permission and the words of the page that shows the same. What its page forbids to the person who asks is left
+out, and the list of contents says who may add it.
+"""
 
 import asyncio
 import heapq
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -14,7 +20,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from dashboard import support_records
-from dashboard.access import may_operate
+from dashboard.access import Viewer, may_administer, may_observe, may_operate, may_read_audit
 from dashboard.pages.execution import person, present_head
 from dashboard.pages.use_history import use_in
 from dashboard.records import final_log
@@ -22,6 +28,7 @@ from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.manifest import redacted_list, redacted_yaml
 from dashboard.viewmodels.timeline import lifecycle_text
+from dashboard.views.audit_log import latest_entries
 from dashboard.views.describing import node_description, pod_description
 from dashboard.views.executions import current_viewer, seen
 from dashboard.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECONDS, SupportZip
@@ -53,49 +60,53 @@ from grid.watch.store import Freshness
 MOST_PODS = MOST_NODES = 30
 LOG_LINES = 5000
 MOST_EVENTS = 2000
+MOST_AUDITED = 500
 _RANGE = "6h"
 _EVENTS_AT_ONCE = 1000  # some milliseconds of the loop
 _OF_EXECUTION = (
-    ("history", _("Its history in our words and in Kubernetes' own, with the present cause.")),
-    (
-        "record",
-        _(
-            "What it was launched with: tier, environment, command, parameters. Secrets and variables without their values."
-        ),
+    _("Its history in our words and in Kubernetes' own, with the present cause."),
+    _("What it was launched with: tier, environment, command. Secrets, variables and parameters without their values."),
+    _(
+        "Description, YAML and logs of {most_pods} of its pods, the last {log_lines:,} lines, also from before a restart.",
+        most_pods=MOST_PODS,
+        log_lines=LOG_LINES,
     ),
-    (
-        "pods",
-        _(
-            "Description, YAML and logs of {most_pods} of its pods, the last {log_lines:,} lines, also from before a restart.",
-            most_pods=MOST_PODS,
-            log_lines=LOG_LINES,
-        ),
+    _("YAML of its Services, Deployments, autoscalers and settings, and the namespace's quotas and limits."),
+    _(
+        "What it used in its last six hours, as Prometheus knows it, what its program has measured, and a cluster's workers over time."
     ),
-    (
-        "objects",
-        _("YAML of its Services, Deployments, autoscalers and settings, and the namespace's quotas and limits."),
-    ),
-    (
-        "measured",
-        _(
-            "What it used in its last six hours, as Prometheus knows it, what its program has measured, and a cluster's workers over time."
-        ),
-    ),
-    ("events", _("The cluster's events about it and about the objects that belong to it.")),
-    ("log", _("The end of its log that was kept when its pod was deleted.")),
-    ("versions", _("Versions of Compute Grid's Python and packages.")),
+    _("The cluster's events about it and about the objects that belong to it."),
+    _("The end of its log that was kept when its pod was deleted."),
+    _("Versions of Compute Grid's Python and packages."),
 )
 _OF_PLATFORM = (
-    ("health", _("How far each watch cache is behind, whether a controller works, and what the autoscaler says.")),
-    ("platform", _("The versions of the cluster and of what it serves, and how each service of the platform is.")),
-    ("measured", _("The samples of all node pools of the last day.")),
-    ("events", _("The cluster's latest {most_events:,} events.", most_events=MOST_EVENTS)),
-    ("nodes", _("Descriptions of {most_nodes} nodes, the ones in trouble first.", most_nodes=MOST_NODES)),
-    ("queue", _("Who waits in the queue and why, and the latest failures.")),
-    ("audit", _("The latest entries of the audit log.")),
-    ("configuration", _("Settings and central configuration without secrets, and what Django's checks find.")),
-    ("versions", _("Versions of Compute Grid's Python and packages.")),
+    (may_observe, _("How far each watch cache is behind, whether a controller works, and what the autoscaler says.")),
+    (may_observe, _("The versions of the cluster and of what it serves, and how each service of the platform is.")),
+    (may_observe, _("The samples of all node pools of the last day.")),
+    (may_observe, _("The cluster's latest {most_events:,} events.", most_events=MOST_EVENTS)),
+    (may_observe, _("Descriptions of {most_nodes} nodes, the ones in trouble first.", most_nodes=MOST_NODES)),
+    (may_observe, _("Who waits in the queue and why, and the latest failures.")),
+    (may_read_audit, _("The latest entries of the audit log, as its page shows them.")),
+    (may_administer, _("Settings and central configuration without secrets, and what Django's checks find.")),
+    (may_observe, _("Versions of Compute Grid's Python and packages.")),
 )
+# By the rule of a page: what somebody whom it keeps out is told.
+_LEFT_OUT: Mapping[Callable[[Viewer], bool], str] = {
+    may_observe: _("Left out: your role may not see it. Ask an operator or an admin to make the bundle."),
+    may_read_audit: _(
+        "Left out: only admins and auditors can see the audit log. Ask an admin to make the bundle, or an auditor to export the log."
+    ),
+    may_administer: _("Left out: only admins can see the configuration. Ask an admin to make the bundle."),
+}
+
+
+class PlatformFile(NamedTuple):
+    """A file of the platform's bundle; `may_see` is the rule of the page that shows the same."""
+
+    path: str
+    what: str
+    read: Callable[[], Awaitable[str]]
+    may_see: Callable[[Viewer], bool] = may_observe
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -141,38 +152,49 @@ async def platform_support(request: HttpRequest) -> HttpResponse:
     if not may_operate(viewer):
         raise PermissionDenied(_("Only operators and admins can make a support bundle of the platform."))
     if request.method != "POST":
-        return await _asked(request, _OF_PLATFORM)
+        parts = [what if may_see(viewer) else f"{what} {_LEFT_OUT[may_see]}" for may_see, what in _OF_PLATFORM]
+        return await _asked(request, parts)
     await sync_to_async(_note)(request)
     runtime = get_runtime()
     now = runtime.clock()
-    bundle = await _begun(_("Support bundle of the platform."), support_records.own_secrets(), now)
-    ours = (
-        ("health.json", _("caches, controller and autoscaler"), _text(_health(runtime))),
-        ("platform.txt", _("versions and services"), sync_to_async(support_records.platform_text)(now)),
-        ("pools.csv", _("node pools over the last day"), sync_to_async(support_records.pool_samples_text)()),
-        ("queue.csv", _("who waits"), sync_to_async(support_records.queue_text)()),
-        ("failures.csv", _("the latest failures"), sync_to_async(support_records.failures_text)()),
-        ("audit.csv", _("the latest entries of the audit log"), sync_to_async(support_records.audit_text)()),
-        ("configuration.txt", _("settings without secrets"), sync_to_async(support_records.configuration_text)()),
-        ("checks.txt", _("what Django's checks find"), sync_to_async(support_records.checks_text)()),
-        ("versions.txt", _("versions of our packages"), sync_to_async(support_records.versions_text)()),
-    )
-    for path, what, read in ours:
-        await bundle.add(path, what, read, is_ours=True)
+    secrets = await sync_to_async(support_records.secrets_of_platform)(viewer)
+    bundle = await _begun(_("Support bundle of the platform."), secrets, now)
+    for file in _platform_files(runtime, viewer, now):
+        if file.may_see(viewer):
+            await bundle.add(file.path, file.what, file.read(), is_ours=True)
+        else:
+            bundle.miss(file.path, file.what, _LEFT_OUT[file.may_see])
     await _add_events(bundle, runtime, lambda _: True)
     await _add_nodes(bundle, runtime, now)
     return _sent(await bundle.finished(), f"compute-grid-support-{now:%Y%m%d-%H%M%S}.zip")
+
+
+def _platform_files(runtime: Runtime, viewer: Viewer, now: datetime) -> Sequence[PlatformFile]:
+    def stored(read: Callable[..., str], *arguments: object) -> Callable[[], Awaitable[str]]:
+        return partial(sync_to_async(read), *arguments)
+
+    latest = stored(latest_entries, MOST_AUDITED)
+    configuration = stored(support_records.configuration_text)
+    return (
+        PlatformFile("health.json", _("caches, controller and autoscaler"), lambda: _text(_health(runtime))),
+        PlatformFile("platform.txt", _("versions and services"), stored(support_records.platform_text, now)),
+        PlatformFile("pools.csv", _("node pools over the last day"), stored(support_records.pool_samples_text)),
+        PlatformFile("queue.csv", _("who waits"), stored(support_records.queue_text, viewer)),
+        PlatformFile("failures.csv", _("the latest failures"), stored(support_records.failures_text, viewer)),
+        PlatformFile("audit.csv", _("the latest entries of the audit log"), latest, may_read_audit),
+        PlatformFile("configuration.txt", _("settings without secrets"), configuration, may_administer),
+        PlatformFile("checks.txt", _("what Django's checks find"), stored(support_records.checks_text), may_administer),
+        PlatformFile("versions.txt", _("versions of our packages"), stored(support_records.versions_text)),
+    )
 
 
 async def _begun(title: str, secrets: Sequence[str], now: datetime) -> SupportZip:
     return SupportZip(title, Redactor(secrets), now=now, deadline=asyncio.get_running_loop().time() + SECONDS)
 
 
-async def _asked(
-    request: HttpRequest, parts: Sequence[tuple[str, str]], record: ExecutionRecord | None = None
-) -> HttpResponse:
+async def _asked(request: HttpRequest, parts: Sequence[str], record: ExecutionRecord | None = None) -> HttpResponse:
     context = {
-        "parts": [sentence for _, sentence in parts],
+        "parts": parts,
         "record": record,
         "bounds": (format_bytes(MOST_OF_A_FILE), format_bytes(MOST_IN_ALL)),
     }

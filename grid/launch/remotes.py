@@ -4,7 +4,7 @@ The secret belongs to the URL with which it was typed: another URL needs it agai
 token to a server of his own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 
@@ -148,6 +148,17 @@ def files_for(spec: ExecutionSpec) -> Mapping[str, str]:
                 "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
             )
         ) from error
+
+
+def readable_secrets(projects: Collection[str]) -> list[str]:
+    """Return the tokens and keys of these projects' remote repositories, as far as they can be read."""
+    found = []
+    for remote in RemoteRepository.objects.filter(project__in=projects):
+        try:
+            found.append(decrypt(remote.ciphertext))
+        except Undecryptable:
+            continue
+    return found
 
 
 def encrypt_remotes_again() -> tuple[int, int]:

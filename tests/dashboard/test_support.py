@@ -22,6 +22,7 @@ from grid.launch.spec import serialize_spec
 from grid.models import (
     AuditEntry,
     ClusterSample,
+    Environment,
     Execution,
     ExecutionLog,
     PlatformReport,
@@ -112,6 +113,20 @@ def test_what_is_stored_as_a_secret_is_left_out_wherever_a_program_prints_it(
     cluster.set_log(running.object_name, lines, namespace=NAMESPACE, container="run")
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
     assert not [name for name, text in files.items() if "no pattern knows this" in text]
+
+
+def test_paths_numbers_and_times_of_variables_stay_in_logs(
+    people: People, running: Execution, cluster: FakeCluster
+) -> None:
+    values = {"SPARK_HOME": "/opt/spark", "DAY": "2026-03-04", "SALT": "plain-pepper", "PIN_TOKEN": "20261129"}
+    Environment.objects.filter(pk=running.environment_id).update(variables=values)
+    running.environment.refresh_from_db()
+    serialize_spec(running, central=launch_settings())
+    write_frozen(running, spec=running.spec)
+    line = "at 2026-03-04 in /opt/spark/jars: plain-pepper and 20261129"
+    cluster.set_log(running.object_name, [line], namespace=NAMESPACE, container="run")
+    files = bundle(people.owner, f"/executions/{running.pk}/support/")
+    assert "at 2026-03-04 in /opt/spark/jars: (hidden) and (hidden)" in files[f"pods/{running.object_name}/run.log"]
 
 
 def test_of_a_line_that_is_cut_nothing_stays() -> None:
@@ -207,7 +222,7 @@ def test_a_bundle_of_the_platform_says_what_is_set_and_no_secret(people: People,
     )
     amounts = [field.name for field in PoolSample._meta.concrete_fields if field.name not in ("id", "pool", "minute")]
     PoolSample.objects.create(pool="gpu", minute=29_400_000, **dict.fromkeys(amounts, 4))
-    files = bundle(people.operator, "/overview/support/")
+    files = bundle(people.admin, "/overview/support/")
     assert "SECRET_KEY is set" in files["configuration.txt"]
     assert not [name for name, text in files.items() if "tests-only" in text]
     assert '"pods": 1' in files["health.json"]
@@ -215,7 +230,7 @@ def test_a_bundle_of_the_platform_says_what_is_set_and_no_secret(people: People,
     assert "Kubernetes: The cluster is v1.36.0." in files["platform.txt"]
     assert "DNS (problem): No name resolves." in files["platform.txt"]
     assert "gpu,29400000,4," in files["pools.csv"]
-    assert AuditEntry.objects.filter(action="downloaded", actor_name="olga-operator").count() == 1
+    assert AuditEntry.objects.filter(action="downloaded", actor_name="ada-admin").count() == 1
 
 
 def test_the_page_says_what_will_be_in_it_and_notes_nothing(people: People, running: Execution) -> None:

@@ -3,7 +3,6 @@
 The reasons and messages are those of Kubernetes 1.36's own controller.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from datetime import datetime, timedelta
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 from grid.quantity import millicores
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import capitalised, listed, plural
@@ -23,8 +23,8 @@ _NOTHING_YET = ("did not receive metrics for targeted pods", "no metrics returne
 _NO_ANSWER = ("unable to fetch metrics", "unable to get external metric")
 _NO_SERVER = "the server could not find"  # nobody serves metrics.k8s.io
 _BY_HAND = _("until then set the number of workers by hand.")
-_NOT_REQUESTED = re.compile(r"missing request for (\S+)(?: in container (\S+))?")
-_SAME_PODS = re.compile(r"controlled by multiple HPAs: \[([^\]]+)\]")
+_NOT_REQUESTED = Expression(r"missing request for (\S+)(?: in container (\S+))?")
+_SAME_PODS = Expression(r"controlled by multiple HPAs: \[([^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)

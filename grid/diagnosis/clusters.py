@@ -3,7 +3,6 @@
 Used by the cluster's page and by its history, so both say the same. Pure: the same pods, autoscaler and time give the same words.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import pool_growth, promised_size
 from grid.kube.objects import Autoscaler, Event, Pod, is_ready, true_condition
 from grid.labels import POD_DELETION_COST
+from grid.regexes import RepeatedExpression, escape
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import plural
@@ -32,9 +32,13 @@ _RESTARTED = "restarted"
 _WEIGHT = ("problem", "wait", "ok")
 
 
+_NUMBER = RepeatedExpression(r"\d+")
+
+
 def _like(*texts: str) -> str:
     """Return a pattern of these texts with any numbers, in the installation's language."""
-    return "|".join(re.sub(r"\d+", r"\\d+", re.escape(text)) for text in texts)
+    longest_first = sorted({_NUMBER.sub("0", text) for text in texts}, key=len, reverse=True)
+    return "|".join(escape(text).replace("0", r"\d+") for text in longest_first)
 
 
 # What differs between the sentences of workers with the same trouble: how long, how often, and the size of a pool that grows.
@@ -45,8 +49,8 @@ _TIMES = _like(
     *(plural(count, "minute", "minutes") for count in _FORMS),
     *(plural(count, "hour", "hours") for count in _FORMS),
 )
-_ASIDES = re.compile(rf" \((?:{_ASIDE})\)")
-_VARYING = re.compile(rf"(?:{_TIMES})\b|{_ASIDES.pattern}")
+_ASIDES = RepeatedExpression(rf" \((?:{_ASIDE})\)")
+_VARYING = RepeatedExpression(rf"{_TIMES}|{_ASIDES.pattern}")
 _MOST_REASONS = 5  # that are told one by one; of more, the rarest are counted
 
 

@@ -4,7 +4,6 @@ The condition DisruptionTarget says who did it; the kubelet's own evictions and 
 messages are those of Kubernetes 1.36. A message that is not known is shown as it is.
 """
 
-import re
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, Who
@@ -12,6 +11,7 @@ from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated, true_condition
 from grid.quantity import format_bytes, whole
+from grid.regexes import Expression, Match, RepeatedExpression
 from grid.translation import gettext as _
 
 # By the condition's reason, as the end of "Kubernetes ended this because ...".
@@ -35,7 +35,7 @@ KUBELET_CAUSES = RuleTable(
 )
 _SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.launch.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
-_USED = re.compile(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
+_USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 _SHORTAGES = {
     "ephemeral-storage": _("disk"),
     "inodes": _("disk"),
@@ -52,7 +52,7 @@ REJECTIONS = {
     "NodeShutdown": _("Node {node} was shutting down and did not take this."),
 }
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
-_AMOUNTS = re.compile(r"requested: (\d+), used: (\d+), capacity: (\d+)")
+_AMOUNTS = Expression(r"requested: (\d+), used: (\d+), capacity: (\d+)")
 _REJECTED = "Pod was rejected: "
 _MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
 
@@ -125,7 +125,7 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
-def _full_volume(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an emptyDir over its limit. The message does not say whether it is on the node's disk or in memory, so only our own are
     told apart."""
     name, limit = match[1], _bytes(match[2])
@@ -151,19 +151,19 @@ def _full_volume(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> D
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
 
 
-def _full_disk(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+def _full_disk(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that exceeded its own limit on the node's disk, rather than the node being short."""
     sentence = _("It wrote more to its node's disk than its tier allows, and was evicted.")
     step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
     return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
 
 
-def _under_pressure(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+def _under_pressure(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     sentence = _("The node was short of {shortage} and did not take this.", shortage=_SHORTAGES[match[1]])
     return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
-def _short_of(pod: Pod, match: re.Match[str], evidence: tuple[str, ...]) -> Diagnosis:
+def _short_of(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
     sentence = _("The node ran short of {shortage} and evicted this", shortage=_SHORTAGES.get(match[1], match[1]))
     if used := _used(pod, match[1]):
         step = _("Launch it again on a tier that requests as much as it uses.")

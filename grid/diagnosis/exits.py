@@ -1,7 +1,5 @@
 """Puts the end of a program into words: its exit code, and the command that could not be started."""
 
-import re
-
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
@@ -9,6 +7,7 @@ from grid.diagnosis.parts import part_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 from grid.labels import KEYS
+from grid.regexes import RepeatedExpression
 from grid.translation import gettext as _
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
@@ -39,12 +38,10 @@ _REQUESTED = {
     137: _("it was killed (SIGKILL)"),
     143: _("it was asked to end (SIGTERM)"),
 }
-_NOT_FOUND = re.compile(
-    r"(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’]+)\W?: No such file", re.MULTILINE
-)
+_NOT_FOUND = RepeatedExpression(r"(?m)(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’]+)\W?: No such file")
 # What shells say of a file that they cannot execute.
-_NOT_EXECUTABLE = re.compile(
-    r"(?:^|: )([^\s:]+): (Permission denied|Is a directory|cannot execute binary file|Exec format error)", re.MULTILINE
+_NOT_EXECUTABLE = RepeatedExpression(
+    r"(?m)(?:^|: )([^\s:]+): (Permission denied|Is a directory|cannot execute binary file|Exec format error)"
 )
 # Of each: what is wrong with the file, and what repairs it.
 _FILES = {

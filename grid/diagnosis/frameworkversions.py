@@ -4,13 +4,13 @@ An image's Python, Java and Scala are known as far as its name, or a variable of
 judged, and neither is a version that is missing in the tables below, which hold what was read at their sources.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
 
 from grid.diagnosis.platform.versions import VersionLine
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import listed
 
@@ -27,12 +27,13 @@ _SAME_PYTHON = {
     # https://spark.apache.org/docs/latest/api/python/development/errors.html
     "spark": _("PySpark cannot run with different minor versions"),
 }
-_NAMED_PYTHON = re.compile(r"(?:(?:^|/)python:|(?<![a-z0-9])(?:python-?|py))3\.?(\d{1,2})(?!\d)")
-_NAMED_JAVA = re.compile(r"(?<![a-z])(?:openjdk|eclipse-temurin|java|jdk|jre)[-:]?(\d{1,2})(?!\d)")
-_NAMED_SCALA = re.compile(r"(?<![a-z])scala[-_:]?(\d\.\d{1,2})(?!\d)")
-_PYTHON_VARIABLE = re.compile(r"3\.\d{1,2}(?!\d)")
-_JAVA_VARIABLE = re.compile(r"(?:1\.)?(\d{1,2})(?!\d)")
-_SCALA_VARIABLE = re.compile(r"\d\.\d{1,2}(?!\d)")
+_DIGITS = Expression(r"\d{1,9}")
+_NAMED_PYTHON = Expression(r"(?:(?:^|/)python:|(?:^|[^a-z0-9])(?:python-?|py))3\.?(\d{1,2})(?:\D|$)")
+_NAMED_JAVA = Expression(r"(?:^|[^a-z])(?:openjdk|eclipse-temurin|java|jdk|jre)[-:]?(\d{1,2})(?:\D|$)")
+_NAMED_SCALA = Expression(r"(?:^|[^a-z])scala[-_:]?(\d\.\d{1,2})(?:\D|$)")
+_PYTHON_VARIABLE = Expression(r"(3\.\d{1,2})(?:\D|$)")
+_JAVA_VARIABLE = Expression(r"(?:1\.)?(\d{1,2})(?:\D|$)")
+_SCALA_VARIABLE = Expression(r"(\d\.\d{1,2})(?:\D|$)")
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -248,7 +249,7 @@ def _key(version: str) -> tuple[int, ...]:
     """Return the version's numbers for comparing; a part that is no number ends it."""
     numbers = []
     for part in version.split("."):
-        digits = re.match(r"\d{1,9}", part)
+        digits = _DIGITS.match(part)
         if digits is None:
             break
         numbers.append(int(digits[0]))
@@ -260,11 +261,11 @@ def _python_of(images: Iterable[str]) -> str:
     return f"3.{minor}" if minor else ""
 
 
-def _in_names(pattern: re.Pattern[str], images: Iterable[str]) -> str:
+def _in_names(pattern: Expression, images: Iterable[str]) -> str:
     found = (pattern.search(image.partition("@")[0].lower()) for image in images)
     return next((match[1] for match in found if match), "")
 
 
-def _in_variable(pattern: re.Pattern[str], value: str | None) -> str:
+def _in_variable(pattern: Expression, value: str | None) -> str:
     match = pattern.search(value or "")
-    return (match[1] if pattern.groups else match[0]) if match else ""
+    return match[1] if match else ""

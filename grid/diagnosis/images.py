@@ -1,6 +1,5 @@
 """Explains why an image cannot be pulled or inspected, from the messages of containerd, cri-o and the kubelet."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
 from grid.diagnosis.parts import is_about
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event
+from grid.regexes import RepeatedExpression
 from grid.translation import gettext as _
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
@@ -34,6 +34,7 @@ class PullFailure:
     next_step: str
 
 
+_ADDRESSES = RepeatedExpression(r"https?://[^\s\"]+|sha256:[0-9a-f]+")
 _CHECK_IMAGE = _("Ask your admin to correct the environment's image.")
 _REACH = _("It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry.")
 # Of the message in lower case; what names its cause exactly comes before what merely mentions it.
@@ -129,5 +130,5 @@ def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:
 def _kind_of(message: str, image: str) -> PullFailure:
     """Classify the message without the image's own name, which may contain any word, and without digests and addresses."""
     text = message.replace(image, "") if image else message
-    text = re.sub(r"https?://[^\s\"]+|sha256:[0-9a-f]+", "", text).lower()
+    text = _ADDRESSES.sub("", text).lower()
     return PULL_FAILURES.meaning(text) or _OTHER

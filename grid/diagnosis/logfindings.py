@@ -5,15 +5,12 @@ another table in force for the whole process, so that a page, a list and the con
 """
 
 import logging
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import re2
-
-from grid import regexes
 from grid.diagnosis.logpatterns import BUILT_IN, LogPattern
+from grid.regexes import ExpressionSet, RepeatedExpression, first_group
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +19,7 @@ LAST_LINES = 1000
 _LONGEST_SEARCHED = 2000  # characters of a line
 _LONGEST_LINE = 300  # of the line that is shown as evidence
 _LONGEST_MEANING = 300
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOURS = RepeatedExpression(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +37,9 @@ class LogTable:
     """Entries that are searched together: RE2 compares a line with all their patterns in one pass."""
 
     def __init__(self, patterns: Iterable[LogPattern]) -> None:
-        """Raise re2.error when the patterns together are too large."""
+        """Raise PatternError when the patterns together are too large."""
         self.patterns = tuple(patterns)
-        self._set = re2.Set.SearchSet(_options_of_set())
-        for pattern in self.patterns:
-            self._set.Add(pattern.pattern)
-        self._set.Compile()
+        self._set = ExpressionSet(one.pattern for one in self.patterns)
 
     def findings(self, text: str) -> list[LogFinding]:
         """Return what is known about the end of a log, the last line first, because programs end with the cause; each meaning once."""
@@ -59,7 +53,7 @@ class LogTable:
     def of_line(self, raw: str) -> LogFinding | None:
         """Return what a line means by the first entry that knows it."""
         line = _COLOURS.sub("", raw[:_LONGEST_SEARCHED]).strip()
-        matching = self._set.Match(line) if line else None
+        matching = self._set.matching(line) if line else None
         if not matching:
             return None
         known = self.patterns[min(matching)]
@@ -105,15 +99,7 @@ def _meaning(known: LogPattern, line: str) -> str:
     """Return the meaning with the pattern's first group in it; an admin's text is no format string."""
     if "{}" not in known.meaning:
         return known.meaning
-    match = re2.search(known.pattern, line, regexes.options())
-    named = (match.group(1) if match and match.re.groups else "") or ""
-    return known.meaning.replace("{}", named)[:_LONGEST_MEANING]
-
-
-def _options_of_set() -> re2.Options:
-    found = regexes.options()
-    found.max_mem = 64 << 20  # for hundreds of entries; what a table of some dozens takes is less than one
-    return found
+    return known.meaning.replace("{}", first_group(known.pattern, line))[:_LONGEST_MEANING]
 
 
 _in_force = [LogTable(BUILT_IN)]

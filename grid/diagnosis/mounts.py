@@ -1,20 +1,21 @@
 """Explains what keeps a pod from its volumes, ConfigMaps and Secrets, each by its name."""
 
-import re
 from collections.abc import Callable
 
 from grid.diagnosis.claims import OURS
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.rules import RuleTable
+from grid.regexes import Expression, Match, RepeatedExpression
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import capitalised, listed, plural
 
 MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
-_MISSING_FILE = re.compile(r"references non-existent (config|secret) key: (\S+)")
-_NOT_READ = re.compile(r"failed to sync (configmap|secret) cache: timed out", re.IGNORECASE)
-_VOLUME = re.compile(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\]]+)\]")
+_MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)")
+_NOT_READ = Expression(r"(?i)failed to sync (configmap|secret) cache: timed out")
+_SEPARATORS = RepeatedExpression(r"[ ,]+")
+_VOLUME = Expression(r"for volume \"([^\"]+)\"|unmounted volumes=\[([^\]]+)\]")
 WHY_NOT_MOUNTED = RuleTable(
     ("file-server-silent", r"(?s)mount\.nfs.*(timed out|refused|unreachable)", _("the file server does not answer")),
     (
@@ -87,7 +88,7 @@ def explain_mount(message: str) -> Diagnosis:
     return Diagnosis("volume_mount", sentence, "problem", "operator", _("If it lasts, ask an operator."), evidence)
 
 
-def _in_use(match: re.Match[str]) -> tuple[str, Who, str]:
+def _in_use(match: Match) -> tuple[str, Who, str]:
     """A pod that uses the volume on the other node can be stopped."""
     pods = [name.strip() for name in match[1].split(",")]
     they = ngettext("pod {names}", "pods {names}", len(pods), names=listed(pods))
@@ -95,12 +96,12 @@ def _in_use(match: re.Match[str]) -> tuple[str, Who, str]:
     return _("in use on another node by {pods}", pods=they), "you", step
 
 
-def _in_use_elsewhere(match: re.Match[str]) -> tuple[str, Who, str]:
+def _in_use_elsewhere(match: Match) -> tuple[str, Who, str]:
     others = _("{pods} of another namespace", pods=plural(int(match[1]), "pod", "pods"))
     return _("in use on another node by {pods}", pods=others), "operator", _("Ask an operator what uses it there.")
 
 
-def _still_attached(match: re.Match[str]) -> tuple[str, Who, str]:
+def _still_attached(match: Match) -> tuple[str, Who, str]:
     """Without a pod, the other node has not let the volume go, and a lost node never does."""
     step = _(
         "It is detached by itself when that node lets it go; if it lasts, ask an operator whether that node is lost."
@@ -109,7 +110,7 @@ def _still_attached(match: re.Match[str]) -> tuple[str, Who, str]:
 
 
 # The attach-detach controller's words: it names the pods of the same namespace, and counts those of others.
-ATTACHED = RuleTable[Callable[[re.Match[str]], tuple[str, Who, str]]](
+ATTACHED = RuleTable[Callable[[Match], tuple[str, Who, str]]](
     ("in-use", r"already used by pod\(s\) (.+?)(?: and \d+ pod\(s\) in different namespaces)?\s*$", _in_use),
     ("in-use-elsewhere", r"(\d+) pod\(s\) in different namespaces", _in_use_elsewhere),
     ("attached", r"Multi-Attach|already exclusively attached", _still_attached),
@@ -132,7 +133,7 @@ def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     return Diagnosis("preparing", sentence, "wait", "", step, evidence)
 
 
-MISSING = RuleTable[Callable[[re.Match[str]], str]](
+MISSING = RuleTable[Callable[[Match], str]](
     (
         "key",
         r"couldn't find key (\S+) in (ConfigMap|Secret) (?:[^\s/]+/)?(\S+)",
@@ -156,4 +157,4 @@ def _missing(message: str) -> str:
 
 def _volumes(message: str) -> list[str]:
     found = _VOLUME.search(message)
-    return [found[1]] if found and found[1] else re.split(r"[ ,]+", found[2]) if found else []
+    return [found[1]] if found and found[1] else _SEPARATORS.split(found[2]) if found else []

@@ -6,7 +6,6 @@ something that is not so.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,13 +19,14 @@ from grid.diagnosis.selectors import matches_labels
 from grid.diagnosis.tierdoctor import TierRequest, pack
 from grid.kube.objects import Node, Pod, RawObject, Taint
 from grid.labels import DELETION_CANDIDATE_TAINT, PLATFORM_NODE, PLATFORM_POOL, SIMULATED, TO_BE_DELETED_TAINT
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 TAINT, UNTAINT, LABEL, UNLABEL = "taint", "untaint", "label", "unlabel"
 ACTIONS = (TAINT, UNTAINT, LABEL, UNLABEL)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME = Expression(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_DOMAIN = Expression(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DOMAIN_LONGEST = 253
 _KUBERNETES = ("kubernetes.io", "k8s.io")
 _AUTOSCALERS = frozenset({DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT})

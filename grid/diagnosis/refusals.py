@@ -1,6 +1,5 @@
 """Explains why the API server refused to create an object: a quota, a limit range, pod security or a webhook of the cluster; pure."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
 from grid.diagnosis.shortages import is_more, spent
 from grid.quantity import format_cores
+from grid.regexes import Match
 from grid.translation import gettext as _
 from grid.wording import listed
 
@@ -31,7 +31,7 @@ def explain_refusal(message: str) -> RefusalReason | None:
     return found[1](found[2]) if found else None
 
 
-def _quota(match: re.Match[str]) -> RefusalReason:
+def _quota(match: Match) -> RefusalReason:
     name, requested, used, limited = match.groups()
     asked, taken, hard = _pairs(requested), _pairs(used), _pairs(limited)
     parts = [
@@ -58,7 +58,7 @@ def _quota(match: re.Match[str]) -> RefusalReason:
     return RefusalReason("quota", sentence, step, for_good=False)
 
 
-def _must_specify(match: re.Match[str]) -> RefusalReason:
+def _must_specify(match: Match) -> RefusalReason:
     """The server says "limits.memory for: app; requests.cpu for: app,proxy", older ones "limits.cpu,limits.memory"."""
     parts = [name for part in match[2].split(";") for name in part.partition(" for:")[0].strip(" .").split(",")]
     sentence = _(
@@ -69,7 +69,7 @@ def _must_specify(match: re.Match[str]) -> RefusalReason:
     return RefusalReason("quota", sentence, _("Ask an admin to complete the tier, or to change the quota."))
 
 
-def _range(match: re.Match[str]) -> RefusalReason:
+def _range(match: Match) -> RefusalReason:
     bound, resource, kind, most, what, asked = match.groups()
     allowed = _("at most {amount}") if bound == "maximum" else _("at least {amount}")
     asks = ""
@@ -89,7 +89,7 @@ def _range(match: re.Match[str]) -> RefusalReason:
     )
 
 
-def _ratio(match: re.Match[str]) -> RefusalReason:
+def _ratio(match: Match) -> RefusalReason:
     sentence = _(
         "A limit range of the namespace allows a limit of {resource} of at most {most} times the request, "
         "and the tier's is {asked} times.",
@@ -102,20 +102,20 @@ def _ratio(match: re.Match[str]) -> RefusalReason:
     )
 
 
-def _namespace_ends(match: re.Match[str]) -> RefusalReason:
+def _namespace_ends(match: Match) -> RefusalReason:
     return RefusalReason(
         "namespace", _("The namespace {name} is being deleted.", name=match[1]), _("Ask an admin of the cluster.")
     )
 
 
-def _pod_security(match: re.Match[str]) -> RefusalReason:
+def _pod_security(match: Match) -> RefusalReason:
     sentence = _(
         "Pod security of the namespace ({level}) forbids it: {violations}", level=match[1], violations=_short(match[2])
     )
     return RefusalReason("pod_security", sentence, _("Ask an admin of the cluster."))
 
 
-def _webhook(match: re.Match[str]) -> RefusalReason:
+def _webhook(match: Match) -> RefusalReason:
     said = f": {_short(match[2])}" if match[2].strip() else "."
     return RefusalReason(
         "webhook",
@@ -124,22 +124,22 @@ def _webhook(match: re.Match[str]) -> RefusalReason:
     )
 
 
-def _rights(match: re.Match[str]) -> RefusalReason:
+def _rights(match: Match) -> RefusalReason:
     where = _("in the cluster") if match[3] else _("in the namespace")
     sentence = _("Compute Grid may not {verb} {resource} {where}.", verb=match[1], resource=match[2], where=where)
     return RefusalReason("rights", sentence, _("Ask an admin of the cluster to apply deploy/access.yaml again."))
 
 
-REFUSALS = RuleTable[Callable[[re.Match[str]], RefusalReason]](
+REFUSALS = RuleTable[Callable[[Match], RefusalReason]](
     ("quota", r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", _quota),
     ("must-specify", r"failed quota: ([^:]+): must specify (.+)", _must_specify),
     ("pod-security", r'violates PodSecurity "([^"]+)": (.+)', _pod_security),
     ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook),
     ("range",
-     r"(maximum|minimum) (\S+) usage per (Container|Pod|PersistentVolumeClaim) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)",
+     r"(maximum|minimum) (\S+) usage per (Container|Pod|PersistentVolumeClaim) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?:[\],]|$)",
      _range),
     ("ratio",
-     r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)", _ratio),
+     r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?:[\],]|$)", _ratio),
     ("namespace-ends", r"unable to create new content in namespace (\S+) because it is being terminated", _namespace_ends),
     ("rights", r'\bUser "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "[^"]*")?( at the cluster scope)?', _rights),
 )  # fmt: skip

@@ -3,8 +3,9 @@
 `tests/diagnosis/rule_examples.py` has of each rule a message to which it applies and one that is merely like it.
 """
 
-import re
 from typing import Generic, TypeVar
+
+from grid.regexes import Expression, Match
 
 M = TypeVar("M")
 
@@ -13,13 +14,13 @@ class RuleTable(Generic[M]):
     """Rules as (key, regular expression, meaning), in the order in which they are tried; what comes first is the more exact one."""
 
     def __init__(self, *rules: tuple[str, str, M]) -> None:
-        self._rules = [(key, re.compile(pattern), meaning) for key, pattern, meaning in rules]
+        self._rules = [(key, Expression(pattern), meaning) for key, pattern, meaning in rules]
 
     @property
     def keys(self) -> list[str]:
         return [key for key, _, _ in self._rules]
 
-    def find(self, message: str) -> tuple[str, M, re.Match[str]] | None:
+    def find(self, message: str) -> tuple[str, M, Match] | None:
         """Return the key and the meaning of the rule that applies, with what its pattern found; None when none does."""
         found = ((key, meaning, pattern.search(message)) for key, pattern, meaning in self._rules)
         return next(((key, meaning, match) for key, meaning, match in found if match is not None), None)

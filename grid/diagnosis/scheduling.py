@@ -5,7 +5,6 @@ by its first complaint, over all pools: a closed node may be large enough, so no
 messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from grid.diagnosis.held import explain_held, explain_silence, is_settled, sched
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import duration, listed, plural
@@ -24,19 +24,17 @@ from grid.wording import duration, listed, plural
 # The autoscaler's own limit for a node to register.
 _NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 
-_COUNTED = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
-_AVAILABLE = re.compile(
-    r"nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)", re.DOTALL
-)
-_SCALE_UP = re.compile(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
-_SHORT = re.compile(r"Insufficient (\S+)")
+_COUNT, _COUNTS = Expression(r"\d{1,9} "), RepeatedExpression(r"(?:^|, )(\d{1,9}) ")
+_AVAILABLE = Expression(r"(?s)nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)")
+_SCALE_UP = RepeatedExpression(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
+_SHORT = Expression(r"Insufficient (\S+)")
 _WORDS = {"cpu": "CPU", "memory": _("memory"), "ephemeral-storage": _("disk space"), "pods": _("room for another pod")}
 _TAINT = "untolerated taint"
 _MISMATCH = ("affinity/selector", "plugin(s) [NodeAffinity]")
 _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
-_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)"')
+_CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
 _FULL = (
     "max node group size reached",
     "max limit reached",
@@ -51,8 +49,17 @@ def counted_reasons(message: str) -> dict[str, int]:
     """Return the number of nodes (or node groups) for each reason in a message of the scheduler or the autoscaler."""
     found = _AVAILABLE.search(message)
     text = found[1] if found else message
-    counted = {reason: int(count) for count, reason in _COUNTED.findall(text)}
-    return counted or ({text: 0} if text else {})
+    return _counted(text) or ({text: 0} if text else {})
+
+
+def _counted(text: str) -> dict[str, int]:
+    """Return {"Insufficient cpu": 3, "node(s) were unschedulable": 1} of "3 Insufficient cpu, 1 node(s) were unschedulable"."""
+    first = _COUNT.search(text)
+    counted = text[first.start() :] if first else ""
+    places = list(_COUNTS.finditer(counted))
+    ends = [*(place.start() for place in places), len(counted)][1:]
+    reasons = ((counted[place.end() : end], int(place[1])) for place, end in zip(places, ends, strict=True))
+    return {reason: count for reason, count in reasons if reason}
 
 
 def promised_size(events: Sequence[Event]) -> int:

@@ -3,22 +3,22 @@
 An event may be missing, or stand for several of its kind; only the first of a kind counts, because later ones belong to restarts.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
 
 from grid.kube.objects import Event, Pod
+from grid.regexes import Expression, RepeatedExpression
 
 # Smaller differences are the truncation to seconds, and the way of an event to the API server.
 SKEW_LIMIT = timedelta(seconds=2)
 _OF_KUBELET = ("Pulling", "Pulled", "Created", "Started")
-_CONTAINER = re.compile(r"spec\.(?:containers|initContainers)\{(.+)\}")
-_PULLED = re.compile(r"^Successfully pulled image .+? in (\S+)(?: \((\S+) including waiting\))?")
-_SIZE = re.compile(r"Image size: (\d+) bytes")
+_CONTAINER = Expression(r"spec\.(?:containers|initContainers)\{(.+)\}")
+_PULLED = Expression(r"^Successfully pulled image .+? in (\S+)(?: \((\S+) including waiting\))?")
+_SIZE = Expression(r"Image size: (\d+) bytes")
 _PRESENT = "already present on machine"
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)")
+_PART = RepeatedExpression(r"(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
 
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
 
-import re2
-
 from grid import regexes
 from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import LogFinding
@@ -56,7 +54,7 @@ def refresh() -> None:
     wanted = entries_in_force()
     try:
         logfindings.use(wanted)
-    except re2.error as error:
+    except regexes.PatternError as error:
         logger.error("the knowledge base is too large to be searched entries=%d reason=%s", len(wanted), error)
 
 

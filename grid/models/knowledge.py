@@ -1,6 +1,5 @@
 """The knowledge base: the admins' own entries about lines of logs, and where any entry was found."""
 
-import re2
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
@@ -81,4 +80,4 @@ class LogOccurrence(models.Model):
 
 
 def _has_group(pattern: str) -> bool:
-    return not regexes.problem_of(pattern) and re2.compile(pattern, regexes.options()).groups > 0
+    return not regexes.problem_of(pattern) and regexes.has_groups(pattern)

@@ -1,6 +1,5 @@
 """One light and one sentence for each service that the platform depends on; pure."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -15,6 +14,7 @@ from grid.diagnosis.platform.facts import (
     WarningEvent,
     Workload,
 )
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import about, as_sentence, listed_up_to, one_line, plural
@@ -27,12 +27,10 @@ _SHOWN = 3
 _RECENT_LOSS = timedelta(minutes=15)
 _DNS_LABELS = ("kube-dns", "coredns")
 # What these say is wrong with the image's name or the credentials; the registry has answered.
-_ANSWERED = re.compile(
-    r"not found|manifest unknown|denied|unauthorized|does not exist|invalid reference|no match", re.I
-)
-_IMAGE = re.compile(r"image \"([^\"]+)\"")
+_ANSWERED = Expression(r"(?i)not found|manifest unknown|denied|unauthorized|does not exist|invalid reference|no match")
+_IMAGE = Expression(r"image \"([^\"]+)\"")
 # The volume's source is an object that somebody forgot, not the storage.
-_OBJECT_MISSING = re.compile(r"(secret|configmap) \"", re.I)
+_OBJECT_MISSING = Expression(r"(?i)(secret|configmap) \"")
 
 
 def api_server(answers: ServerAnswers) -> Light:

@@ -1,11 +1,11 @@
 """What the cluster's version means for us: APIs that we use and it lacks or deprecates, and the skew of our client; pure."""
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 
 from grid.diagnosis.platform.facts import Severity
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 _GUIDE = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
@@ -15,7 +15,7 @@ _JOBS = "https://github.com/kubernetes/kubernetes/blob/master/CHANGELOG/CHANGELO
 _METRICS = "https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/"
 _SKEW = "https://kubernetes.io/releases/version-skew-policy/#kubectl"
 _SIDECARS = "https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/"
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.|\+|-|$)")
+_VERSION = Expression(r"v?(\d{1,4})\.(\d{1,4})(?:\.|\+|-|$)")
 MOST_SKEW = 1  # minor versions, the rule for kubectl
 SIDECARS_SINCE = 29
 

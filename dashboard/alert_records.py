@@ -1,6 +1,5 @@
 """Reads alerts for pages."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,13 +11,14 @@ from dashboard.viewmodels.alert_page import EndedView, FiringView, SilenceLine, 
 from dashboard.viewmodels.alerts import SILENT, URGENT, AlertLine, alert_line
 from grid.launch.alerts.silences import silence_of, silence_sentence, silences_in_force
 from grid.models import Alert, AlertSilence
+from grid.regexes import Expression
 
 PER_PAGE = 50
 MOST_FIRING = 200
 MOST_SILENCES = 200
 MOST_CRITICAL = 200  # that are looked at for the line on all pages
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-_CURSOR = re.compile(r"([0-9]{1,16})-([0-9]{1,18})")
+_CURSOR = Expression(r"([0-9]{1,16})-([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)

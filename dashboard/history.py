@@ -6,7 +6,6 @@ says how far back it has searched.
 """
 
 import operator
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offere
 from grid.database import planned_for_values
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind
+from grid.regexes import Expression
 
 PER_PAGE = 50
 SEARCHED = 4000
@@ -30,7 +30,7 @@ _OWN_TEXT = ("title", "id", "message", "node_name")  # the columns of the trigra
 _OBJECT_NAME = Concat("kind", Value("-"), "id")
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
 # Which characters beyond ASCII count as letters depends on the database's locale.
-_HAS_TRIGRAM = re.compile(r"[A-Za-z0-9]{3}")
+_HAS_TRIGRAM = Expression(r"[A-Za-z0-9]{3}")
 _MOST_NAMES = 100  # of users and projects that match a text; with more, the index is not worth using
 
 

@@ -1,7 +1,8 @@
 """Ids of executions and workspaces in URLs. An invalid id is never passed to the database, which rejects some characters."""
 
-import re
 from collections.abc import Iterable, Mapping
+
+from grid.regexes import Expression
 
 
 class IdConverter:
@@ -28,12 +29,15 @@ class NameConverter:
         return value
 
 
+_ID = Expression(IdConverter.regex)
+
+
 def valid_ids(texts: Iterable[str]) -> list[str]:
     """Return those of the texts that may be ids."""
-    return [text for text in texts if re.fullmatch(IdConverter.regex, text)]
+    return [text for text in texts if _ID.fullmatch(text)]
 
 
 def id_in(query: Mapping[str, str], name: str) -> str:
     """Return the id that the query has under this name; "" when there is none or it is invalid."""
     asked = query.get(name, "")
-    return asked if re.fullmatch(IdConverter.regex, asked) else ""
+    return asked if _ID.fullmatch(asked) else ""

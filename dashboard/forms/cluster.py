@@ -4,7 +4,6 @@ It only parses the input; the rules of `grid.launch` decide what may be launched
 """
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import plural
 
@@ -32,7 +32,7 @@ _NOT_OFFERED = {
     "worker_tier": _("The workers' tier that was asked for is not available to you; check what is chosen instead."),
 }
 FIRST_MAXIMUM = 5  # the initial maximum of workers
-_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_WHOLE = Expression(r"-?[0-9]{1,9}")
 _NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
 
 

@@ -1,6 +1,5 @@
 """Form fields for structured values that people type as lines (arguments, key=value pairs, tolerations), and for rows to choose from."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,15 +7,16 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from grid.models.environment import VARIABLE_NAME, Framework
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-_KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
-_LABEL_VALUE = re.compile(rf"({_NAME})?")
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_KEY = Expression(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
+_LABEL_VALUE = Expression(rf"({_NAME})?")
+_VERSION = Expression(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
+_LINE_END = RepeatedExpression(r"\r\n|\r|\n")
 MAXIMUM_TEXT = 1_000_000  # characters of a field with many lines; what it says has bounds of its own
 _SHOWN = 5  # problems of lines that are told at once
 

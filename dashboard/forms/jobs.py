@@ -1,7 +1,6 @@
 """The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,11 +17,12 @@ from grid.launch.jobs import MAXIMUM_ROWS
 from grid.launch.jobsettings import JobSettings, clean_folder
 from grid.launch.offers import projects_for
 from grid.models import Execution, Job, JobRun, User
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import exact_duration, plural
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_PART = re.compile(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
+_PART = Expression(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
 _LONGEST_DURATION = 40  # characters
 MOST_OFFERED = 50  # runs to start after
 TYPED = ("command", "variables", "folder", "files_at", "page_port", "timeout", "retries", "retry_wait", "at_once")

@@ -7,7 +7,6 @@ believed there. It also leaves out headers that it was not told to pass on (docs
 """
 
 import hmac
-import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
@@ -15,8 +14,9 @@ from urllib.parse import unquote, urlsplit
 from dashboard.proxy.headers import NO_HEADERS, Headers, encode, first
 from dashboard.proxy.upstream import Scope, Send
 from grid.launch.ingress import AUTH_PATH, CACHED_SECONDS, auth_key
+from grid.regexes import Expression
 
-_ASKED = re.compile(rf"{AUTH_PATH}/([a-z0-9]{{1,32}})/([0-9a-f]{{64}})(/.*)?", re.DOTALL)
+_ASKED = Expression(rf"(?s){AUTH_PATH}/([a-z0-9]{{1,32}})/([0-9a-f]{{64}})(/.*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Filters the headers that cross the proxy, in either direction (pure)."""
 
-import re
 from collections.abc import Iterable
 
 from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 from grid.launch.front import STATE_HEADER, TOKEN_HEADER
+from grid.regexes import Expression
 
 Headers = list[tuple[str, str]]
 NO_HEADERS: Headers = []
@@ -46,7 +46,7 @@ _FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "orig
 # Defaults that the program may override: no other origin may hold its windows or load its files.
 _KEPT_APART = {"cross-origin-opener-policy": "same-origin-allow-popups", "cross-origin-resource-policy": "same-origin"}
 # Lenient parsers accept control characters within a value; the next hop may take them for the end of a line.
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL = Expression(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:

@@ -1,6 +1,5 @@
 """Alerts as the page shows them, and what to do about them from `docs/alerts.md`; pure."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,6 +7,7 @@ from html import escape
 from typing import Protocol
 
 from dashboard.viewmodels.nodes import StatusLine
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 
 # Alertmanager tells again of what fires after repeat_interval, four hours by default.
@@ -19,19 +19,20 @@ _SEVERITIES = {
     "warning": StatusLine("wait", _("Within days")),
 }
 URGENT = tuple(name for name, status in _SEVERITIES.items() if status.severity == "problem")
-_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_HEADING = RepeatedExpression(r"(?m)^## (.+)$")
 _INLINE = (
-    (re.compile(r"`([^`\n]+)`"), r"<code>\1</code>"),
-    (re.compile(r"\*\*([^*\n]+)\*\*"), r"<b>\1</b>"),
-    (re.compile(r"\*([^*\n]+)\*"), r"<em>\1</em>"),
-    (re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)"), r"\1"),
+    (RepeatedExpression(r"`([^`\n]+)`"), r"<code>\1</code>"),
+    (RepeatedExpression(r"\*\*([^*\n]+)\*\*"), r"<b>\1</b>"),
+    (RepeatedExpression(r"\*([^*\n]+)\*"), r"<em>\1</em>"),
+    (RepeatedExpression(r"\[([^\]\n]+)\]\([^)\n]*\)"), r"\1"),
 )
-_SLUG = re.compile(r"[a-z0-9-]{1,100}")
-_ID = re.compile(r"[a-z0-9]{1,16}")  # of an execution
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_NOT_IN_AN_ANCHOR = RepeatedExpression(r"[^a-z0-9 -]")
+_SLUG = Expression(r"[a-z0-9-]{1,100}")
+_ID = Expression(r"[a-z0-9]{1,16}")  # of an execution
+_LABEL_VALUE = Expression(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 # As kube-state-metrics and our own metrics name the pool of a node.
 _POOL_LABELS = ("pool", "node_pool", "nodepool", "label_dominodatalab_com_node_pool")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_NAME = Expression(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class AlertLike(Protocol):
@@ -129,7 +130,7 @@ def section_of(document: str, slug: str) -> tuple[str, str]:
 
 def _anchor(title: str) -> str:
     """Return the anchor of a heading, as code hosts make it."""
-    return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+    return _NOT_IN_AN_ANCHOR.sub("", title.lower()).replace(" ", "-")
 
 
 def runbook_html(text: str) -> str:

@@ -1,17 +1,18 @@
 """Turns a program's line with terminal escape sequences into HTML; pure. Colours and bold become classes, others are dropped."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"  # CSI, of which m sets colours
-    r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"  # OSC and its like: titles, links
-    r"|\x1b[ -/]*[0-~]"
+_STRINGS = frozenset(
+    "\x9d\x90\x9e\x9f\x98"
+)  # OSC and its like begin with one of these, or ESC and one of those: titles, links
+_ESCAPED_STRINGS = frozenset("]P^_X")
+_INTRODUCERS, _STOPS = ("\x1b", "\x9b", *_STRINGS), ("\x07", "\x1b", "\x9c")
+_PARAMETERS, _INTERMEDIATES = frozenset("0123456789:;<=>?"), frozenset(" !\"#$%&'()*+,-./")
+# Control characters but for the tab, and bidirectional overrides.
+_DROPPED = dict.fromkeys(
+    (*range(9), *range(0xA, 0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 )
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)  # and bidirectional overrides
 
 
 def last_state(text: str) -> str:
@@ -23,7 +24,7 @@ def last_state(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return the text as it is read: without escape sequences and control characters."""
-    return "".join(part for _, part in _parts(text)) if _CONTROL.search(text) else text
+    return text if text.isprintable() else "".join(part for _, part in _parts(text))
 
 
 def ansi_html(text: str) -> str:
@@ -41,14 +42,69 @@ def terminal_html(text: str) -> str:
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the classes and the text of each stretch of one style; "" when it has none."""
     colour, is_bold, start = "", False, 0
-    for found in _SEQUENCE.finditer(text):
-        if part := _CONTROL.sub("", text[start : found.start()]):
+    for begin, end, parameters in () if text.isprintable() else _sequences(text):
+        if part := text[start:begin].translate(_DROPPED):
             yield _classes(colour, is_bold), part
-        start = found.end()
-        if found["final"] == "m":
-            colour, is_bold = _styled(found["parameters"], colour, is_bold)
-    if part := _CONTROL.sub("", text[start:]):
+        start = end
+        if parameters is not None:
+            colour, is_bold = _styled(parameters, colour, is_bold)
+    if part := text[start:].translate(_DROPPED):
         yield _classes(colour, is_bold), part
+
+
+class _Next:
+    """Where one of some characters comes next. Each is found once for each of its places, or a text of many beginnings without an end
+    would be searched to its end for each of them."""
+
+    def __init__(self, text: str, characters: Iterable[str]) -> None:
+        self._text, self._places = text, dict.fromkeys(characters, -1)
+
+    def after(self, place: int) -> int:
+        """Return the next place from this one on, which never goes back; the text's length when there is none."""
+        for character, known in self._places.items():
+            if known < place:
+                found = self._text.find(character, place)
+                self._places[character] = found if found >= 0 else len(self._text)
+        return min(self._places.values())
+
+
+def _sequences(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Yield the beginning and the end of each escape sequence, and its parameters when it sets the style."""
+    starts, stops = _Next(text, _INTRODUCERS), _Next(text, _STOPS)
+    begin = starts.after(0)
+    while begin < len(text):
+        end, parameters = _sequence_at(text, begin, stops)
+        if end > begin:
+            yield begin, end, parameters
+        begin = starts.after(max(end, begin + 1))
+
+
+def _sequence_at(text: str, begin: int, stops: _Next) -> tuple[int, str | None]:
+    """Return where the sequence ends, `begin` when there is none, and its parameters when it sets the style."""
+    is_escape = text[begin] == "\x1b"
+    kind, place = (text[begin + 1 : begin + 2], begin + 2) if is_escape else (text[begin], begin + 1)
+    if kind in (_ESCAPED_STRINGS if is_escape else _STRINGS):
+        stop = stops.after(place)
+        if text[stop : stop + 1] != "\x1b":
+            return min(stop + 1, len(text)), None
+        if text.startswith("\x1b\\", stop):
+            return stop + 2, None
+    elif kind == ("[" if is_escape else "\x9b"):
+        middle = _after(text, place, _PARAMETERS)
+        last = _after(text, middle, _INTERMEDIATES)
+        if "@" <= text[last : last + 1] <= "~":
+            return last + 1, text[place:middle] if text[last] == "m" else None
+    if not is_escape:
+        return begin, None
+    last = _after(text, begin + 1, _INTERMEDIATES)
+    return (last + 1 if "0" <= text[last : last + 1] <= "~" else begin), None
+
+
+def _after(text: str, place: int, characters: frozenset[str]) -> int:
+    """Return the first place from this one on that has another character."""
+    while place < len(text) and text[place] in characters:
+        place += 1
+    return place
 
 
 def _classes(colour: str, is_bold: bool) -> str:
@@ -57,7 +113,8 @@ def _classes(colour: str, is_bold: bool) -> str:
 
 def _styled(parameters: str, colour: str, is_bold: bool) -> tuple[str, bool]:
     codes = [
-        int(code) if code.isascii() and code.isdigit() and len(code) < 4 else 0 for code in re.split("[;:]", parameters)
+        int(code) if code.isascii() and code.isdigit() and len(code) < 4 else 0
+        for code in parameters.replace(":", ";").split(";")
     ]
     position = 0
     while position < len(codes):

@@ -1,8 +1,8 @@
 """Ids of HTML elements, made from the names of objects."""
 
-import re
+from grid.regexes import RepeatedExpression
 
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]")
+_NOT_ALLOWED = RepeatedExpression(r"[^A-Za-z0-9_.-]")
 
 
 def element_id(kind: str, *names: str) -> str:

@@ -4,7 +4,6 @@ An invalid choice means the default; an invalid bound is reported at its field, 
 misleads.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.chips import FilterChip
 from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.quantity import millicores, whole
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
@@ -23,7 +23,7 @@ _TEXTS = ("text", "tier", "user", "project", "node")
 _BOUND_TITLES = {"age": _("Age"), "restarts": _("Restarts"), "cpu": _("CPU"), "memory": _("Memory"), "gpus": _("GPUs")}
 _BOUNDS = tuple(_BOUND_TITLES)
 _LENGTH = 100
-_AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)?")
+_AGE = Expression(r"(\d{1,6})\s*(s|m|min|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 

@@ -1,7 +1,6 @@
 """Guesses how grave a line of a log is, from the patterns of common loggers; pure."""
 
-import re
-
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 ERROR, WARNING, INFO, DEBUG = "error", "warning", "info", "debug"
@@ -15,19 +14,18 @@ _NAMES = {
 }  # fmt: skip
 _LETTERS = {"D": DEBUG, "I": INFO, "W": WARNING, "E": ERROR, "F": ERROR, "C": ERROR}
 
-_GLOG = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d")
+_GLOG = Expression(r"([IWEF])\d{4} \d\d:\d\d:\d\d")
 # Jupyter and Ray write one letter, beside the time: "[W 2026-11-23 09:00:05 ServerApp]", "[2026-11-23 09:00:05,123 E 12 12]".
-_LETTER = re.compile(r"\[(?:([DIWEC]) \d{4}-|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ ([DIWEFC]) )")
-_FIELD = re.compile(r"""["']?\b(?:level|levelname|lvl|severity|log\.level)["']?\s*[:=]\s*["']?([A-Za-z]+|\d\d)\b""")
-_WORD = re.compile(
-    r"(?:^|[\s\[(<|:\-])(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|CRITICAL|FATAL|PANIC)(?=$|[\s\])>|:\-])"
+_LETTER = Expression(r"\[(?:([DIWEC]) \d{4}-|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ ([DIWEFC]) )")
+_FIELD = Expression(r"""["']?\b(?:level|levelname|lvl|severity|log\.level)["']?\s*[:=]\s*["']?([A-Za-z]+|\d\d)\b""")
+_WORD = Expression(
+    r"(?:^|[\s\[(<|:\-])(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|CRITICAL|FATAL|PANIC)(?:$|[\s\])>|:\-])"
 )
-_PREFIX = re.compile(
-    r"(trace|debug|info|notice|warn|warning|error|severe|critical|fatal|panic)\s*(?:\[[^\]]*\])?:", re.IGNORECASE
-)
-_PYTHON_WARNING = re.compile(r"(?:^|: )\w*Warning: ")
-_EXCEPTION = re.compile(
-    r"(?:Traceback \(most recent call last\)|(?:[\w.$]*(?:Error|Exception|Interrupt)|Caused by)(?::|$)|Exception in thread)"
+_PREFIX = Expression(r"(?i)(trace|debug|info|notice|warn|warning|error|severe|critical|fatal|panic)\s*(?:\[[^\]]*\])?:")
+_IN_A_NAME = r"\w\x{80}-\x{10FFFF}"  # names of Python may have letters of any language
+_PYTHON_WARNING = Expression(rf"(?:^|: )[{_IN_A_NAME}]*Warning: ")
+_EXCEPTION = Expression(
+    rf"(?:Traceback \(most recent call last\)|(?:[{_IN_A_NAME}.$]*(?:Error|Exception|Interrupt)|Caused by)(?::|$)|Exception in thread)"
 )
 
 

@@ -5,7 +5,6 @@ timestamps. A cursor is the positions of all pods that are shown, as text for a 
 """
 
 import heapq
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +15,16 @@ from dashboard.viewmodels.log_level import is_shown, level_of
 from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import finding_of
 from grid.diagnosis.logpatterns import LogPattern
-from grid.logstamps import STAMP, stamped
+from grid.logstamps import stamp_end, stamped
+from grid.regexes import Expression
 
 PAGE_LINES = 500
 PAGE_BYTES = 2**20  # of the lines of a page, as the programs wrote them
 LONGEST_ROW = 4000  # characters
-_LONGEST_LINE = 64 * 1024  # bytes
+_LONGEST_LINE = 64 * 1024  # bytes; a longer one is cut before anything is looked for in it
 _TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
 
-_POSITION = re.compile(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})", re.ASCII)
+_POSITION = Expression(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ class PodLines:
     def cut(self, chunk: bytes) -> list[bytes]:
         """Return the lines that end in the next chunk of the stream, for `take`."""
         *whole, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest if len(rest) <= _LONGEST_LINE else _shortened(rest)
-        return whole
+        self._rest = _bounded(rest)
+        return [_bounded(line) for line in whole]
 
     def rest(self) -> list[bytes]:
         """Return the line that the stream has ended with, if no line break came after it."""
@@ -247,9 +247,10 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def _shortened(line: bytes) -> bytes:
-    """Return the part of an unfinished line that is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
-    found = STAMP.match(line)
-    stamp = line[: found.end()] if found else b""
+def _bounded(line: bytes) -> bytes:
+    """Return the line, or of a long one what is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
+    if len(line) <= _LONGEST_LINE:
+        return line
+    stamp = line[: stamp_end(line)]
     state = line.rpartition(b"\r")[2] if b"\r" in line else line[len(stamp) :]
     return stamp + state[: _LONGEST_LINE // 2]

@@ -1,12 +1,12 @@
 """Puts logins into words: the message of a lock, the admins' list of locks, and a user's own sessions; pure."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import plural
 
@@ -16,11 +16,11 @@ _LOCKED = {
     "name": _("for this name"),
 }
 _BROWSERS = (
-    ("Edge", re.compile(r"\bEdg[A-Za-z]*/")),
-    ("Opera", re.compile(r"\bOPR/")),
-    ("Firefox", re.compile(r"\b(Firefox|FxiOS)/")),
-    ("Chrome", re.compile(r"\b(Chrome|Chromium|HeadlessChrome|CriOS)/")),
-    ("Safari", re.compile(r"\bSafari/")),
+    ("Edge", Expression(r"\bEdg[A-Za-z]*/")),
+    ("Opera", Expression(r"\bOPR/")),
+    ("Firefox", Expression(r"\b(Firefox|FxiOS)/")),
+    ("Chrome", Expression(r"\b(Chrome|Chromium|HeadlessChrome|CriOS)/")),
+    ("Safari", Expression(r"\bSafari/")),
 )
 _SYSTEMS = (
     ("Android", "Android"),

@@ -5,7 +5,6 @@ field, and what is not shown is passed over without an object for it: a few MiB 
 and keep Python's lock for seconds.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -14,6 +13,7 @@ from msgspec import Raw
 
 from dashboard.viewmodels.ansi import terminal_html
 from grid.quantity import format_bytes
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import listed
 
@@ -27,7 +27,7 @@ SHOWN_IMAGES = 30
 IMAGE_CHARACTERS = 3 * 2**20  # of an image in base64
 # What base64 of a PNG and of a JPEG begins with.
 _BEGINNINGS = {"image/png": "iVBORw0KGg", "image/jpeg": "/9j/"}
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = Expression(r"[A-Za-z0-9+/]+={0,2}")
 _NOT_SHOWN = {
     "text/html": "HTML",
     "image/svg+xml": "SVG",

@@ -1,7 +1,6 @@
 """Ranks what the command palette finds for a text, and holds what it shows; pure."""
 
 import heapq
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -48,13 +47,19 @@ class PaletteResults:
     groups: Sequence[PaletteGroup]
 
 
+def _begins_word(text: str, word: str) -> bool:
+    """Return whether a word begins a word of the text, which comes after anything but a letter or a digit."""
+    place = text.find(word)
+    while place > 0 and text[place - 1].isalnum():
+        place = text.find(word, place + 1)
+    return place >= 0
+
+
 class PaletteQuery:
     """A typed text. It finds what contains each of its words, in any order; without words it finds everything."""
 
     def __init__(self, text: str) -> None:
         self.words = text.lower().split()[:_MOST_WORDS]
-        # A word begins after anything but a letter or a digit.
-        self._starts = [re.compile(rf"(?<![^\W_]){re.escape(word)}").search for word in self.words]
 
     def rank(self, text: str) -> int | None:
         """Return 0 when each word begins a word of the text, 1 when each occurs anywhere, None when one does not."""
@@ -62,10 +67,7 @@ class PaletteQuery:
         for word in self.words:
             if word not in lower:
                 return None
-        for begins in self._starts:
-            if begins(lower) is None:
-                return _ANYWHERE
-        return _AT_START
+        return _AT_START if all(_begins_word(lower, word) for word in self.words) else _ANYWHERE
 
     def best(
         self,

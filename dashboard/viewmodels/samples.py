@@ -4,7 +4,6 @@ A scale event is a change of the desired number of workers. The samples show tha
 autoscaler's own events, and changes by people.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,13 +22,14 @@ from dashboard.viewmodels.charts import (
 )
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.execution import LifecycleLine
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.wording import plural
 
 POINTS = 500
 TABLE_ROWS = 60
 _CLOSE = timedelta(seconds=45)  # a sample is written every 15 seconds, and the history one reconciliation later
-_RESCALE = re.compile(r"New size: (\d+); reason: (.*)", re.DOTALL)
+_RESCALE = Expression(r"(?s)New size: (\d+); reason: (.*)")
 _RESCALE_REASON = "SuccessfulRescale"
 _RESIZED = "Resized"
 

@@ -4,8 +4,6 @@ Three steps make a ticket useful only in the browser that asked for it: the butt
 cookie and redirects back here; this origin issues a ticket for that opener; the execution's origin exchanges the ticket.
 """
 
-import re
-
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseRedirect
@@ -18,6 +16,7 @@ from grid.launch.grants import issue_ticket
 from grid.launch.opening import may_open, may_open_port
 from grid.models import AuditEntry, Execution, PortShare, User
 from grid.origins import BEGIN_PATH, OPEN_PATH, is_shared_port
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 _NOT_OPENED = _(
@@ -29,7 +28,7 @@ _NOT_SHARED = _(
     "This is not shared with you, or no longer: a shared app can be opened by those whom its owner chose, while they are in the project "
     "and the workspace runs."
 )
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = Expression(r"[0-9a-f]{64}")
 
 
 @require_POST

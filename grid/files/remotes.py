@@ -10,7 +10,6 @@ in files of a private folder that lives as long as the call.
 import base64
 import hashlib
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -30,6 +29,7 @@ from grid.errors import GridError
 from grid.files.executor import ASKPASS, SSH_COMMAND
 from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.remoteurls import RemoteUrl
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 SECONDS = 25.0
@@ -43,7 +43,7 @@ _STALE_SECONDS = 15 * 60.0  # longer than any call takes
 _FOLDERS = "compute-grid-remote-"
 _AT_ONCE = threading.BoundedSemaphore(4)
 _PATIENCE = 5.0
-_BRANCH_LINE = re.compile(r"[0-9a-f]{40,64}\trefs/heads/(.+)")
+_BRANCH_LINE = Expression(r"[0-9a-f]{40,64}\trefs/heads/(.+)")
 # The best first; what OpenSSH still accepts.
 _KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 _CONFIGURATION = """\

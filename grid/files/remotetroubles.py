@@ -4,20 +4,22 @@ Their own texts may name credentials, and a server's may say anything: they are 
 credential.
 """
 
-import re
 from collections.abc import Iterable
 
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 
-_CREDENTIALS = re.compile(r"//[^/\s@]*@")
+_CREDENTIALS = RepeatedExpression(r"//[^/\s@]*@")
 _LONGEST = 500
+_MOST_READ = 32 * 2**10  # characters of a text: its beginning and its end, in which git says what went wrong
 _HOST_KEY = (
     r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key",
     r"No \S+ host key is known|Host key verification failed",
 )
+_ABOUT_HOST_KEY = Expression(f"(?i){'|'.join(_HOST_KEY)}")
 # The first that matches, in git's own words (LC_ALL=C) and those of curl with OpenSSL or GnuTLS, and of OpenSSH.
 _KNOWN = tuple(
-    (re.compile(pattern, re.IGNORECASE), sentence)
+    (Expression(f"(?i){pattern}"), sentence)
     for pattern, sentence in (
         (
             r"[Oo]ut of memory|Cannot allocate memory",
@@ -86,12 +88,13 @@ _KNOWN = tuple(
 
 def explain(text: str) -> str:
     """Return a sentence with what to do; "" for a text that is not known."""
-    return next((sentence for pattern, sentence in _KNOWN if pattern.search(text)), "")
+    read = _read(text)
+    return next((sentence for pattern, sentence in _KNOWN if pattern.search(read)), "")
 
 
 def is_about_host_key(text: str) -> bool:
     """Return whether an SSH server's key is not the confirmed one, or none was confirmed."""
-    return any(re.search(pattern, text, re.IGNORECASE) for pattern in _HOST_KEY)
+    return _ABOUT_HOST_KEY.search(_read(text)) is not None
 
 
 def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
@@ -100,4 +103,9 @@ def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if secret:
             line = line.replace(secret, "***")
-    return "".join(one if one.isprintable() else "?" for one in line)[:_LONGEST]
+    return "".join(one if one.isprintable() else "?" for one in line[:_LONGEST])
+
+
+def _read(text: str) -> str:
+    half = _MOST_READ // 2
+    return text if len(text) <= _MOST_READ else f"{text[:half]}\n{text[-half:]}"

@@ -4,21 +4,21 @@ People type them and programs get them, so a URL is taken apart here, and put to
 credential, a local path or a command of git's or ssh's.
 """
 
-import re
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Literal
 
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 LONGEST = 500
 _SCHEMES = {"https": 443, "ssh": 22}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
-_PATH = re.compile(r"[A-Za-z0-9._~+,=@:/%-]+")
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<place>[^/]*)(?P<path>/.*)?", re.IGNORECASE)
-_SHORT = re.compile(r"(?P<user>[^@/:]+)@(?P<host>[^:/@\[\]]+):(?P<path>[^:].*)")  # as in git@host:group/name.git
+_HOST = Expression(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_USER = Expression(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_PATH = Expression(r"[A-Za-z0-9._~+,=@:/%-]+")
+_URL = Expression(r"(?i)(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<place>[^/]*)(?P<path>/.*)?")
+_SHORT = Expression(r"(?P<user>[^@/:]+)@(?P<host>[^:/@\[\]]+):(?P<path>[^:].*)")  # as in git@host:group/name.git
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The executor writes into them (`grid.files.executor`); the dashboard only makes 
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,15 +12,17 @@ from pathlib import Path
 
 from grid.files import git
 from grid.files.git import GitFailed
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
 MAIN = "main"
-COMMIT = re.compile(r"[0-9a-f]{40}")  # the name of a commit, and of any other object
+COMMIT = Expression(r"[0-9a-f]{40}")  # the name of a commit, and of any other object
 _LONGEST_LIST = 8 * 2**20
-_BRANCH = re.compile(r"(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}(?<![./])")
-_BUNDLE = re.compile(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
+_BRANCH = Expression(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+_NOT_IN_A_BRANCH, _NOT_AT_ITS_END = ("..", "//", "/.", ".lock/"), (".lock", ".", "/")
+_BUNDLE = Expression(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
 _BUNDLE_SECONDS = 300.0
 
 
@@ -58,7 +59,8 @@ class Commit:
 
 def is_revision(text: str) -> bool:
     """Return whether the text can name a branch or a commit."""
-    return bool(_BRANCH.fullmatch(text))
+    is_plain = _BRANCH.fullmatch(text) and not text.endswith(_NOT_AT_ITS_END)
+    return bool(is_plain) and not any(part in text for part in _NOT_IN_A_BRANCH)
 
 
 def is_path(text: str) -> bool:

@@ -5,7 +5,6 @@ https://github.com/moby/buildkit/blob/master/docs/rootless.md and https://github
 A package's own code may read the registry's credentials there; docs/environments.md says why, and which account to use.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from grid.kube.resources import CONFIG_MAPS, JOBS
 from grid.labels import APP_COMPONENT, APP_INSTANCE, APP_NAME, MANAGED_BY, MANAGER
 from grid.launch.manifests import Manifest
 from grid.launch.revisions import BuildProgress
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 
 BUILD_SECONDS = 1800
@@ -22,9 +22,10 @@ KEPT_SECONDS = 24 * 3600  # an ended Job stays as long, for its log
 CONTAINER = "build"
 _USER = 1000  # of both builders' images; and of executions, whatever an image says
 _FOLDER, _CREDENTIALS = "/workspace", "/credentials"
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_PIP_ERROR = re.compile(r"\bERROR: (?!process |failed to )(.+)")
-_ANY_ERROR = re.compile(r"\berror: (.+)", re.IGNORECASE)
+_DIGEST = Expression(r"sha256:[0-9a-f]{64}")
+_PIP_ERROR, _PIP_FOLLOWS_UP = RepeatedExpression(r"\bERROR: "), ("process ", "failed to ")
+_ANY_ERROR = Expression(r"(?i)\berror: (.+)")
+_LONGEST_LINE = 4000  # characters in which an error is looked for
 _LONGEST_ERROR = 500
 
 # BuildKit writes the digest among other things, by renaming a file, which the termination log cannot be.
@@ -244,10 +245,22 @@ def progress_of(
 
 def last_error(log: str) -> str:
     """Return what the log ends with that says most: pip's last error, else any, else the last line; without a full stop."""
-    for pattern in (_PIP_ERROR, _ANY_ERROR, re.compile(r"(\S.*)")):
-        if found := pattern.findall(log):
-            return str(found[-1]).strip().rstrip(".")[:_LONGEST_ERROR]
+    lines = [line[:_LONGEST_LINE] for line in reversed(log.split("\n"))]
+    for error_of in (_pip_error, _any_error, str.strip):
+        if error := next(filter(None, map(error_of, lines)), ""):
+            return error.strip().rstrip(".")[:_LONGEST_ERROR]
     return ""
+
+
+def _pip_error(line: str) -> str:
+    """Return the first error of a line that says more than that pip's process failed."""
+    places = (found.end() for found in _PIP_ERROR.finditer(line))
+    return next((line[place:] for place in places if not line.startswith(_PIP_FOLLOWS_UP, place)), "")
+
+
+def _any_error(line: str) -> str:
+    found = _ANY_ERROR.search(line)
+    return found[1] if found else ""
 
 
 def _why_failed(condition: Mapping[str, Any], pod: Pod | None, log: str, settings: BuildSettings, before: str) -> str:

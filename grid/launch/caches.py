@@ -1,6 +1,5 @@
 """The controller's watch caches: the executions' pods, autoscalers and events. Each change enqueues its execution."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +9,12 @@ import msgspec
 from grid.kube.objects import Autoscaler, Event, Metadata, Pod
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.models.environment import Kind
+from grid.regexes import Expression
 from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
 
 # A run's objects have the execution's name; a cluster's have its head's or workers', to which their controllers append suffixes.
-_OBJECT_NAME = re.compile(
+_OBJECT_NAME = Expression(
     rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
 )
 

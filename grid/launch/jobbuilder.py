@@ -4,7 +4,6 @@ The Job's name is derived from what is built, so whoever asks after a controller
 """
 
 import logging
-import re
 
 from django.conf import settings
 
@@ -26,12 +25,13 @@ from grid.launch.buildjobs import (
 from grid.launch.logend import end_of_log
 from grid.launch.revisions import BuildProgress
 from grid.models import EnvironmentRevision
+from grid.regexes import Expression
 from grid.requirementlines import BUILT_HERE
 from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 
-_IMAGE = re.compile(r"[!-~]{1,255}")
+_IMAGE = Expression(r"[!-~]{1,255}")
 _BUILT_ELSEWHERE = _(
     "It stands on an image of the embedded cluster, or is named after one, and no registry has those. "
     "Make it again on top of a revision whose image is in a registry."

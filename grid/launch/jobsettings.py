@@ -3,7 +3,6 @@
 The record is frozen when a run is asked for, so that all its attempts run with the same, whatever is edited meanwhile.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from grid.launch.spec import EnvironmentSpec
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
 from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken
+from grid.regexes import Expression
 from grid.translation import gettext as _
 from grid.translation import ngettext
 from grid.wording import exact_duration, listed
@@ -30,7 +30,7 @@ SHORTEST_WAIT, LONGEST_WAIT = 1, 3600  # seconds between two attempts
 MAXIMUM_AT_ONCE = 1000
 LOWEST_PORT, HIGHEST_PORT = 1024, 65535  # a program without rights can listen on no lower one
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
+_CONTROL = Expression(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):

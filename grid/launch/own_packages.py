@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import site
 import sys
 
@@ -24,7 +23,12 @@ def _runs_pip(argv: list[str]) -> bool:
     if "--user" in argv:
         return False
     is_module = "-m" in argv and argv[argv.index("-m") + 1 :][:1] == ["pip"]
-    return is_module or any(re.fullmatch(r"pip[0-9.]*", os.path.basename(part)) for part in argv[1:2])
+    return is_module or any(_is_pip(os.path.basename(part)) for part in argv[1:2])
+
+
+def _is_pip(name: str) -> bool:
+    """Return whether it is "pip", or such as "pip3.12"."""
+    return name.startswith("pip") and not name[3:].strip("0123456789.")
 
 
 def _command_line() -> list[str]:

@@ -5,7 +5,6 @@ links only http ones are kept.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -20,6 +19,7 @@ from yarl import URL
 
 from grid.launch.frameworks.answers import UNREADABLE
 from grid.launch.simpleindex import ACCEPT, why_yanked
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import gettext as _
 
 SECONDS = 10.0  # for each package
@@ -28,10 +28,10 @@ _AT_ONCE = 4
 _LARGEST = 2 << 20
 _MOST_ADVISORIES = 20
 _LONGEST_REASON = 300
-_INSTALLED = re.compile(r"Successfully installed (.+)")
-_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
-_ID = re.compile(r"[A-Za-z0-9._:-]{1,60}")
-_VERSION = re.compile(r"[A-Za-z0-9.!+_-]{1,40}")
+_INSTALLED = RepeatedExpression(r"Successfully installed (.+)")
+_NAMED = Expression(r"([A-Za-z0-9][A-Za-z0-9._-]*)-([0-9v][A-Za-z0-9.!+_]*)")
+_ID = Expression(r"[A-Za-z0-9._:-]{1,60}")
+_VERSION = Expression(r"[A-Za-z0-9.!+_-]{1,40}")
 _OSV = "https://osv.dev/vulnerability/"
 
 

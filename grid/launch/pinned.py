@@ -1,13 +1,12 @@
 """The environment of an earlier launch, for a run that repeats it with the very same image."""
 
-import re
-
 import msgspec
 
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec
+from grid.regexes import Expression
 
 # How container runtimes name an image by its digest, which any node can pull again.
-_BY_DIGEST = re.compile(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
+_BY_DIGEST = Expression(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
 
 
 def pinned_environment(stored: object, image_id: str) -> EnvironmentSpec | None:

@@ -10,7 +10,6 @@ refusal says why and what happens next.
 """
 
 import heapq
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from typing import Literal
 
 from grid.launch import queue
 from grid.launch.queue import NEVER, QueuedUnit
+from grid.regexes import Expression, escape
 from grid.translation import gettext as _
 from grid.translation import ngettext
 
@@ -27,10 +27,9 @@ Refusal = Literal[
     "over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "taken_over", "over_budget"
 ]
 _YOUR_SLOTS, _OWNERS_SLOTS = _("You use {held} of {most} slots"), _("{owner} uses {held} of {most} slots")
-_AS_YOUR_SLOTS = re.compile(
+_AS_YOUR_SLOTS = Expression(
     "".join(
-        re.escape(text) + (rf"(?P<{field}>\d+)" if field else "")
-        for text, field, *_more in Formatter().parse(_YOUR_SLOTS)
+        escape(text) + (rf"(?P<{field}>\d+)" if field else "") for text, field, *_more in Formatter().parse(_YOUR_SLOTS)
     )
 )
 _LESS_CLUSTER = _("Give the cluster fewer workers, or ask your admin for more slots.")

@@ -5,7 +5,6 @@ its current revision whenever somebody launches.
 """
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from grid.centralconfig import BUILDS_PER_PERSON, value_of
 from grid.errors import Problem, Rejected
 from grid.launch.spec import EnvironmentSpec, environment_spec
 from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, User, Workspace
+from grid.regexes import Expression
 from grid.requirementlines import BUILT_HERE, parse_requirements
 from grid.translation import gettext as _
 
@@ -27,7 +27,7 @@ State = EnvironmentRevision.State
 CAN_RUN = (State.READY, State.DEPRECATED)
 LONGEST_TEXT = 20_000
 MOST_BUILDS = 3  # attempts of a cluster that ends before it has built it
-_IMAGE = re.compile(r"[!-~]{1,255}")
+_IMAGE = Expression(r"[!-~]{1,255}")
 _CUT_SHORT = _(
     "The cluster ended {times} times while it was building this; it may lack memory or room on the disk. "
     "Look at the cluster's log, then make the revision again.",

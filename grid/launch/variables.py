@@ -6,7 +6,6 @@ variables and parameters are all in the Secret, so that they reach the program a
 """
 
 import base64
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,13 +13,14 @@ from grid.launch import jupyter
 from grid.launch.front import key_file
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import HOME_PATH, places, stored_secrets_name
+from grid.regexes import Expression
 
 _TOKEN_KEY = "token"
 FRONT_KEY_KEY = "front.key"
 # No key of ours has this prefix; with it every variable's name is a valid key.
 _KEY_PREFIX = "variable."
 _JOB_KEY_PREFIX = "job."
-_REFERENCE = re.compile(r"\$\([^)]+\)")
+_REFERENCE = Expression(r"\$\([^)]+\)")
 
 
 def secret_data(spec: ExecutionSpec, *, token: str = "", front_key: str = "") -> dict[str, str]:

@@ -4,7 +4,6 @@ What cannot be read is `Unread` with the reason, and never ends the look.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,6 +35,7 @@ from grid.kube.resources import (
     Resource,
 )
 from grid.launch.platform.workloads import decoded, workload
+from grid.regexes import RepeatedExpression
 from grid.translation import gettext as _
 from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.watch.wholelist import read_all
@@ -45,7 +45,7 @@ KUBE_SYSTEM = "kube-system"
 RECENT = timedelta(minutes=15)
 LONGEST_LIST = 500
 _NO_ANSWER = _("the API server does not answer.")
-_FAILED_CHECK = re.compile(r"\[-\](\S+)")
+_FAILED_CHECK = RepeatedExpression(r"\[-\](\S+)")
 
 
 @dataclass(frozen=True, slots=True)

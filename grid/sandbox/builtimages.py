@@ -2,15 +2,15 @@
 the same folder knows them, also after a restart."""
 
 import hashlib
-import re
 from pathlib import Path
 
 import msgspec
 
+from grid.regexes import Expression, escape
 from grid.requirementlines import BUILT_HERE, parse_requirements
 from grid.sandbox.images import BUILT_IN, Image, ImageCatalogue
 
-_NAME = re.compile(re.escape(BUILT_HERE) + r"[a-z0-9][a-z0-9-]{0,60}:[a-z0-9][a-z0-9.-]{0,60}")
+_NAME = Expression(escape(BUILT_HERE) + r"[a-z0-9][a-z0-9-]{0,60}:[a-z0-9][a-z0-9.-]{0,60}")
 _FOLDER = "recipes"
 _DEEPEST = 20
 

@@ -1,9 +1,11 @@
 """Prometheus' text format, for what the embedded cluster serves in the names of a real one; pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from grid.regexes import RepeatedExpression
+
+_CAMEL, _NOT_IN_A_NAME = RepeatedExpression(r"([a-z0-9])([A-Z])"), RepeatedExpression(r"[^a-z0-9_]")
 CONTENT_TYPE = "text/plain; version=0.0.4"
 
 Sample = tuple[Mapping[str, str], float]
@@ -31,8 +33,8 @@ def text_of(families: Iterable[Family]) -> str:
 
 def label_name(text: str, *, prefix: str = "") -> str:
     """Return a label's name as kube-state-metrics makes it: snake case, and "_" for what Prometheus does not take."""
-    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text).lower()
-    return prefix + re.sub(r"[^a-z0-9_]", "_", snake)
+    snake = _CAMEL.sub(r"\1_\2", text).lower()
+    return prefix + _NOT_IN_A_NAME.sub("_", snake)
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -10,7 +10,6 @@ import fcntl
 import json
 import logging
 import os
-import re
 import shutil
 import signal
 import sys
@@ -21,6 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from grid.regexes import RepeatedExpression
 from grid.sandbox import programs
 from grid.sandbox.images import Image, ImageCatalogue
 from grid.sandbox.layers import make_layer
@@ -34,7 +34,7 @@ _LOCK_POLL_SECONDS = 0.2
 _ERROR_LINES = 20
 _LONGEST_ERROR = 500
 _LONGEST_OUTPUT = 16 * 1024 * 1024
-_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9.]+")
+_NOT_IN_A_FILE_NAME = RepeatedExpression(r"[^A-Za-z0-9.]+")
 # The variables for the installer: paths of programs and certificates, its own settings, proxies. Never tokens or DJANGO_*.
 _INSTALLER_NAMES = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NETRC"}

@@ -6,17 +6,17 @@ containers find it wherever it is on the machine.
 
 import asyncio
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grid.regexes import Expression
 from grid.sandbox import programs
 
 # Where distributions put servers, such as nginx; it is not in everybody's PATH, but it is in containers'.
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
-_NUMBER = re.compile(r"\bv?(\d+)")  # as in “openjdk 17.0.15” and “v20.20.2”
+_NUMBER = Expression(r"\bv?(\d+)")  # as in “openjdk 17.0.15” and “v20.20.2”
 _ANSWER_SECONDS = 30.0
 _LONGEST_ANSWER = 10 * 1024
 

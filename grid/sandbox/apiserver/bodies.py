@@ -4,7 +4,6 @@ The error messages are those of the real server, which are Go's.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from grid.regexes import Expression
 from grid.sandbox.apiserver import protobuf
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type
@@ -228,7 +228,7 @@ class _Pairs:
         self.pairs = pairs
 
 
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = Expression(r"[+-]?\d{1,18}")
 
 
 def parse_int(text: str) -> int:

@@ -6,10 +6,10 @@ that says so and is not served. A deleted definition stays, terminating, until i
 are refused.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from grid.regexes import Expression
 from grid.sandbox.apiserver.kinds import KINDS, STATUS, Object, ServedKind, find_kind, has_group, stored_kinds
 from grid.sandbox.apiserver.status import StatusCause, required, unsupported, wrong
 from grid.sandbox.apiserver.store import ObjectStore, StoreEvent
@@ -17,7 +17,7 @@ from grid.sandbox.apiserver.store import ObjectStore, StoreEvent
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _SCOPES = ("Cluster", "Namespaced")
-_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_VERSION = Expression(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES = {"alpha": 0, "beta": 1, "": 2}
 
 

@@ -11,7 +11,6 @@ them with the official client's models.
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +18,16 @@ from typing import Any
 
 import msgspec
 
+from grid.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.quantities import canonical_text
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type
 
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_TIME = Expression(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_NOT_BASE64 = Expression(r"[^A-Za-z0-9+/]")
 _LAYOUTS = {"time": "2006-01-02T15:04:05Z07:00", "microtime": "2006-01-02T15:04:05.000000Z07:00"}
-_EXPRESSION = re.compile(r"(\[([^\]]*)\]|\{\})?(@?)(\w+)(?: ([\d.]+))?")
+_EXPRESSION = Expression(r"(\[([^\]]*)\]|\{\})?(@?)(\w+)(?: ([\d.]+))?")
 _GO_SCALARS = {
     "string": "string",
     "bool": "bool",
@@ -211,7 +212,7 @@ def _check_base64(value: str) -> None:
     try:
         base64.b64decode(value, validate=True)
     except binascii.Error:
-        bad = re.search(r"[^A-Za-z0-9+/]", value.rstrip("="))
+        bad = _NOT_BASE64.search(value.rstrip("="))
         raise _Mismatch(f"illegal base64 data at input byte {bad.start() if bad else len(value)}") from None
 
 

@@ -3,17 +3,19 @@
 Syntax and error sentences are Kubernetes'. Pure functions; a bad selector is a `Failure` with code 400.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from grid.regexes import Expression, RepeatedExpression
 from grid.sandbox.apiserver.kinds import Object, ServedKind, dig
 from grid.sandbox.apiserver.names import label_key_problems, label_value_problems
 from grid.sandbox.apiserver.status import bad_request, shown
 
 Predicate: TypeAlias = Callable[[Object], bool]
-_TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
+_WHOLE = Expression(r"-?\d+")
+_FIELD = Expression(r"([^=!\s]+)(!=|==|=)(.*)")
+_TOKEN = RepeatedExpression(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 # What no requirement begins with.
 _SYMBOLS = ("=", "==", "!=", "<", ">", "(", ")", ",")
 _OPERATORS = "in, notin, =, ==, !=, gt, lt"
@@ -119,7 +121,7 @@ def _checked(key: str, operator: str, values: list[str]) -> Requirement:
     for number, value in enumerate(values):
         if problems := label_value_problems(value):
             raise _unparsable(f"values[{number}][{key}]: Invalid value: {shown(value)}: {problems[0]}")
-    if operator in "<>" and not re.fullmatch(r"-?\d+", values[0]):
+    if operator in "<>" and not _WHOLE.fullmatch(values[0]):
         raise _unparsable(
             f"values[0]: Invalid value: {shown(values[0])}: for 'Gt', 'Lt' operators, the value must be an integer"
         )
@@ -186,7 +188,7 @@ def exact_name(text: str) -> str:
 
 
 def _field_condition(part: str, text: str, kind: ServedKind) -> Predicate:
-    match = re.fullmatch(r"([^=!\s]+)(!=|==|=)(.*)", part)
+    match = _FIELD.fullmatch(part)
     if match is None:
         raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
     label, operator, wanted = match.groups()

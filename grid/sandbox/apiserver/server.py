@@ -6,7 +6,6 @@ This module is the HTTP layer: it finds the caller (`identity`), the target (`pa
 import asyncio
 import logging
 import random
-import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
+from grid.regexes import Expression
 from grid.sandbox.apiserver import counting, discovery, openapi
 from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/healthz", "/livez", "/readyz")
 # The kubelets' metrics by the API server's proxy, which is how a Prometheus without a way to the nodes scrapes them.
-_SCRAPED = re.compile(r"/api/v1/nodes/([^/]+)/proxy/(metrics/(?:cadvisor|resource))")
+_SCRAPED = Expression(r"/api/v1/nodes/([^/]+)/proxy/(metrics/(?:cadvisor|resource))")
 BESIDE = "/sandbox/"  # paths outside Kubernetes' API
 _MOST_BODY_BYTES = 3 * 1024 * 1024
 

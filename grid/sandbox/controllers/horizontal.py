@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import logging
 import random
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from grid.errors import Conflict, GridError, NotFound
 from grid.quantity import millicores
+from grid.regexes import Expression
 from grid.sandbox.client import (
     AUTOSCALERS,
     POD_METRICS,
@@ -49,7 +49,7 @@ _WITHOUT_STATUS = {
     404: "the server could not find the requested resource",
     503: "the server is currently unable to handle the request",
 }
-_GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
+_GROUP_VERSION = Expression(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
 
 
 class HorizontalController(QueueController):

@@ -5,17 +5,24 @@ replaces the cluster IP in the command, the arguments and the values of the envi
 a URL, never inside a longer number. Addresses of no Service stay.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
-_ADDRESS = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?[0-9])")
+from grid.regexes import RepeatedExpression
+
+# All numbers between dots; that there are four of up to three digits each makes an address of them.
+_DOTTED = RepeatedExpression(r"[0-9]+(?:\.[0-9]+)+")
 
 
 def addresses_in(texts: Iterable[str]) -> frozenset[str]:
     """Return the addresses in the texts that may be a Service's, which excludes this machine's own (127.* and 0.*)."""
-    found = {address for text in texts for address in _ADDRESS.findall(text)}
+    found = {dotted for text in texts for dotted in _DOTTED.findall(text) if _is_address(dotted)}
     return frozenset(address for address in found if not address.startswith(("127.", "0.")))
 
 
+def _is_address(dotted: str) -> bool:
+    numbers = dotted.split(".")
+    return len(numbers) == 4 and max(map(len, numbers)) <= 3
+
+
 def replaced(text: str, places: Mapping[str, str]) -> str:
-    return _ADDRESS.sub(lambda match: places.get(match.group(), match.group()), text) if places else text
+    return _DOTTED.sub(lambda match: places.get(match[0], match[0]), text) if places else text

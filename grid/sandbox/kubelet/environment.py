@@ -6,19 +6,18 @@ that Kubernetes uses, shown as CreateContainerConfigError.
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING
 from typing import Any, NamedTuple, Protocol
 
 from grid.quantity import parse_quantity
+from grid.regexes import Expression
 from grid.sandbox.client import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 
-_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
-_KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_LISTED = re.compile(r"metadata\.(labels|annotations)")
-_ENV_NAME = re.compile(r"[^=\0]+")
+_KEYED = Expression(r"metadata\.(labels|annotations)\['(.*)'\]")
+_LISTED = Expression(r"metadata\.(labels|annotations)")
+_ENV_NAME = Expression(r"[^=\0]+")
 
 
 class ConfigError(Exception):
@@ -125,11 +124,11 @@ def field_value(path: str, facts: DownwardFacts) -> str:
         return simple[path]
     keyed = _KEYED.fullmatch(path)
     if keyed:
-        values = labels_of(pod) if keyed.group(1) == "labels" else annotations_of(pod)
-        return values.get(keyed.group(2), "")
+        values = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
+        return values.get(keyed[2], "")
     listed = _LISTED.fullmatch(path)
     if listed:
-        values = labels_of(pod) if listed.group(1) == "labels" else annotations_of(pod)
+        values = labels_of(pod) if listed[1] == "labels" else annotations_of(pod)
         return "\n".join(f'{key}="{value}"' for key, value in sorted(values.items()))
     raise ConfigError(f"unsupported fieldPath: {path}")
 
@@ -154,13 +153,18 @@ def resource_value(reference: Object, container: Object, facts: DownwardFacts) -
 
 def expand(text: str, values: Mapping[str, str]) -> str:
     """Replace `$(NAME)` by its value, or leave it when there is none; `$$` is a dollar sign."""
-
-    def one(match: "re.Match[str]") -> str:
-        if match.group(1) == "$":
-            return "$"
-        return values.get(match.group(2), match.group(0))
-
-    return _REFERENCE.sub(one, text)
+    parts, end, last = [], 0, text.rfind(")")
+    start = text.find("$")
+    while start >= 0:
+        if text.startswith("$$", start):
+            parts += text[end:start], "$"
+            end = start + 2
+        elif text.startswith("$(", start) and start < last:  # without the last, each "$(" would be followed to the end
+            close = text.index(")", start)
+            parts += text[end:start], values.get(text[start + 2 : close], text[start : close + 1])
+            end = close + 1
+        start = text.find("$", max(end, start + 1))
+    return "".join((*parts, text[end:]))
 
 
 def expand_all(texts: Sequence[str], values: Mapping[str, str]) -> list[str]:

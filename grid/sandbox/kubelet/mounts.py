@@ -7,12 +7,12 @@ quote, `=`, `:`, `,` and the like), and only as whole components: `/data` is fou
 `/data2`, `/mnt/data` or `http://host/data`. The longest mount path wins. Paths that a program composes itself are not rewritten.
 """
 
-import re
+import string
 from collections.abc import Mapping
 
 # A path is rewritten only if the characters before and after it are none of these.
-_IN_A_PATH = r"A-Za-z0-9_.\-/~%+@}\\"
-_IN_A_NAME = r"A-Za-z0-9_.\-~%+@"
+_IN_A_NAME = frozenset(f"{string.ascii_letters}{string.digits}_.-~%+@")
+_IN_A_PATH = _IN_A_NAME | set("/}\\")
 
 
 class Mounts:
@@ -21,14 +21,30 @@ class Mounts:
     def __init__(self, places: Mapping[str, str]) -> None:
         cleaned = {clean(path): place for path, place in places.items()}
         self.places = {path: place for path, place in cleaned.items() if path not in ("/", "/dev/shm")}
-        longest_first = sorted(self.places, key=len, reverse=True)
-        alternatives = "|".join(re.escape(path) for path in longest_first)
-        self._pattern = re.compile(f"(?<![{_IN_A_PATH}])({alternatives})(?![{_IN_A_NAME}])") if self.places else None
+        self._longest_first = sorted(self.places, key=len, reverse=True)
 
     def rewrite(self, text: str) -> str:
-        if self._pattern is None:
+        if not self.places:
             return text
-        return self._pattern.sub(lambda match: self.places[match.group()], text)
+        parts: list[str] = []
+        end = 0
+        start = text.find("/")
+        while start >= 0:
+            path = self._path_at(text, start)
+            if path:
+                parts += text[end:start], self.places[path]
+                end = start + len(path)
+            start = text.find("/", max(end, start + 1))
+        return "".join((*parts, text[end:]))
+
+    def _path_at(self, text: str, start: int) -> str:
+        """Return the longest mount path that stands alone at a place; "" for none."""
+        if text[start - 1 : start] in _IN_A_PATH:
+            return ""
+        for path in self._longest_first:
+            if text.startswith(path, start) and text[start + len(path) : start + len(path) + 1] not in _IN_A_NAME:
+                return path
+        return ""
 
 
 def clean(path: str) -> str:

@@ -14,7 +14,6 @@ import dataclasses
 import json
 import logging
 import os
-import re
 import shutil
 import signal
 import sys
@@ -23,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from grid.regexes import Expression
 from grid.sandbox import programs
 from grid.sandbox.client import parse_time
 from grid.sandbox.kubelet import shim as shim_program
@@ -39,7 +39,7 @@ _NICE = 5
 _KEPT_ATTEMPTS = 2
 _KILLED, _UNKNOWN = 137, 255
 _LONGEST_OUTPUT = 10 * 1024
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+_NAME = Expression(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 
 class ProcessRuntime:

@@ -1,9 +1,9 @@
 """Validation of containers: names, images, ports, environment, mounts, probes, resources."""
 
-import re
 from collections.abc import Collection
 
 from grid.quantity import parse_quantity
+from grid.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems, label_key_problems
 from grid.sandbox.apiserver.status import StatusCause, duplicate, missing, prohibited, required, unsupported, wrong
@@ -24,8 +24,10 @@ _FIELD_PATHS = {
     *("spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 }
 _ENV_NAME_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_PRINTABLE = re.compile(r"[ -<>-~]+")
-_PORT_NAME = re.compile(r"[-a-z0-9]+")
+_PRINTABLE = Expression(r"[ -<>-~]+")
+_KEYED_FIELD = Expression(r"metadata\.(?:labels|annotations)\['[^']+'\]")
+_LETTER = Expression(r"[a-z]")
+_PORT_NAME = Expression(r"[-a-z0-9]+")
 _MOST_PORT = 65535
 
 
@@ -89,7 +91,7 @@ def port_name_problems(name: str) -> list[str]:
     problems = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not _PORT_NAME.fullmatch(name):
         return [*problems, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"]
-    if not re.search(r"[a-z]", name):
+    if not _LETTER.search(name):
         problems.append("must contain at least one letter (a-z)")
     return problems
 
@@ -124,7 +126,7 @@ def _check_field_reference(reference: Object | None, path: str) -> list[StatusCa
     field = reference.get("fieldPath", "")
     if not field:
         return [required(path)]
-    if field in _FIELD_PATHS or re.fullmatch(r"metadata\.(labels|annotations)\['[^']+'\]", field):
+    if field in _FIELD_PATHS or _KEYED_FIELD.fullmatch(field):
         return []
     return [wrong(path, field, f"error converting fieldPath: field label not supported: {field}")]
 

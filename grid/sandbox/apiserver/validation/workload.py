@@ -1,9 +1,9 @@
 """Validation of Deployments, ReplicaSets, autoscalers and disruption budgets."""
 
-import re
 from typing import Any
 
 from grid.quantity import parse_quantity
+from grid.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.selectors import selects
 from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong
@@ -11,6 +11,7 @@ from grid.sandbox.apiserver.validation.pod import check_pod_spec
 from grid.sandbox.apiserver.validation.selectors import check_label_selector
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"
+_PERCENT = Expression(r"[0-9]+%")
 _POLICIES = ("Disabled", "Max", "Min")
 _SOURCES = {
     "Resource": "resource",
@@ -78,7 +79,7 @@ def check_share(amount: Any, path: str) -> list[StatusCause]:
     """Check a number of pods or a percentage."""
     if isinstance(amount, int) and amount < 0:
         return [wrong(path, amount, _NOT_NEGATIVE)]
-    if isinstance(amount, str) and not re.fullmatch(r"[0-9]+%", amount):
+    if isinstance(amount, str) and not _PERCENT.fullmatch(amount):
         detail = (
             "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
             "validation is '[0-9]+%')"

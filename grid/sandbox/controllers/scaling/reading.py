@@ -1,19 +1,19 @@
 """Parsing of Kubernetes' objects into the data that the rules read, and formatting of amounts."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from grid.quantity import millicores
+from grid.regexes import RepeatedExpression
 from grid.sandbox.client import condition_of, is_terminating, name_of, parse_time
 from grid.sandbox.controllers.scaling.model import NamespaceUsage, PodMetrics, PodState
 from grid.sandbox.controllers.scaling.proposal import MetricTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
+_DURATION = RepeatedExpression(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_SET_REQUIREMENT = re.compile(r"([^\s,]+)\s+(in|notin)\s+\(([^)]*)\)")
+_SET_REQUIREMENT = RepeatedExpression(r"([^\s,]+)\s+(in|notin)\s+\(([^)]*)\)")
 _BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _DECIMAL = (("P", 10**18), ("T", 10**15), ("G", 10**12), ("M", 10**9), ("k", 10**6), ("", 10**3))
 

@@ -5,19 +5,19 @@ and each group of alerts again every few hours, so the same post twice changes n
 nothing of it for a while, fires again with the beginning that it had.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from grid.models import Alert
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 MOST_ALERTS = 500  # in one post
 MOST_NAMES = 40  # labels or annotations of one alert
 LONGEST = 500  # characters of a value
-_FINGERPRINT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_FINGERPRINT = Expression(r"[A-Za-z0-9_-]{1,64}")
 _NAME, _SEVERITY = 200, 40
 _FIRST_YEAR, _LAST_YEAR = 2000, 2200
 

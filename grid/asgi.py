@@ -6,10 +6,11 @@ cookies do not know ports.
 
 import asyncio
 import os
-import re
 import warnings
 
 from django.core.asgi import get_asgi_application
+
+from grid.regexes import Expression
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
 # Static files are read in a thread and are small; Django warns of each such response under ASGI all the same.
@@ -55,7 +56,7 @@ dashboard: Application = RequestLimits(
     bodies=Bodies(
         paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")},
         posts={"/alerts/received/": Bodies().others},
-        uploads=re.compile(r"/projects/[^/]+/files/upload/"),
+        uploads=Expression(r"/projects/[^/]+/files/upload/"),
         upload=settings.FILE_UPLOAD_MAX_MEMORY_SIZE,
     ),
     holds=sessions.holds,

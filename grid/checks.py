@@ -1,6 +1,5 @@
 """System checks: errors in an installation's settings, with a hint that says what to change."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -17,12 +16,17 @@ from grid.egress import read_blocks, read_egress
 from grid.encryption import is_encrypted_with
 from grid.models import PlatformReport, RemoteRepository, StoredSecret, WebhookTarget
 from grid.origins import is_address, is_protected, shared_domain
+from grid.regexes import Expression, RepeatedExpression
 from grid.translation import FOLDER, has_catalogue
 
 _LEAST_KEY = 32
 _BUILDERS = ("buildkit", "buildah")  # of grid.launch.buildjobs
 _LOG_RECEIVERS = ("loki", "elasticsearch", "otlp")  # of grid.launch.logshipping.encoding
-_REPOSITORY = re.compile(r"(?=.{1,120}$)[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+/?")
+_AFTER_HOST = RepeatedExpression(r"[/?#]")
+_SERVICE = Expression(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}")
+_HOST_AND_PORT = Expression(r"([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?):[1-9][0-9]{0,4}")
+_LONGEST_REPOSITORY = 120
+_REPOSITORY = Expression(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+/?")
 # The first migration of versions whose databases cannot be migrated.
 _FORMER_BEGINNING = ("grid", "0001_initial")
 _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
@@ -237,7 +241,7 @@ def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
     """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why. Refuse
     credentials in the index's address too, which everybody with the image could read."""
     found: list[CheckMessage] = []
-    if "@" in re.split(r"[/?#]", settings.PACKAGE_INDEX.partition("://")[2], maxsplit=1)[0]:
+    if "@" in _AFTER_HOST.split(settings.PACKAGE_INDEX.partition("://")[2])[0]:
         sentence = "GRID_PACKAGE_INDEX has a user name or password, which each image that is built would contain."
         advice = "Remove what stands before the “@”: name an index that the builders may read without credentials."
         found.append(Error(sentence, hint=advice, id="grid.E052"))
@@ -245,7 +249,9 @@ def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
     if settings.BUILDER and settings.BUILDER not in _BUILDERS:
         sentence = f"GRID_BUILDER is “{settings.BUILDER}”, which is none of {' and '.join(_BUILDERS)}."
         found.append(Error(sentence, hint=hint, id="grid.E050"))
-    elif settings.BUILDER and not _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY):
+    elif settings.BUILDER and not (
+        len(settings.BUILD_REPOSITORY) <= _LONGEST_REPOSITORY and _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY)
+    ):
         sentence = f"GRID_BUILD_REPOSITORY is “{settings.BUILD_REPOSITORY}”, which no image can be pushed to."
         found.append(Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051"))
     return found
@@ -284,7 +290,7 @@ def language(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Che
 @register
 def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a malformed name: the certificate of the external metrics is made for it."""
-    if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}", settings.DEMAND_SERVICE):
+    if _SERVICE.fullmatch(settings.DEMAND_SERVICE):
         return []
     return [
         Error(
@@ -301,7 +307,8 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
     if not settings.INGRESS_CLASS:
         return []
     found: list[CheckMessage] = []
-    if not re.fullmatch(r"(?!(.*\.)?[0-9]+:)[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[1-9][0-9]{0,4}", settings.INGRESS_PROXY):
+    named = _HOST_AND_PORT.fullmatch(settings.INGRESS_PROXY)
+    if named is None or named[1].rpartition(".")[2].isdigit():
         sentence = f"GRID_INGRESS_PROXY does not name a host and its port: {settings.INGRESS_PROXY}"
         hint = "Write it like proxy.compute-grid-system.svc.cluster.local:80, by a name and no address."
         found.append(Error(sentence, hint=hint, id="grid.E043"))

@@ -6,12 +6,13 @@ what it accepts, in its sentences of refusal, and in time zones: an hour that is
 That is not what other programs named cron do, so no library that follows those would do.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Protocol
 from zoneinfo import ZoneInfo
+
+from grid.regexes import Expression, RepeatedExpression
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
@@ -27,9 +28,10 @@ _DESCRIPTORS = {
 }
 _EVERY = "@every "
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_AMOUNT = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_AMOUNT = RepeatedExpression(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE = Expression(r"\+?[0-9]+")
 _YEARS_AHEAD = 5
-_ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_ZONE_PART = Expression(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
 class BadSchedule(ValueError):
@@ -161,7 +163,7 @@ def _range(text: str, least: int, most: int, names: Mapping[str, int]) -> tuple[
 def _number(text: str, names: Mapping[str, int]) -> int:
     if text.lower() in names:
         return names[text.lower()]
-    if not re.fullmatch(r"\+?[0-9]+", text):
+    if not _WHOLE.fullmatch(text):
         raise BadSchedule(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
     return int(text)
 

@@ -6,9 +6,10 @@ installation (environment variables `GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`)
 
 import hashlib
 import os
-import re
 from dataclasses import dataclass
 from functools import cache
+
+from grid.regexes import RepeatedExpression
 
 PREFIX = os.environ.get("GRID_LABEL_PREFIX", "dominodatalab.com")
 NODE_POOL = os.environ.get("GRID_NODE_POOL_LABEL", f"{PREFIX}/node-pool")
@@ -44,7 +45,7 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DELETION_CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
 
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_ALLOWED = RepeatedExpression(r"[^A-Za-z0-9_.-]+")
 _MAX_VALUE = 63
 
 
@@ -86,5 +87,5 @@ def label_value(text: str) -> str:
     cleaned = _NOT_ALLOWED.sub("-", text).strip("-_.")[:_MAX_VALUE].strip("-_.")
     if cleaned == text:
         return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{cleaned[: _MAX_VALUE - 9].rstrip('-_.')}-{digest}" if cleaned else digest

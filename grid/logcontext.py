@@ -3,14 +3,15 @@
 It follows tasks and threads, as context variables do.
 """
 
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from grid.regexes import Expression
+
 # Others' ids are taken over only where they cannot be mistaken for anything else in a line, and are no longer than useful.
-_WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+_WELL_FORMED = Expression(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 _request: ContextVar[str] = ContextVar("request", default="")
 _execution: ContextVar[str] = ContextVar("execution", default="")
 # Who asks is known only on the way inwards, in a task or thread whose context the outer lines do not see: so it is a box that all share.

@@ -5,13 +5,14 @@ reach another's, whoever wrote it. An installation that cannot have a wildcard h
 path; there only their visitors' care keeps them apart.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
-_ID = re.compile(r"[a-z0-9]{1,32}")
+from grid.regexes import Expression
+
+_ID = Expression(r"[a-z0-9]{1,32}")
 _EXECUTION_ID = 10  # characters
 # Paths below every execution's address that the proxy answers itself.
 BEGIN_PATH = "__grid__/begin"

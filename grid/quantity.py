@@ -4,10 +4,10 @@ CPU is counted in whole millicores and everything else in whole units (bytes, GP
 are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
 
-import re
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 _SUFFIXES: dict[str, Decimal] = {
@@ -28,7 +28,7 @@ _SUFFIXES: dict[str, Decimal] = {
     "Pi": Decimal(2) ** 50,
     "Ei": Decimal(2) ** 60,
 }
-_PATTERN = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
+_PATTERN = Expression(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
 # Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
 _LARGEST = Decimal(2**63 - 1)
 _LONGEST = 100

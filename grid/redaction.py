@@ -4,29 +4,35 @@ What is known to be secret goes wherever it stands. Beyond that, a value goes wh
 Secrets, passwords in URLs, and what follows the name of a password or token.
 """
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from grid.kube.objects import RawObject
+from grid.regexes import Expression, RepeatedExpression
 
 HIDDEN = "(hidden)"
 _LEAST = 6  # shorter ones are not looked for: "on" and "2024" stand everywhere
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NAMED = r"[\w.-]*(?:password|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)[\w.-]*"
+# A letter of any language, a digit, or one of _.- but no blank: what is none of these characters.
+_IN_A_NAME = r"[^\x00-,/:-@\[-^`{-\x{A0}\x{1680}\x{2000}-\x{206F}\x{3000}]"
+_BLANK = r"[\s\x0b\x1c-\x1f\x{85}\pZ]"
+_NAMED = rf"{_IN_A_NAME}*(?:password|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key){_IN_A_NAME}*"
 _VALUE = r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',;&]+)"
-_PATTERNS = (
-    (re.compile(r"(?<=://)[^/\s@'\"]+(?=@)"), HIDDEN),
-    (re.compile(r"(?i)([?&](?:[\w-]*sig|[\w-]*signature|code)=)[^&\s'\"]+"), rf"\1{HIDDEN}"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
-    (re.compile(rf"(?i)(\b{_NAMED}[\"']?\s*[=:]\s*|--?{_NAMED}\s+){_VALUE}"), rf"\1{HIDDEN}"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*"), HIDDEN),  # a JSON web token
-    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bhf_\w{20,}"), HIDDEN),
+_PATTERNS = tuple(
+    (RepeatedExpression(pattern), instead)
+    for pattern, instead in (
+        (r"://[^/\s@'\"]+@", f"://{HIDDEN}@"),
+        (rf"(?i)([?&](?:{_IN_A_NAME}*(?:sig|signature)|code)=)[^&\s'\"]+", rf"\1{HIDDEN}"),
+        (rf"(?i)\b(bearer|basic){_BLANK}+[\w.~+/=-]{{8,}}", rf"\1 {HIDDEN}"),
+        (rf"(?i)(\b{_NAMED}[\"']?{_BLANK}*[=:]{_BLANK}*|--?{_NAMED}{_BLANK}+){_VALUE}", rf"\1{HIDDEN}"),
+        (r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)", HIDDEN),
+        (r"\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*", HIDDEN),  # a JSON web token
+        (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bhf_\w{20,}", HIDDEN),
+    )
 )
 
 
-_FLAG = re.compile(rf"(?i)--?{_NAMED}")
+_FLAG, _NAME = Expression(rf"(?i)--?{_NAMED}"), Expression(rf"(?i){_NAMED}")
 
 
 class Redactor:
@@ -34,12 +40,14 @@ class Redactor:
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         parts = {part for value in known for part in (value, *value.splitlines()) if len(part.strip()) >= _LEAST}
-        found = sorted(parts, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, found))) if found else None
+        self._known = sorted(
+            parts, key=len, reverse=True
+        )  # of two of which one begins the other, all of the longer goes
 
     def text(self, text: str) -> str:
-        if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
+        """Return the text without secrets. No line is cut before, because a part of a secret would not be known as one."""
+        for value in self._known:
+            text = text.replace(value, HIDDEN)
         for pattern, instead in _PATTERNS:
             text = pattern.sub(instead, text)
         return text
@@ -72,7 +80,7 @@ class Redactor:
         if isinstance(made.get("env"), list):
             made["env"] = [_without_value(one) for one in made["env"]]
         for name in made:
-            if isinstance(made[name], str) and re.fullmatch(_NAMED, name, re.IGNORECASE):
+            if isinstance(made[name], str) and _NAME.fullmatch(name):
                 made[name] = made[name] if _is_reference(name) else HIDDEN
         return made
 

@@ -1,16 +1,15 @@
 """Requirements of Python packages as people type them: names and versions, and nothing that pip takes as an option or a place; pure."""
 
-import re
-
 from packaging.requirements import InvalidRequirement, Requirement
 
 from grid.errors import Problem
+from grid.regexes import RepeatedExpression
 from grid.translation import gettext as _
 
 BUILT_HERE = "compute-grid-built/"  # begins the names of images that the embedded cluster builds
 MOST_LINES = 200
 LONGEST_LINE = 500
-_COMMENT = re.compile(r"(^|\s)#.*$")
+_COMMENT = RepeatedExpression(r"(^|\s)#.*$")
 # What pip takes for a file when one of that name lies in its folder.
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz", ".gz", ".bz2", ".xz", ".lzma", ".egg")
 _SHOWN = 60

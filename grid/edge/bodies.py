@@ -5,12 +5,12 @@ task. Here it costs at most its limit, for a limited time, and the application s
 """
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from grid.edge.refusals import Message, Receive, Refusal, Scope, header
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 KIB, MIB = 2**10, 2**20
@@ -27,7 +27,7 @@ class Bodies:
     posts: Mapping[str, int] = field(default_factory=dict)
     others: int = MIB
     seconds: float = 30.0
-    uploads: re.Pattern[str] | None = None
+    uploads: Expression | None = None
     upload: int = MIB
     upload_seconds: float = 120.0
 

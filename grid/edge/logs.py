@@ -5,17 +5,17 @@ Django, channels and uvicorn log what a client sent without shortening it, and D
 
 import json
 import logging
-import re
 from datetime import UTC, datetime
 
 from grid.databasetrouble import trouble_of
 from grid.edge.text import cleaned
 from grid.logcontext import subjects
+from grid.regexes import RepeatedExpression
 
 _LONGEST_LINE = 4000
 _LONGEST_TRACEBACK = 20_000
 # What our lines say as name=value; a reason is a sentence and goes on until the next name.
-_FIELD = re.compile(r"(?:^|\s)(?:(reason|error)=(.+?)(?=\s[a-z_]+=|$)|([a-z][a-z_]*)=(\S+))", re.DOTALL)
+_NAME, _SENTENCES = RepeatedExpression(r"(?:^|\s)([a-z_]+)="), ("reason", "error")
 _OWN = frozenset({"time", "level", "logger", "message", "exception"})
 
 
@@ -44,13 +44,25 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": cleaned(message, _LONGEST_LINE),
         }
-        for long, sentence, name, word in _FIELD.findall(message[:_LONGEST_LINE]):
-            if (key := long or name) not in _OWN:
-                line[key] = cleaned(sentence or word, _LONGEST_LINE)
+        line |= {
+            name: cleaned(value, _LONGEST_LINE) for name, value in _fields(message[:_LONGEST_LINE]) if name not in _OWN
+        }
         line |= subjects()  # last: what a message says of itself is no proof
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)[-_LONGEST_TRACEBACK:]
         return json.dumps(line, ensure_ascii=False)
+
+
+def _fields(message: str) -> list[tuple[str, str]]:
+    """Return the names and values of a message."""
+    places = list(_NAME.finditer(message))
+    ends = [*(place.start() for place in places), len(message)][1:]
+    texts = [(place[1], message[place.end() : end]) for place, end in zip(places, ends, strict=True)]
+    return [
+        (name, text if name in _SENTENCES else text.split(maxsplit=1)[0])
+        for name, text in texts
+        if text.strip() and not name.startswith("_") and (name in _SENTENCES or not text[0].isspace())
+    ]
 
 
 class ClientFaults(logging.Filter):

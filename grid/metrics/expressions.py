@@ -7,8 +7,9 @@ Rates are over five minutes and in base units, as Kubernetes' own mixins write t
 its pause container. A `node` label is what all set-ups add to what they scrape of a node.
 """
 
-import re
 from collections.abc import Mapping
+
+from grid.regexes import RepeatedExpression, escape
 
 _WINDOW = "5m"
 _ROOT = 'id="/"'
@@ -17,6 +18,7 @@ _CONTAINERS = 'container!="",container!="POD"'
 _FILE_SYSTEMS = 'fstype!~"tmpfs|ramfs|devtmpfs|overlay|squashfs|iso9660|erofs|nsfs"'
 _DEVICES = 'device=~"/dev/.+",device!="/dev/shm"'
 _MEBIBYTE = 2**20
+_CAMEL, _NOT_IN_A_NAME = RepeatedExpression(r"([a-z0-9])([A-Z])"), RepeatedExpression(r"[^a-z0-9_]")
 _THROTTLED = 0.5  # periods in a second, of 10 that there are
 _LIVING = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)'
 
@@ -28,8 +30,8 @@ def escaped(text: str) -> str:
 
 def metric_label(label: str) -> str:
     """Return the name that kube-state-metrics gives a Kubernetes label: snake case, and "_" for what Prometheus does not take."""
-    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", label).lower()
-    return "label_" + re.sub(r"[^a-z0-9_]", "_", snake)
+    snake = _CAMEL.sub(r"\1_\2", label).lower()
+    return "label_" + _NOT_IN_A_NAME.sub("_", snake)
 
 
 def _rate(metric: str, matchers: str) -> str:
@@ -215,7 +217,7 @@ def pool_use_columns(pool: str, pool_label: str) -> dict[str, str]:
 def pods_columns(namespace: str, name: str, *, with_prefix: bool = False) -> dict[str, str]:
     """Return an expression for each column of a pod's charts; `with_prefix` adds all pods whose names go on after a dash, as an
     execution's do."""
-    pod = f'"{escaped(name)}"' if not with_prefix else f'"{escaped(re.escape(name))}(-.*)?"'
+    pod = f'"{escaped(name)}"' if not with_prefix else f'"{escaped(escape(name))}(-.*)?"'
     sign = "=~" if with_prefix else "="
     chosen = f'namespace="{escaped(namespace)}",pod{sign}{pod}'
     exported = f'exported_namespace="{escaped(namespace)}",exported_pod{sign}{pod}'

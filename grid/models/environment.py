@@ -1,6 +1,5 @@
 """Environments: the image, command and port that an execution runs."""
 
-import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -9,10 +8,11 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
+from grid.regexes import Expression
 from grid.translation import gettext as _
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
-VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+VARIABLE_NAME = Expression(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class Kind(models.TextChoices):

@@ -1,6 +1,6 @@
 """Reads and writes people's notifications and what they chose. Each function is about one person's own; nobody gets somebody else's."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from dashboard.access import may_operate
 from dashboard.viewmodels.notifications import ChannelBox, ChoiceRow, NotificationRecord
+from grid.audit import write_entry
 from grid.launch.notifications.channels import outward_channels
 from grid.launch.notifications.events import ChosenChannels, default_channels
 from grid.models import Notification, NotificationChoice, NotificationEvent, User
@@ -52,18 +53,11 @@ def choice_rows(
     user_id: int, offered: Mapping[str, str], events: Collection[NotificationEvent] = tuple(NotificationEvent)
 ) -> list[ChoiceRow]:
     """Return the boxes of these events in the offered channels, checked as the person chose."""
-    rows = NotificationChoice.objects.filter(user=user_id).values_list("event", "in_page", "email", "webhook")
-    chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
+    chosen = _chosen(user_id, events)
     found = []
     for event in events:
-        channels = chosen.get(event) or default_channels(event)
         boxes = [
-            ChannelBox(
-                f"{event}-{name}",
-                _("{channel}, when {event}", channel=title, event=event.label),
-                getattr(channels, name),
-            )
-            for name, title in offered.items()
+            ChannelBox(f"{event}-{name}", _box_label(event, name), getattr(chosen[event], name)) for name in offered
         ]
         found.append(ChoiceRow(f"{event.label[0].upper()}{event.label[1:]}", boxes))
     return found
@@ -71,19 +65,39 @@ def choice_rows(
 
 @transaction.atomic
 def save_choices(
-    user_id: int,
+    user: User,
     checked: Collection[str],
     offered: Collection[str],
     events: Collection[NotificationEvent] = tuple(NotificationEvent),
 ) -> None:
     """Store the boxes that are checked, by the names of their fields; what a page without a channel's column, or an event's row, cannot
-    say stays."""
+    say stays. What changes is in the audit log."""
+    before = _checked(_chosen(user.pk, events), offered)
     for event in events:
         said = {name: f"{event}-{name}" in checked for name in offered}
         rest = {name: getattr(default_channels(event), name) for name in ("in_page", "email", "webhook")}
-        NotificationChoice.objects.update_or_create(
-            user_id=user_id, event=event, defaults=said, create_defaults=rest | said
-        )
+        NotificationChoice.objects.update_or_create(user=user, event=event, defaults=said, create_defaults=rest | said)
+    after = _checked(_chosen(user.pk, events), offered)
+    if after != before:
+        write_entry(user, user, {"notifications": [before, after]})
+
+
+def _chosen(user_id: int, events: Iterable[NotificationEvent]) -> Mapping[NotificationEvent, ChosenChannels]:
+    """Return the channels of each event, as the person chose or else as is usual."""
+    rows = NotificationChoice.objects.filter(user=user_id).values_list("event", "in_page", "email", "webhook")
+    chosen = {event: ChosenChannels(*channels) for event, *channels in rows}
+    return {event: chosen.get(event) or default_channels(event) for event in events}
+
+
+def _checked(chosen: Mapping[NotificationEvent, ChosenChannels], offered: Iterable[str]) -> list[str]:
+    """Return the labels of the boxes that are checked."""
+    return [
+        _box_label(event, name) for event, channels in chosen.items() for name in offered if getattr(channels, name)
+    ]
+
+
+def _box_label(event: NotificationEvent, channel: str) -> str:
+    return _("{channel}, when {event}", channel=_CHANNELS[channel], event=event.label)
 
 
 def _records(rows: QuerySet[Notification]) -> list[NotificationRecord]:

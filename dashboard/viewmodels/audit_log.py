@@ -37,6 +37,7 @@ KINDS = {
     "queuetakeover": _("Queue"),
     "verboselogging": _("Verbose logs"),
     "alertsilence": _("Silence"),
+    "rushplan": _("Rush plan"),
 }
 _CHIPS = {
     "who": _("Who: {value}"),

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import may_read_audit, viewer_of
 from dashboard.audit_records import read_audit, urls_of
+from dashboard.export_records import note_export
 from dashboard.forms.announcements import AnnouncementForm
 from dashboard.forms.budgets import BudgetForm
 from dashboard.viewmodels.audit_log import KINDS, AuditView, audit_head, audit_lines, audit_rows, sealing_sentence
@@ -19,7 +20,7 @@ from dashboard.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, TIERS
 from dashboard.views.people import HISTORY_LABELS as PEOPLE_LABELS
 from dashboard.views.projects import HISTORY_LABELS as PROJECT_LABELS
 from grid.auditsealing import MOST_COUNTED, unsealed_count
-from grid.models import AuditEntry
+from grid.models import AuditEntry, User
 from grid.translation import gettext as _
 
 _EXPORTED_AT_ONCE = 1000
@@ -51,8 +52,12 @@ async def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all entries of the view, read in batches while they are sent."""
     await sync_to_async(_check)(request)
     view = AuditView.parse(request.GET.dict()).begins_at(None)
+    name = f"audit-log-{timezone.now():%Y-%m-%d}.csv"
+    user = await request.auser()
+    assert isinstance(user, User)
+    await sync_to_async(note_export)(request, user, name, view.query)
     answer = StreamingHttpResponse(_exported(view), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="audit-log-{timezone.now():%Y-%m-%d}.csv"'
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
     # Django's gzip makes a file of its own of each chunk, of which browsers read the first and drop the rest.
     answer["Content-Encoding"] = "identity"
     return answer
@@ -95,5 +100,10 @@ def _labels() -> Mapping[str, Mapping[str, str]]:
         "run": _("Run"),
         "workers": _("Workers"),
         "stops_at": _("Stops at"),
+        "file": _("File"),
     }
-    return labels | others | {"setting": {"value": ""}, "execution": works, "job": works}
+    return (
+        labels
+        | others
+        | {"setting": {"value": ""}, "execution": works, "job": works, "workspace": {"restart": _("Restart")}}
+    )

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
+from dashboard.export_records import note_export_of
 from dashboard.history import ended_choices, ended_page
 from dashboard.metric_records import metrics_table
 from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person, present_head
@@ -129,7 +130,10 @@ async def execution_log(request: HttpRequest, id: str) -> HttpResponseBase:
         hidden = {"log": LogView(is_hidden=True, problem=left_sentence(record))}
         return await sync_to_async(render)(request, COMPONENT, hidden, status=403)
     if request.GET.get("download") == "1":
-        return await execution_log_file(request, get_runtime(), record)
+        answer = await execution_log_file(request, get_runtime(), record)
+        if answer.status_code == 200:
+            await sync_to_async(note_export_of)(request, id, f"{record.object_name}.log")
+        return answer
     return await log_answer(request, await execution_log_view(request, get_runtime(), record))
 
 
@@ -139,7 +143,9 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
     reader, runtime = person(viewer, record), get_runtime()
     present = present_head(runtime, record, reader, runtime.clock())
     text = lifecycle_text(record, may_read=reader.may_read, present=present)
-    return _text_file(text, f"{record.object_name}-lifecycle.log")
+    name = f"{record.object_name}-lifecycle.log"
+    await sync_to_async(note_export_of)(request, id, name)
+    return _text_file(text, name)
 
 
 async def current_viewer(request: HttpRequest) -> Viewer:

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from dashboard.export_records import note_export_of
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.node import NODE
 from dashboard.pages.pod import POD
@@ -28,6 +29,7 @@ from dashboard.views.saved_views import opened_with_default
 from dashboard.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from grid import textwork
 from grid.kube.resources import NODES, PODS, Resource
+from grid.labels import KEYS
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime, get_runtime
 from grid.translation import gettext as _
@@ -166,7 +168,12 @@ async def pod_log(request: HttpRequest, namespace: str, name: str) -> HttpRespon
     runtime = get_runtime()
     if request.GET.get("download") == "1":
         source = pod_source(runtime, namespace, name, LogQuery.parse(request.GET.dict()))
-        return await log_file(runtime, source, name)
+        answer = await log_file(runtime, source, name)
+        if answer.status_code == 200:
+            pod = runtime.pods.get(f"{namespace}/{name}") if namespace == settings.GRID_NAMESPACE else None
+            execution = pod.metadata.labels.get(KEYS.execution, "") if pod is not None else ""
+            await sync_to_async(note_export_of)(request, execution, f"{name}.log")
+        return answer
     if request.GET.get("part") != "rows":  # which an open page asks for, and is told when the pod is gone
         require_pod(runtime, namespace, name)
     return await log_answer(request, await pod_log_view(request, runtime, namespace, name))

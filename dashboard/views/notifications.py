@@ -35,7 +35,7 @@ def notifications_read(request: HttpRequest) -> HttpResponse:
 def notification_choices(request: HttpRequest) -> HttpResponse:
     """Store what the user wants to be told of."""
     assert isinstance(request.user, User)
-    save_choices(request.user.pk, request.POST.getlist("choice"), channels_for(request.user), events_for(request.user))
+    save_choices(request.user, request.POST.getlist("choice"), channels_for(request.user), events_for(request.user))
     messages.success(request, _("Your choice of notifications was saved."))
     return redirect("account")
 

@@ -54,6 +54,11 @@ HISTORY_LABELS = {
     "name": _("Display name"),
     "email": _("E-mail address"),
     "secret": _("Secret"),
+    "webhook": _("Webhook"),
+    "notifications": _("Notifications"),
+    "test": _("Test of notifications"),
+    "file": _("File"),
+    "filter": _("Filter"),
 }
 
 

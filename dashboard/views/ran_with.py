@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from dashboard.export_records import note_export_of
 from dashboard.job_records import read_run
 from dashboard.pages.execution import person
 from dashboard.ran_with_records import deprecated_since, ran_with
@@ -37,8 +38,10 @@ def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) ->
     if record.run is None or ran is None:
         raise Http404(_("Only runs of jobs have a record of what they ran with, as long as it can be read."))
     if request.GET.get("download") == "1":
+        name = f"{record.object_name}-record.json"
+        note_export_of(request, record.id, name)
         answer = JsonResponse(record_json(ran), json_dumps_params={"indent": 2})
-        answer["Content-Disposition"] = f'attachment; filename="{record.object_name}-record.json"'
+        answer["Content-Disposition"] = f'attachment; filename="{name}"'
         return answer
     facts = _asked(record.id) | launch_facts(ran)
     context: dict[str, Any] = {"record": record, "facts": facts, "is_owner": is_owner, "earlier": _earlier(record)}

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.export_records import note_export_of
 from dashboard.metric_records import leading_runs, metrics_of_runs, metrics_table, read_metrics
 from dashboard.pages.execution import person
 from dashboard.pages.job import JOB
@@ -30,8 +31,10 @@ async def execution_metrics(request: HttpRequest, id: str) -> HttpResponse:
     found = await sync_to_async(read_metrics)(id)
     if request.GET.get("download") == "1":
         points = {one.name: [{"step": step, "value": value} for step, value in one.points] for one in found.metrics}
+        name = f"{record.object_name}-metrics.json"
+        await sync_to_async(note_export_of)(request, id, name)
         answer = JsonResponse(points)
-        answer["Content-Disposition"] = f'attachment; filename="{record.object_name}-metrics.json"'
+        answer["Content-Disposition"] = f'attachment; filename="{name}"'
         return answer
     return JsonResponse(charts({record.name: found.metrics}))
 

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import may_observe
+from dashboard.export_records import note_export
 from dashboard.start_time_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
 from dashboard.viewmodels.start_days import start_charts, start_day_lines
 from dashboard.viewmodels.start_times import (
@@ -18,6 +19,7 @@ from dashboard.viewmodels.start_times import (
     start_times_csv,
 )
 from grid.diagnosis.startdays import ACCURACY_PERCENT
+from grid.models import User
 from grid.runtime import get_runtime
 from grid.translation import gettext as _
 
@@ -29,6 +31,8 @@ def startup(request: HttpRequest) -> HttpResponse:
     if request.GET.get("download") == "1":
         answer = HttpResponse(start_times_csv(read.groups, view.by), content_type="text/csv; charset=utf-8")
         name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
+        assert isinstance(request.user, User)
+        note_export(request, request.user, name)
         answer["Content-Disposition"] = f'attachment; filename="{name}"'
         return answer
     shown = read.shown

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access import may_observe, may_see_usage
+from dashboard.export_records import note_export
 from dashboard.usage_records import read_everybody, read_usage
 from dashboard.viewmodels.usage import (
     HeldTime,
@@ -55,7 +56,10 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
     month = view.month
     if request.GET.get("download") == "1":
         rows = read_usage(month.first, month.last, now, only=view.columns)
-        return _csv(rows, f"usage-{month.value}.csv", has_kinds=False)
+        name = f"usage-{month.value}.csv"
+        assert isinstance(request.user, User)
+        note_export(request, request.user, name)
+        return _csv(rows, name, has_kinds=False)
     rows, days = read_everybody(month.first, month.last, now, view.columns)
     context = {"months": last_months(now), "unknown": username, "is_everybody": True}
     return render(request, _TEMPLATE, context | _month(rows, days, view, is_everybody=True))
@@ -67,7 +71,10 @@ def _usage_of(request: HttpRequest, person: User) -> HttpResponse:
     months = last_months(now)
     rows = read_usage(months[-1].first, months[0].last, now, person.pk, view.columns)
     if request.GET.get("download") == "1":
-        return _csv(rows, f"usage-{months[-1].value}-to-{months[0].value}.csv", has_kinds=True)
+        name = f"usage-{months[-1].value}-to-{months[0].value}.csv"
+        if person != request.user:
+            note_export(request, person, name)
+        return _csv(rows, name, has_kinds=True)
     context = {
         "person": person,
         "is_own": person == request.user,

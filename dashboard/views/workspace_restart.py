@@ -32,7 +32,10 @@ async def workspace_restart(request: HttpRequest, id: str) -> HttpResponse:
 @require_POST
 def workspace_restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
     record = managed(request, id)
-    cancelled = cancel_restart(id)
+    with transaction.atomic():
+        cancelled = cancel_restart(id)
+        if cancelled:
+            write_entry(request.user.get_username(), Workspace.objects.get(pk=id), {"restart": [_("asked for"), ""]})
     messages.info(
         request,
         _("{name} will stay stopped.", name=record.name)

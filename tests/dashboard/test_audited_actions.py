@@ -186,6 +186,42 @@ def test_a_workspaces_new_title_is_recorded_once(people: People) -> None:
     assert changes_of() == [{"title": ["Old", "New"]}]
 
 
+def test_a_restart_that_is_called_off_is_recorded(people: People) -> None:
+    workspace = make_workspace(
+        people.owner, make_project(people.owner), state="running", ended_at=None, settled_at=None
+    )
+    for action in ("restart/", "restart/cancel/", "restart/cancel/"):
+        assert client_of(people.owner).post(f"/workspaces/{workspace.pk}/{action}").status_code == 302
+    assert [action for _, action, _, _ in entries(object_type="workspace")] == ["restarted", "changed"]
+    assert changes_of(object_type="workspace")[-1] == {"restart": ["asked for", ""]}
+
+
+def test_runs_of_jobs_and_their_stops_are_recorded(people: People) -> None:
+    project, tier = make_project(people.owner), make_tier("small")
+    environment = make_environment("script", name="Script", kind="job", port=None)
+    launch = LaunchRequest(owner=people.owner, project=project, environment=environment, tier=tier, kind="job")
+    submit(launch, now=timezone.now())
+    job, client = Job.objects.get(), client_of(people.owner)
+    machine = {"environment": "script", "tier": "small"}
+    own = f"/jobs/{job.pk}"
+    for path, fields in (
+        (f"{own}/run/", {**machine, "command": "second"}),
+        (f"{own}/again/1/", {}),
+        (f"{own}/sweep/", {"table": "SEED\n1\n2"}),
+        (f"{own}/stop/?number=5", {}),
+        ("/executions/stop/", {"id": Execution.objects.filter(run__number=2).values_list("pk", flat=True)}),
+        ("/queue/cancel/", {"id": Execution.objects.filter(run__number=1).values_list("pk", flat=True)}),
+        ("/jobs/stop/", {"id": [job.pk]}),
+    ):
+        assert client.post(path, fields).status_code == 302, path
+    assert [(action, kind) for _, action, kind, _ in entries()] == [
+        *[("launched", "job")] * 3,
+        ("stopped", "job"),
+        *[("stopped", "execution")] * 2,
+        ("stopped", "job"),
+    ]
+
+
 def test_what_djangos_own_admin_changes_is_recorded_without_passwords(people: People, admin: Client) -> None:
     password = "a new and long password"
     new = {"username": "eve", "usable_password": "true", "password1": password, "password2": password}

@@ -20,7 +20,7 @@ from dashboard.views import notification_channels as views
 from grid.encryption import decrypt
 from grid.launch.notifications import channels
 from grid.launch.notifications.channels import set_target
-from grid.models import Delivery, NotificationChoice, WebhookTarget
+from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
 from tests.conftest import People
 from tests.dashboard.test_notifications import logged_in, page
 from tests.support.builders import MOMENT
@@ -187,3 +187,43 @@ def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) 
     assert not NotificationChoice.objects.filter(event="alert").exists()
     logged_in(people.operator).post("/account/notifications/", {"choice": []})
     assert not NotificationChoice.objects.get(event="alert").in_page
+
+
+def test_webhook_changes_and_tests_leave_entries_with_the_host_alone(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
+    client = logged_in(people.owner)
+    AuditEntry.objects.all().delete()
+    for url in (
+        "https://hooks.example.org/T0/hush",
+        "https://hooks.example.org/T1/hush",
+        "https://other.example.org/?key=hush",
+    ):
+        secret = client.post(WEBHOOK, {"url": url}).context["secret"]
+        assert secret not in str(list(AuditEntry.objects.values_list("changes", flat=True)))
+    client.post(TEST, {"channel": "webhook"})
+    for _ in range(2):
+        client.post("/account/webhook/remove/")
+    client.post(TEST, {"channel": "webhook"})
+    entries = AuditEntry.objects.order_by("pk")
+    assert list(entries.values_list("actor_name", "object_id")) == [("alice", str(people.owner.pk))] * 5
+    assert list(entries.values_list("action", "changes")) == [
+        ("changed", {"webhook": ["", "hooks.example.org"]}),
+        ("changed", {"webhook": ["hooks.example.org", "hooks.example.org, a new secret"]}),
+        ("changed", {"webhook": ["hooks.example.org", "other.example.org, a new secret"]}),
+        ("sent", {"test": ["", "Webhook"]}),
+        ("changed", {"webhook": ["other.example.org", ""]}),
+    ]
+
+
+def test_choices_of_notifications_leave_an_entry_of_what_changes(people: People) -> None:
+    client = logged_in(people.owner)
+    AuditEntry.objects.all().delete()
+    chosen = ["failed-in_page", "started-in_page"]
+    for _ in range(2):
+        client.post("/account/notifications/", {"choice": chosen})
+    entry = AuditEntry.objects.get()
+    before, after = entry.changes["notifications"]
+    assert set(after) == {"In the dashboard, when it has failed", "In the dashboard, when it runs"}
+    assert "In the dashboard, when it runs" not in before and len(before) > 2

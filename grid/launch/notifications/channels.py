@@ -10,11 +10,12 @@ from django.conf import settings
 from django.db import transaction
 from yarl import URL
 
+from grid.audit import write_entry
 from grid.egress import Block, may_be_called, read_blocks
 from grid.encryption import Undecryptable, encrypt, encrypt_again
 from grid.errors import Problem, Rejected
 from grid.launch.notifications.letters import TEST
-from grid.models import Delivery, User, WebhookTarget
+from grid.models import AuditEntry, Delivery, User, WebhookTarget
 from grid.translation import gettext as _
 
 MOST_TESTS = 5  # of a channel within TESTS_WITHIN: whoever changes his address could write to anybody
@@ -47,14 +48,32 @@ def set_target(user: User, url: str) -> str:
     problem = _problem(url)
     if problem:
         raise Rejected([Problem("url", problem)])
-    secret = secrets.token_urlsafe(32)
-    WebhookTarget.objects.update_or_create(user=user, defaults={"url": url, "secret": encrypt(secret)})
+    secret, host = secrets.token_urlsafe(32), _host(url)
+    with transaction.atomic():
+        before = _target_host(user)
+        WebhookTarget.objects.update_or_create(user=user, defaults={"url": url, "secret": encrypt(secret)})
+        write_entry(user, user, {"webhook": [before, _("{host}, a new secret", host=host) if before else host]})
     return secret
 
 
 def remove_target(user: User) -> None:
     """Forget the target; what waits to be posted is given up when it is due."""
-    WebhookTarget.objects.filter(user=user).delete()
+    with transaction.atomic():
+        before = _target_host(user)
+        WebhookTarget.objects.filter(user=user).delete()
+        if before:
+            write_entry(user, user, {"webhook": [before, ""]})
+
+
+def _target_host(user: User) -> str:
+    """Return the host of a person's target; "" without one."""
+    url = WebhookTarget.objects.select_for_update().filter(user=user).values_list("url", flat=True).first()
+    return _host(url) if url else ""
+
+
+def _host(url: str) -> str:
+    """Return what an audit entry says of an address: its path and query may be a secret."""
+    return URL(url).host or ""
 
 
 def encrypt_targets_again() -> tuple[int, int]:
@@ -101,6 +120,7 @@ def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
             "path": "/account/#notifications",
             "at": now.isoformat(),
         }
+        write_entry(user, user, {"test": ["", Delivery.Channel(channel).label]}, action=AuditEntry.Action.SENT, at=now)
         return Delivery.objects.create(user=user, channel=channel, payload=payload, at=now, next_try_at=now).pk
 
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +25,13 @@ PASSWORD = "of-the-tests-only"
 
 @dataclass
 class WebProcess:
-    """`temporary` is the folder where it would put temporary files; `port` is the dashboard's."""
+    """`temporary` is the folder where it would put temporary files; `port` is the dashboard's; `environment` has its settings."""
 
     port: int
     process: subprocess.Popen[bytes]
     log: Path
     temporary: Path
+    environment: Mapping[str, str]
 
     def lines(self) -> list[str]:
         return self.log.read_text(errors="replace").splitlines()
@@ -112,7 +113,7 @@ def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    web = WebProcess(port, process, log, temporary)
+    web = WebProcess(port, process, log, temporary, environment)
     try:
         eventually(lambda: _answers(web), "the web process to answer", _START_SECONDS)
         yield web

@@ -1,7 +1,7 @@
 """Reads people's long texts in processes of their own, which are ended when they take too long.
 
 Parsing, searching and redacting hold Python's lock, so in a web process a long text would keep everybody waiting, also in a thread.
-`TextWorkers.run` gives such work to one of a few worker processes. They import only what their work needs (22 MB each), are started on
+`TextWorkers.run` gives such work to one of a few worker processes. They import only what their work needs (some 30 MB each), are started on
 demand, and end after five idle minutes or with the web process. A text of at most INLINE_BYTES is read where it is.
 
 One person's texts are read one after the other. So a person holds one worker at most, and others are served beside him. Where no workers
@@ -28,7 +28,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 logger = logging.getLogger(__name__)
 
-INLINE_BYTES = 8 * 1024  # the slowest work, colours of log lines, takes 0.35 ms for a KiB
+INLINE_BYTES = 2 * 1024  # the slowest work, the colours of log lines, takes 0.4 to 1.4 ms for a KiB
 WORKERS = 2
 SECONDS = 5.0  # of a processor that a worker may take for one text
 SLOW_SECONDS = 20.0  # that it may take in all, on a machine that has more to do

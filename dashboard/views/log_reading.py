@@ -30,6 +30,7 @@ from grid.wording import plural
 _AT_ONCE = 6
 _BATCH_BYTES = 64 * 1024
 _NEW_LINES = 2000  # per pod, of what was written since the last request
+_ROW_BYTES = 32  # of text that take as long as an empty row
 _TOO_LONG = _(
     "This log is too long to be searched here within {seconds:.0f} seconds. Download it and search in the file.",
     seconds=TIMEOUT_SECONDS,
@@ -122,7 +123,7 @@ async def kept_lines(text: str, asked: LogQuery) -> LogLines:
 
 async def read_rows(found: LogLines, day: str = "") -> tuple[list[LogRow], str]:
     """Return the rows, or none and why they cannot be shown; `day` is that of the line before them."""
-    size = sum(len(text) for _, _, text in found.lines)
+    size = sum(len(text) + _ROW_BYTES for _, _, text in found.lines)
     patterns = logfindings.in_force().patterns
     try:
         return await textwork.workers.run(known_rows, patterns, found.lines, day, size=size), found.problem
@@ -190,7 +191,7 @@ class _Reading:
         if not self.asked.is_filter:
             into.take(lines)
             return level
-        size = sum(map(len, lines))
+        size = sum(len(line) + _ROW_BYTES for line in lines)
         matching, level = await textwork.workers.run(
             matching_lines, lines, self.asked.q, self.asked.level, level, size=size
         )

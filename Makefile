@@ -8,7 +8,7 @@ LINTED := grid dashboard tests benchmarks manage.py
 # The tests start hundreds of our processes, and each would compile all of the code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test check bench pictures texts mutants test-contract test-postgresql test-slow format lock
+.PHONY: run setup test check bench pictures texts audit advisories sbom mutants test-contract test-postgresql test-slow format lock
 
 run: ## start everything on this machine
 	@began=$$(date +%s) && $(SETUP) run && GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT) --began $$began
@@ -47,6 +47,18 @@ check: ## style, types, import rules, templates
 	$(VENV)/lint-imports
 	$(VENV)/djlint templates --lint --quiet
 	GRID_DEMO=1 $(VENV)/python manage.py makemigrations --check --dry-run
+
+audit: sbom ## fail for a locked package with a known advisory; print what PyPI knows, where it is reached
+	@$(VENV)/python -m tests.support.advisories ask
+	@$(VENV)/python -m tests.support.advisories check
+
+advisories: ## write .ci/advisories.json anew, from OSV or from a copy of PyPA's database: make advisories FROM=../advisory-database
+	@$(SETUP) dev
+	@$(VENV)/python -m tests.support.advisories update $(FROM)
+
+sbom: ## which packages the product has in it, with versions and licences, as CycloneDX JSON in var/sbom.json
+	@$(SETUP) dev
+	@$(VENV)/python -m tests.support.sbom var/sbom.json
 
 mutants: ## break the rules in thousands of small ways and see which the tests notice: make mutants WHAT=grid/launch/quota.py
 	@$(SETUP) dev

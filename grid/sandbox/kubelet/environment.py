@@ -18,6 +18,7 @@ from grid.sandbox.client import Object, annotations_of, labels_of, name_of, name
 _KEYED = Expression(r"metadata\.(labels|annotations)\['(.*)'\]")
 _LISTED = Expression(r"metadata\.(labels|annotations)")
 _ENV_NAME = Expression(r"[^=\0]+")
+_LOOPBACK = "127.0.0.1"
 
 
 class ConfigError(Exception):
@@ -63,6 +64,8 @@ async def environment_of(container: Object, facts: DownwardFacts, sources: Sourc
         else:
             values = {known: found.value for known, found in result.items()}
             text = expand(str(entry.get("value") or ""), values)
+            if text == _LOOPBACK:  # the machine's; what the pod has for itself here is its own address
+                text = facts.pod_ip
             variable = Variable(
                 text, any(found.secret and found.value in text for found in result.values() if found.value)
             )

@@ -26,6 +26,7 @@ from grid.regexes import Expression
 from grid.sandbox import programs
 from grid.sandbox.client import parse_time
 from grid.sandbox.kubelet import shim as shim_program
+from grid.sandbox.kubelet import sockets
 from grid.sandbox.kubelet.processes import Process, with_variable
 from grid.sandbox.kubelet.runtime import Attempt, ContainerStats, Executed, Exit, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.sampler import Sampler
@@ -161,6 +162,7 @@ class ProcessRuntime:
         return self._sampler.usage(str(attempt.directory))
 
     def forget(self, pod_uid: str) -> None:
+        sockets.remove(self.pod_directory(pod_uid) / "volumes")
         shutil.rmtree(self.pod_directory(pod_uid), ignore_errors=True)
 
     def _container(self, pod_uid: str, container: str) -> Path:

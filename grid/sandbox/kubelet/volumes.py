@@ -1,6 +1,7 @@
 """A pod's volumes as directories of this machine.
 
     emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, removed with the pod
+    emptyDir of the name `sockets`                         `grid.sandbox.kubelet.sockets`
     ephemeral                                              that of a claim, or of an emptyDir if its PersistentVolume would be retained
     persistentVolumeClaim                                  the path of its PersistentVolume (hostPath or local);
                                                            DIR/volumes/<namespace>/<claim>/ for every other kind of volume
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grid.sandbox.client import Object, annotations_of, controller_of, name_of, namespace_of, uid_of
+from grid.sandbox.kubelet import sockets
 from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, Sources, field_value, resource_value
 from grid.sandbox.kubelet.process_runtime import checked_name
 from grid.sandbox.storage import PROVISIONED_BY, PROVISIONER
@@ -82,9 +84,10 @@ class PodVolumes:
             bound = await self._volume_of(found)
             goes_with_it = bound.get("spec", {}).get("persistentVolumeReclaimPolicy") == "Delete"
             place = (self._persistent(bound) if goes_with_it else None) or place
+        if "emptyDir" in volume and name == sockets.SOCKETS:
+            return sockets.made(place)
         if "emptyDir" in volume or "ephemeral" in volume:
-            place.mkdir(parents=True, exist_ok=True)
-            return place
+            return _made(place)
         for kind in ("projected", *_SOURCES[:3]):
             if kind in volume:
                 source = volume[kind] or {}
@@ -234,6 +237,7 @@ def _write_files(place: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
 
 def remove(directory: Path) -> None:
     """Remove a pod's volumes, even where a program removed the write permission."""
+    sockets.remove(directory)
 
     def make_writable(_function: object, path: str, _error: object) -> None:
         with contextlib.suppress(OSError):

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -255,3 +257,31 @@ async def test_another_s_claim_is_never_taken_for_an_ephemeral_volume(world: Wor
     volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
     await world.run(pod("work", "true", volumes=volumes))
     assert (await world.event("work", "FailedMount")).endswith('"work-scratch" was not created for this pod')
+
+
+async def test_a_volume_of_sockets_is_its_users_alone_and_has_a_short_path(tmp_path: Path) -> None:
+    world = World(tmp_path / ("a" * 100))
+    listen = "import socket, time; socket.socket(socket.AF_UNIX).bind('/run/program/web.sock'); time.sleep(600)"
+    try:
+        mount: Object = {"volumeMounts": [{"name": "sockets", "mountPath": "/run/program"}]}
+        volumes = [{"name": "sockets", "emptyDir": {}}]
+        await world.run(pod("listens", "python3", "-c", listen, container=mount, volumes=volumes))
+        uid = (await eventually(lambda: world.api.pod("listens").get("metadata")))["uid"]
+        link = world.runtime.pod_directory(uid) / "volumes" / "sockets"
+        await eventually(lambda: (link / "web.sock").is_socket(), "it listens")
+        folder = link.resolve()
+        assert len(str(folder)) < 30
+        assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
+        await world.restart()
+        await world.ready("listens")
+        assert link.resolve() == folder, "a kubelet that takes the pod over leaves it where it is"
+        await world.delete("listens", grace=0)
+        await eventually(lambda: not folder.exists(), "it goes with the pod")
+    finally:
+        await world.close()
+
+
+async def test_the_machines_loopback_address_in_a_variable_is_the_pods_own() -> None:
+    values_ = {"ALONE": "127.0.0.1", "AFTER": "http://$(ALONE):1/", "WITHIN": "http://127.0.0.1:1/"}
+    found = await values({"env": [{"name": name, "value": value} for name, value in values_.items()]})
+    assert found == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}

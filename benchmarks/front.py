@@ -60,7 +60,8 @@ def front_text(folder: Path, program: int, port: int, ingress: IngressSpec | Non
     folder.mkdir(exist_ok=True)
     (folder / "key.conf").write_text(key_file("abc", _KEY))
     spec = FrontSpec(image="", port=port, cores="", memory="", body_mebibytes=4096, ingress=ingress)
-    return configuration(spec, upstream=program).replace(ADDRESS, "127.0.0.1")
+    upstream = (f"127.0.0.1:{program} max_fails=0",)
+    return configuration(spec, upstream=upstream, is_any_answer_ready=True).replace(ADDRESS, "127.0.0.1")
 
 
 async def load(base: str, file: str, headers: Mapping[str, str], seconds: int) -> str:

@@ -250,7 +250,9 @@ class EnvironmentForm(CatalogueForm):
         rows=8,
         help_text=_(
             "One argument per line. {port}, {base_url} and {project}, the folder of the project's files, are filled "
-            "in, and $(NAME) is a variable. Leave empty for the image's own command. A workspace starts in HOME; a cluster's "
+            "in, and $(NAME) is a variable. So that nobody reaches the program beside the nginx in front of it, let it listen on "
+            "{host} and {port}, or on the Unix socket {socket}: with arguments for both, the ones that do not hold are left out. "
+            "Leave empty for the image's own command. A workspace starts in HOME; a cluster's "
             "containers run what its framework needs."
         ),
     )

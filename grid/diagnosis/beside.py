@@ -6,6 +6,7 @@ from grid.labels import KEYS
 
 PROGRAM = "run"  # the containers' names
 FRONT = "nginx"
+FRONT_PORTS = (19080, 19081)
 EXECUTOR = "executor"
 PREPARER = "executor-prepare"  # where the cluster has no native sidecars: the setup step that fetches the files for the executor
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.diagnosis.beside import FRONT_PORTS
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject
 from grid.diagnosis.rules import RuleTable
@@ -14,6 +15,7 @@ from grid.wording import duration
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _KILLING_PROBES = ("liveness", "startup")
+_SILENT_BEHIND_FRONT = "HTTP 502"
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
 # The kubelet's words for an answer that says "not ready".
 ANSWERS = RuleTable(
@@ -69,7 +71,7 @@ def explain_unanswered(
         else _("{program} has been running", program=subject(pod, status))
     )
     name, probe = _asked(pod, status)
-    where, answer = _where(probe), _answer(message)
+    where, answer = _where(probe), _answer_of(probe, message)
     step = _("Look at its log; stop it and launch it again if it hangs.")
     if answer:
         sentence = _(
@@ -92,7 +94,7 @@ def explain_unanswered(
 def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:
     """Return "does not answer on port 8888 yet", or what else its probe finds; `message` is the probe's last failure."""
     name, probe = _asked(pod, status)
-    if answer := _answer(message):
+    if answer := _answer_of(probe, message):
         return _("answers{where} with {answer}, so it is not ready yet", where=_where(probe), answer=answer)
     if probe is not None and not probe.port:
         return _("has not passed its {name} probe yet", name=name)
@@ -139,6 +141,12 @@ def _answer(message: str) -> str:
     return found[1].format(found[2][1]) if found else ""
 
 
+def _answer_of(probe: ContainerProbe | None, message: str) -> str:
+    """Return what the program answered; "" for what nginx in front says in the place of one that does not."""
+    answer = _answer(message)
+    return "" if answer == _SILENT_BEHIND_FRONT and probe and probe.port in FRONT_PORTS else answer
+
+
 def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | None]:
     """Return the name of the probe that must succeed next, and the probe."""
     spec = spec_of(pod, status)
@@ -148,4 +156,6 @@ def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | Non
 
 
 def _where(probe: ContainerProbe | None) -> str:
-    return _(" on port {port}", port=probe.port) if probe and probe.port else ""
+    if not probe or not probe.port or probe.port in FRONT_PORTS:  # nginx's own port is not where the program listens
+        return ""
+    return _(" on port {port}", port=probe.port)

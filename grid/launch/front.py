@@ -7,25 +7,29 @@ and that no page shows; it is on both sides of what is hashed, so that neither a
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from html import escape
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import msgspec
 
+from grid.diagnosis.beside import FRONT_PORTS
 from grid.labels import PREFIX
 from grid.translation import LANGUAGE
 from grid.translation import gettext as _
 
 TOKEN_HEADER, STATE_HEADER, OPEN_HEADER = "x-grid-token", "x-grid-run", "x-grid-open"
+PROBE_HEADER = "x-grid-probe"
 CRASHED = "crashed"  # what STATE_HEADER says of a program that has ended and is started again
-STATUS_PATH, USE_PATH = "/__grid__/front", "/__grid__/use"
+STATUS_PATH, USE_PATH, _PROBE_PATH = "/__grid__/front", "/__grid__/use", "/__grid__/probe"
 # An open JupyterLab stores its layout every ten seconds, whether or not anybody is there.
 STORED_UNATTENDED = "/lab/api/workspaces/"
 KEY_FILE = "key.conf"
 # As long as the clocks of the proxy and of a node may differ, and no longer than a stolen token should be of use.
 TOKEN_SECONDS = 120
-ADDRESS = "POD_ADDRESS"  # where the pod's address is filled in, which is known when its container starts
-FRONT_PORTS = (19080, 19081)
+# Filled in when its container starts, where they are known: the pod's address, its own loopback, and the program's Unix socket.
+ADDRESS, PROGRAM_HOST, PROGRAM_SOCKET = "POD_ADDRESS", "PROGRAM_HOST", "PROGRAM_SOCKET"
 _HEAD = f"{PREFIX} front"
 
 _CONFIGURATION = """\
@@ -35,8 +39,8 @@ user root;
 worker_processes 1;
 worker_rlimit_nofile 8192;
 pid nginx.pid;
-# Less serious messages have the requests' URLs in them.
-error_log stderr crit;
+# Less serious messages have the requests' URLs in them, as "crit" of a socket that is not there yet.
+error_log stderr alert;
 events {{
     worker_connections 4096;
 }}
@@ -77,10 +81,16 @@ http {{
         default {starting};
         {crashed_state} {crashed};
     }}
+    upstream program {{
+{servers}    }}
 {maps}    server {{
         listen {address}:{listen};
         secure_link $http_x_grid_token;
         include {key_file};
+        # The kubelet's probe, which has no token that expires, learns whether the program answers and no more.
+        if ($http_x_grid_probe = $probe_key) {{
+            rewrite ^ {probe_path}? last;
+        }}
         if ($secure_link != 1) {{
             return 403 'Open this from the dashboard.';
         }}
@@ -97,6 +107,21 @@ http {{
             # Websockets and requests that are open now, this one among them.
             add_header {open_header} $connections_writing;
         }}
+        location = {probe_path} {{
+            internal;
+            access_log off;
+{probe_method}            proxy_pass http://program$request_uri;
+            proxy_http_version 1.1;
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Grid-Probe '';
+            proxy_next_upstream {next};
+            proxy_intercept_errors on;
+            error_page {answers} = @answers;
+        }}
+        location @answers {{
+            access_log off;
+            return 204;
+        }}
         location / {{
             limit_req zone=people;
             client_max_body_size {body_mebibytes}m;
@@ -104,7 +129,7 @@ http {{
             send_timeout 1d;
             error_page 413 @too_large;
             error_page 502 504 @not_there;
-            proxy_pass http://{address}:{upstream};
+            proxy_pass http://program;
             proxy_http_version 1.1;
             proxy_set_header Host $http_host;
             proxy_set_header Upgrade $http_upgrade;
@@ -116,7 +141,7 @@ http {{
             proxy_connect_timeout 5s;
             proxy_read_timeout 1d;
             proxy_send_timeout 1d;
-            proxy_next_upstream off;
+            proxy_next_upstream {next};
             proxy_redirect off;
             proxy_pass_header Date;
             proxy_pass_header Server;
@@ -212,9 +237,12 @@ def front_port(program: int) -> int:
     return next(port for port in FRONT_PORTS if port != program)
 
 
-def configuration(front: FrontSpec, *, upstream: int) -> str:
-    """Return nginx.conf for a program that listens on the port `upstream` of the pod. Its relative paths are below the folder that nginx
-    is started in; the key is in a file of its own beside it."""
+def configuration(front: FrontSpec, *, upstream: Sequence[str], is_any_answer_ready: bool) -> str:
+    """Return nginx.conf for a program at one of the servers `upstream`. Its relative paths are below the folder that nginx is started in;
+    the key is in a file of its own beside it.
+
+    The kubelet's probe succeeds with what the program answers; or with any answer, to a question that makes no program work.
+    """
     starting = (
         _("Starting"),
         _("The program is starting and does not answer yet. This page reloads by itself every 3 seconds."),
@@ -225,13 +253,21 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
             "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended."
         ),
     )
+    redirects = [code for code in HTTPStatus if 300 <= code < 400]
+    # 502 and 504 are nginx's own words for a program that does not answer.
+    answers = [code for code in HTTPStatus if code >= 300 and code not in (502, 504)]
     return _CONFIGURATION.format(
         starting=_quoted(_page(*starting, front.page)),
         crashed=_quoted(_page(*crashed, front.page)),
         crashed_state=CRASHED,
         address=ADDRESS,
         listen=front.port,
-        upstream=upstream,
+        servers="".join(f"        server {server};\n" for server in upstream),
+        # What a program has refused to accept may be tried elsewhere; nginx itself repeats no POST that a program was sent.
+        next="error" if len(upstream) > 1 else "off",
+        probe_path=_PROBE_PATH,
+        probe_method="            proxy_method OPTIONS;\n" if is_any_answer_ready else "",
+        answers=" ".join(str(int(code)) for code in (answers if is_any_answer_ready else redirects)),
         key_file=KEY_FILE,
         status_path=STATUS_PATH,
         straight=_STRAIGHT if front.ingress else "",
@@ -250,8 +286,15 @@ def configuration(front: FrontSpec, *, upstream: int) -> str:
 
 
 def key_file(execution_id: str, key: str) -> str:
-    """Return the file with the key, which is kept in a Secret: what nginx hashes and compares with the token."""
-    return f'secure_link_md5 "{_hashed(execution_id, "$secure_link_expires", key)}";\n'
+    """Return the file with the key, which is kept in a Secret: what nginx hashes and compares with the token, and what it compares with
+    the header of a probe."""
+    hashed = _hashed(execution_id, "$secure_link_expires", key)
+    return f'secure_link_md5 "{hashed}";\nset $probe_key "{probe_key(execution_id, key)}";\n'
+
+
+def probe_key(execution_id: str, key: str) -> str:
+    """Return what the kubelet's probe shows to this execution's front. Whoever may look at the pod sees it; it opens nothing."""
+    return hashlib.sha256(f"{PREFIX} probe {execution_id} {key}".encode()).hexdigest()
 
 
 def token(execution_id: str, key: str, expires: int) -> str:

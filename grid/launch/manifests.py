@@ -24,13 +24,12 @@ from grid.labels import (
     SAFE_TO_EVICT,
     label_value,
 )
-from grid.launch import jupyter
+from grid.launch import jupyter, listening
 from grid.launch.frameworks import framework
 from grid.launch.runpod import front_data, with_sidecars
 from grid.launch.spec import ExecutionSpec, TierSpec
 from grid.launch.storage import (
     DEFAULT_STORAGE,
-    PROJECT_PATH,
     Storage,
     claims,
     mounts,
@@ -97,7 +96,7 @@ def build(
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token, front_key=front_key),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         *remote_secret(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
-        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached)),
+        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached), front_key=front_key),
     ]
 
 
@@ -198,9 +197,14 @@ def _secret(spec: ExecutionSpec, name: str, data: Mapping[str, str], *, namespac
 
 
 def pod(
-    spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", more: Mapping[str, str] = MappingProxyType({})
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    anchor_uid: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
+    front_key: str = "",
 ) -> Manifest:
-    """Return the pod; `more` are further variables of its program."""
+    """Return the pod; `more` are further variables of its program, `front_key` is the key of its front."""
     whole = metadata(spec, namespace, anchor_uid)
     timeout = spec.job.timeout_seconds if spec.job else None
     body = {
@@ -210,7 +214,7 @@ def pod(
         "spec": with_sidecars(
             spec,
             {
-                "containers": [_container(spec, more)],
+                "containers": [_container(spec, more, front_key)],
                 "volumes": volumes(spec, spec.tier),
                 # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
                 "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
@@ -276,39 +280,18 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
     }
 
 
-def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
+def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> dict[str, Any]:
     run = container(spec, spec.tier)
     run["env"] = _environment(spec, more)
     if spec.job is not None and spec.job.command:
         # Kubernetes expands $(NAME) in a command, and would paste a parameter into the script; a double dollar stays one.
         run["command"] = [*_SHELL, spec.job.command.replace("$", "$$")]
     elif spec.environment.command:
-        run["command"] = [_filled_in(part, spec) for part in spec.environment.command]
+        run["command"] = listening.command(spec)
     if spec.port:
         run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
-    if spec.port and spec.kind != "job":  # a job runs before its page is there, if ever
-        run["readinessProbe"] = {
-            **_readiness(spec),
-            "periodSeconds": 2,
-            "timeoutSeconds": 2,
-            "failureThreshold": 3,
-        }
-    return run
-
-
-def _readiness(spec: ExecutionSpec) -> dict[str, Any]:
-    path = spec.environment.readiness_path
-    if not path:
-        return {"tcpSocket": {"port": spec.port}}
-    return {"httpGet": {"path": spec.base_url + path.removeprefix("/"), "port": spec.port}}
-
-
-def _filled_in(part: str, spec: ExecutionSpec) -> str:
-    """Fill in only our placeholders: any other brace belongs to the program."""
-    ours = {"{port}": str(spec.port), "{base_url}": spec.base_url, "{project}": PROJECT_PATH}
-    for placeholder, text in ours.items():
-        part = part.replace(placeholder, text)
-    return part
+    run["volumeMounts"] = [*run["volumeMounts"], *listening.mounts(spec)]
+    return {**run, **listening.probes(spec, front_key)}
 
 
 def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:

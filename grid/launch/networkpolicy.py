@@ -8,11 +8,11 @@ time.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from grid.diagnosis.beside import FRONT_PORTS
 from grid.egress import Opening
 from grid.kube.objects import RawObject
 from grid.kube.resources import NETWORK_POLICIES
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, MANAGED_BY, MANAGER, WORKER
-from grid.launch.front import FRONT_PORTS
 from grid.launch.manifests import Manifest
 
 # Where our own processes run; deploy/access.yaml makes it. The label is Kubernetes' own, on every namespace.

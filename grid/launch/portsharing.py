@@ -11,10 +11,11 @@ from django.db import transaction
 from django.db.models import Q
 
 from grid.audit import write_entry
+from grid.diagnosis.beside import FRONT_PORTS
 from grid.errors import Problem, Rejected
 from grid.launch.changes import record_change
 from grid.launch.context import Database
-from grid.launch.front import FRONT_PORTS
+from grid.launch.launchsettings import launch_settings
 from grid.launch.opening import openable_ports
 from grid.launch.sharing import members_to_share_with
 from grid.models import Environment, Execution, Membership, PortShare, State, User
@@ -60,19 +61,21 @@ class StoredPorts:
 
 
 def offered_ports(now: datetime) -> frozenset[int]:
-    """Return the ports of environments, of the fronts, and those that are shared of running workspaces."""
+    """Return the ports that new programs answer on, of their fronts or their environments', and those that are shared of running
+    workspaces."""
     lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now))
     shared = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
-    environments = Environment.objects.filter(port__isnull=False).order_by().values_list("port", flat=True).distinct()
-    return frozenset(
-        {*(int(port) for port in environments if port), *FRONT_PORTS, *shared.values_list("port", flat=True)}
-    )
+    found = {*FRONT_PORTS, *shared.values_list("port", flat=True)}
+    if launch_settings().any_front() is None:
+        environments = Environment.objects.filter(port__isnull=False).order_by()
+        found |= set(environments.values_list("port", flat=True).distinct())
+    return frozenset(int(port) for port in found if port)
 
 
 def running_ports() -> frozenset[int]:
-    """Return the ports with which everything that runs was launched; its environment may have another by now."""
-    ports = Execution.objects.unsettled().order_by().values_list("spec__port", flat=True).distinct()
-    return frozenset(int(port) for port in ports if port)
+    """Return the ports on which what runs is answered that was launched without a front; its environment may have another by now."""
+    unsettled = Execution.objects.unsettled().filter(spec__front=None).order_by()
+    return frozenset(int(port) for port in unsettled.values_list("spec__port", flat=True).distinct() if port)
 
 
 def ports_shared_with(user_id: int) -> Sequence[PortShare]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from grid.diagnosis.beside import EXECUTOR, FRONT
 from grid.diagnosis.shortages import ContainerNeeds
-from grid.launch.front import ADDRESS, KEY_FILE, FrontSpec, configuration
+from grid.launch import listening
+from grid.launch.front import ADDRESS, KEY_FILE, PROGRAM_HOST, PROGRAM_SOCKET, FrontSpec, configuration
 from grid.launch.spec import ExecutionSpec, FilesSpec
 from grid.launch.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.launch.variables import FRONT_KEY_KEY
@@ -28,12 +29,13 @@ _FRONT_FILES, _FRONT_FILES_PATH = "front", "/etc/grid/front"
 _FRONT_KEY, _FRONT_KEY_PATH = "front-key", "/etc/grid/front-key"
 _FRONT_RUN, _FRONT_RUN_PATH = "front-run", "/run/front"
 _CONFIGURATION = "nginx.conf"
-# nginx reads no variables, so the pod's address is written into a copy of its configuration; an IPv6 address is in brackets there.
+# nginx reads no variables, so addresses are written into a copy of its configuration; an IPv6 address is in brackets there.
 _START_FRONT = f"""\
 set -e
 umask 077
 case "$POD_IP" in *:*) address="[$POD_IP]";; *) address="$POD_IP";; esac
-sed "s/{ADDRESS}/$address/g" {_FRONT_FILES_PATH}/{_CONFIGURATION} > {_FRONT_RUN_PATH}/{_CONFIGURATION}
+sed "s|{ADDRESS}|$address|g; s|{PROGRAM_HOST}|${listening.LISTEN_HOST}|g; s|{PROGRAM_SOCKET}|{listening.SOCKET_PATH}|g" \
+    {_FRONT_FILES_PATH}/{_CONFIGURATION} > {_FRONT_RUN_PATH}/{_CONFIGURATION}
 cat {_FRONT_KEY_PATH}/{KEY_FILE} > {_FRONT_RUN_PATH}/{KEY_FILE}
 exec nginx -p {_FRONT_RUN_PATH} -c {_FRONT_RUN_PATH}/{_CONFIGURATION} -e stderr
 """
@@ -50,7 +52,11 @@ def with_sidecars(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: di
 
 def front_data(spec: ExecutionSpec) -> dict[str, str]:
     """Return the files of the front for the execution's ConfigMap, by their keys."""
-    return {_CONFIGURATION: configuration(spec.front, upstream=spec.port)} if spec.front else {}
+    if spec.front is None:
+        return {}
+    is_any_answer_ready = not spec.environment.readiness_path
+    text = configuration(spec.front, upstream=listening.upstream(spec), is_any_answer_ready=is_any_answer_ready)
+    return {_CONFIGURATION: text}
 
 
 def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict[str, Any]) -> dict[str, Any]:
@@ -70,21 +76,25 @@ def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict
             },
         },
         {"name": _FRONT_RUN, "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
+        *listening.volumes(spec),
     ]
     return {
         **pod_spec,
-        "initContainers": [_front(front, security), *pod_spec.get("initContainers", [])],
+        "initContainers": [_front(spec, front, security), *pod_spec.get("initContainers", [])],
         "volumes": [*pod_spec["volumes"], *volumes],
     }
 
 
-def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
+def _front(spec: ExecutionSpec, front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
     requests = front_requests(front)
     return {
         "name": FRONT,
         "image": front.image,
         "command": ["/bin/sh", "-c", _START_FRONT],
-        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "env": [
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            *({"name": name, **value} for name, value in listening.variables(spec).items()),
+        ],
         "ports": [{"name": "front", "containerPort": front.port, "protocol": "TCP"}],
         "restartPolicy": "Always",
         "resources": {"requests": requests, "limits": _limits(_FRONT_LIMITS, requests)},
@@ -92,6 +102,7 @@ def _front(front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
             {"name": _FRONT_FILES, "mountPath": _FRONT_FILES_PATH, "readOnly": True},
             {"name": _FRONT_KEY, "mountPath": _FRONT_KEY_PATH, "readOnly": True},
             {"name": _FRONT_RUN, "mountPath": _FRONT_RUN_PATH},
+            *listening.mounts(spec),
         ],
         "securityContext": {**security, "readOnlyRootFilesystem": True},
     }

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from grid.launch import jupyter
+from grid.launch import jupyter, listening
 from grid.launch.front import key_file
 from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import HOME_PATH, places, stored_secrets_name
@@ -45,6 +45,7 @@ def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> lis
         "GRID_BASE_URL": {"value": spec.base_url},
         **{name: {"value": path} for name, path in places(spec).items()},
         "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        **listening.variables(spec),
         **more,
         **{
             name: {"value": value}

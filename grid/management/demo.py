@@ -91,8 +91,12 @@ JUPYTERLAB_COMMAND = [
     "jupyterlab",
     "--no-browser",
     "--allow-root",
-    "--ip=$(POD_IP)",
+    # On its Unix socket, or without nginx in front on its address.
+    "--ServerApp.sock={socket}",
+    "--ip={host}",
     "--port={port}",
+    # On this machine other people's programs reach kernels' ports.
+    "--KernelManager.transport_encryption=auto",
     "--ServerApp.base_url={base_url}",
     "--ServerApp.root_dir={project}",
     "--ServerApp.allow_remote_access=True",
@@ -104,7 +108,8 @@ JUPYTERLAB_COMMAND = [
 
 CODE_SERVER_COMMAND = [
     "code-server",
-    "--bind-addr=$(POD_IP):{port}",
+    "--socket={socket}",
+    "--bind-addr={host}:{port}",
     # Only the proxy reaches it, and asks who it is.
     "--auth=none",
     "--disable-telemetry",

@@ -31,7 +31,30 @@ NOT_READY = "Readiness probe failed: HTTP probe failed with statuscode: 503"
 TCP = {"readinessProbe": {"tcpSocket": {"port": 8888}}}
 HTTP = {"readinessProbe": {"httpGet": {"path": "/", "port": "web"}}}
 STARTUP = {"startupProbe": {"grpc": {"port": 9000}}}
+FRONT = {"startupProbe": {"httpGet": {"path": "/", "port": 19080}}}
+NOT_THERE = "Startup probe failed: HTTP probe failed with statuscode: 502"
 CASES = [
+    Case(
+        "nginx in front says that it does not answer",
+        probed(5, FRONT),
+        "starting",
+        "The program is starting and does not answer yet.",
+        [said("Unhealthy", NOT_THERE)],
+    ),
+    Case(
+        "nginx in front says for minutes that it does not answer",
+        probed(540, FRONT),
+        "not_answering",
+        "Running for 9 minutes without answering.",
+        [said("Unhealthy", NOT_THERE)],
+    ),
+    Case(
+        "it answers through nginx in front that it is not ready",
+        probed(540, FRONT),
+        "not_answering",
+        "Running for 9 minutes, and still answers with HTTP 503.",
+        [said("Unhealthy", NOT_THERE.replace("502", "503"))],
+    ),
     Case("starting", probed(5, TCP), "starting", "The program is starting and does not answer on port 8888 yet."),
     Case("slow", probed(540, TCP), "not_answering", "Running for 9 minutes without answering on port 8888."),
     Case("port by name", probed(540, HTTP), "not_answering", "without answering on port web."),

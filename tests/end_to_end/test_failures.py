@@ -111,7 +111,7 @@ LAUNCHES = (
     Launch("own-limit-of-disk", r"It wrote more to its node's disk than its tier allows, and was evicted\.", has_failed("Evicted"),
            python("import tempfile, time; file = tempfile.NamedTemporaryFile(); file.write(b'x' * (9 << 20)); time.sleep(120)"),
            tier="little-disk"),
-    Launch("silent", r"The program is starting and does not answer on port 8888 yet\.", event("Unhealthy"), ("sleep", "600"),
+    Launch("silent", r"The program is starting and does not answer( on port 8888)? yet\.", event("Unhealthy"), ("sleep", "600"),
            kind="workspace"),
     Launch("too-large", rf"{TOO_LARGE}64 cores, the largest has [\d.]+ cores{OF_A_NEW_ONE}", is_unscheduled, tier="sixty-four-cores"),
     Launch("no-such-resource", rf"{TOO_LARGE}1 GPU, the largest has no GPU{OF_A_NEW_ONE}", is_unscheduled, tier="a-card"),

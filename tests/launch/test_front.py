@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.test import override_settings
 from msgspec.structs import replace
 
@@ -16,13 +17,14 @@ from grid.launch.front import FrontSpec, configuration, front_port, token
 from grid.launch.jobsettings import JobSettings
 from grid.launch.preview import Preview
 from grid.launch.request import draft
-from grid.launch.spec import parse_spec
+from grid.launch.spec import EnvironmentSpec, ExecutionSpec, parse_spec
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_files_in_git import FILES
 from tests.launch.test_manifests import objects, spec
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import condition, container_status, stamp
 from tests.support.golden import assert_golden
+from tests.support.podsecurity import violations
 
 FRONT = FrontSpec(
     image="nginx:1",
@@ -36,14 +38,16 @@ with_fronts = override_settings(FRONT_IMAGE="nginx:1")
 
 
 def test_the_configuration() -> None:
-    assert_golden("front", configuration(FRONT, upstream=8888), ending="conf")
+    assert_golden(
+        "front", configuration(FRONT, upstream=("unix:PROGRAM_SOCKET",), is_any_answer_ready=True), ending="conf"
+    )
 
 
 def test_the_front_is_a_sidecar_before_the_executor() -> None:
     pod = objects(spec(front=FRONT, files=FILES), front_key="k")[PODS]["spec"]
     assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
     without = objects(spec(files=FILES))[PODS]["spec"]
-    assert pod["containers"] == without["containers"]
+    assert pod["containers"][0]["command"] == without["containers"][0]["command"]
     front = objects(spec(front=FRONT), front_key="k")[PODS]["spec"]
     del front["containers"]
     assert_golden("pod-with-front", json.dumps(front, indent=1), ending="json")
@@ -91,6 +95,72 @@ def test_workspaces_have_a_front_where_there_is_an_image_and_it_is_on(
         assert found.page.endswith("/executions/new/")
         configure(FRONT_ENABLED, 0)
         assert front() is None
+
+
+BOTH_WAYS = ("lab", "--sock={socket}", "--ip={host}", "--port={port}", "--base={base_url}")
+
+
+def program_of(made: ExecutionSpec) -> RawObject:
+    """Its container, with the variables by name."""
+    (run,) = objects(made, front_key="the-key")[PODS]["spec"]["containers"]
+    return {**run, "env": {one["name"]: one for one in run["env"]}}
+
+
+def with_command(*command: str, readiness_path: str = "", **changes: Any) -> ExecutionSpec:
+    return spec(
+        environment=EnvironmentSpec(id="x", name="X", image="x", command=command, readiness_path=readiness_path),
+        **changes,
+    )
+
+
+def test_behind_a_front_a_program_listens_on_a_socket_that_only_it_and_nginx_mount() -> None:
+    made = objects(with_command(*BOTH_WAYS, front=FRONT, files=FILES), front_key="k")
+    pod = made[PODS]["spec"]
+    (run,) = pod["containers"]
+    assert run["command"] == ["lab", "--sock=/run/program/web.sock", "--base=/"]
+    everybody = [*pod["containers"], *pod["initContainers"]]
+    mounting = {
+        one["name"] for one in everybody if any(mount["mountPath"] == "/run/program" for mount in one["volumeMounts"])
+    }
+    assert mounting == {"run", "nginx"}
+    assert {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
+    assert "server unix:PROGRAM_SOCKET;" in made[CONFIG_MAPS]["data"]["nginx.conf"]
+    assert violations(made[PODS]["metadata"], pod) == []
+
+
+def test_without_a_front_it_listens_on_its_pods_address() -> None:
+    run = program_of(with_command(*BOTH_WAYS))
+    assert run["command"] == ["lab", "--ip=$(GRID_LISTEN_HOST)", "--port=8888", "--base=/"]
+    assert run["env"]["GRID_LISTEN_HOST"]["value"] == "$(POD_IP)"
+    assert list(run["env"]).index("POD_IP") < list(run["env"]).index("GRID_LISTEN_HOST")
+    assert run["readinessProbe"]["tcpSocket"] == {"port": 8888}
+    assert "sockets" not in {mount["name"] for mount in run["volumeMounts"]}
+
+
+def test_a_program_that_knows_only_ports_listens_on_its_pods_loopback_behind_a_front() -> None:
+    made = with_command("web", "--ip={host}", "--port={port}", front=FRONT)
+    run = program_of(made)
+    assert run["command"] == ["web", "--ip=$(GRID_LISTEN_HOST)", "--port=8888"]
+    assert run["env"]["GRID_LISTEN_HOST"]["value"] == "127.0.0.1"
+    whole = objects(made, front_key="k")
+    (nginx,) = whole[PODS]["spec"]["initContainers"]
+    assert {"name": "GRID_LISTEN_HOST", "value": "127.0.0.1"} in nginx["env"]
+    text = whole[CONFIG_MAPS]["data"]["nginx.conf"]
+    assert "server PROGRAM_HOST:8888 max_fails=0;\n" in text
+    assert "server POD_ADDRESS:8888 max_fails=0 backup;\n" in text, "where its command says $(POD_IP)"
+
+
+@pytest.mark.parametrize(("path", "kind"), [("", "startupProbe"), ("/healthz?full=1", "readinessProbe")])
+def test_the_kubelet_asks_for_the_program_at_its_front_with_a_key_of_its_own(path: str, kind: str) -> None:
+    run = program_of(with_command(*BOTH_WAYS, front=FRONT, readiness_path=path))
+    assert {name for name in run if name.endswith("Probe")} == {kind}
+    asked = run[kind]["httpGet"]
+    assert (asked["port"], asked["path"]) == (19080, path or "/")
+    (header,) = asked["httpHeaders"]
+    assert header["name"] == "x-grid-probe"
+    secret = base64.b64decode(objects(with_command(front=FRONT), front_key="the-key")[SECRETS]["data"]["front.key"])
+    assert f'set $probe_key "{header["value"]}";' in secret.decode()
+    assert "the-key" not in header["value"]
 
 
 @with_fronts

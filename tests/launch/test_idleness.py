@@ -348,6 +348,18 @@ async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_
     assert without.look == Look(is_known=True), "no evidence"
 
 
+async def test_behind_a_front_jupyter_is_asked_through_it_once_it_has_told_its_use() -> None:
+    async def nginx(request: web.Request) -> web.StreamResponse:
+        assert request.headers["x-grid-token"]
+        return web.Response(headers=FRONT_SAYS) if request.path == USE_PATH else await jupyter(request)
+
+    async with serving(nginx) as server:
+        run = replace(run_at(server.url), port=1, front_port=run_at(server.url).port, base_url="/w/abc/")
+        seen = await look_at(run, pod_at("127.0.0.1"))
+    assert [request.path for request in server.seen] == [USE_PATH, "/w/abc/api/kernels", "/w/abc/api/terminals"]
+    assert seen.look.is_active
+
+
 async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
     async def refuses(request: web.Request) -> web.StreamResponse:
         return web.Response(status=403, headers=FRONT_SAYS)

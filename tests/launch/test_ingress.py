@@ -40,7 +40,11 @@ def test_the_objects() -> None:
 
 
 def test_the_configuration_of_a_front_behind_an_ingress() -> None:
-    assert_golden("front-behind-ingress", configuration(FRONT, upstream=8888), ending="conf")
+    assert_golden(
+        "front-behind-ingress",
+        configuration(FRONT, upstream=("unix:PROGRAM_SOCKET",), is_any_answer_ready=True),
+        ending="conf",
+    )
 
 
 def test_the_key_of_one_execution_tells_nothing_about_another_or_about_tokens() -> None:

@@ -244,6 +244,7 @@ GPU_CONTAINER = {
         {"name": "HOME", "value": "/home/grid"},
         {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
         {
             "name": "JUPYTER_TOKEN",
             "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 
 from grid.errors import Rejected
@@ -243,5 +244,10 @@ def test_ports_of_what_runs_of_environments_and_what_is_shared_are_open(
     Environment.objects.filter(pk=workspace.environment_id).update(port=7777)
     assert running_ports() == {own}
     assert {7777, 8501, 19080, 19081} <= offered_ports(NOW)
+    with override_settings(FRONT_IMAGE="nginx:1"):
+        assert offered_ports(NOW) == {8501, 19080, 19081}, "behind a front only its own port is open"
+        launched = shop.launch()
+    assert launched.spec["front"]
+    assert running_ports() == {own}, "of what was launched without one"
     request_stop(workspace, by="alice", now=NOW)
     assert 8501 not in offered_ports(NOW)

@@ -6,17 +6,21 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from dashboard.proxy.gate import Target
 from grid.launch.front import (
     ADDRESS,
+    PROBE_HEADER,
+    PROGRAM_HOST,
+    PROGRAM_SOCKET,
     STATUS_PATH,
     TOKEN_HEADER,
     USE_PATH,
@@ -24,11 +28,12 @@ from grid.launch.front import (
     IngressSpec,
     configuration,
     key_file,
+    probe_key,
     token,
 )
 from grid.launch.shutdown.observer import front_use
 from grid.sandbox.needs import SYSTEM_PATH
-from tests.proxy.support import COOKIE, OpenToOneSecret, UserServer, visiting
+from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
 from tests.support.ports import free_ports
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}")
@@ -66,6 +71,9 @@ class Front:
     folder: Path
     process: "subprocess.Popen[bytes] | None" = None
     ingress: IngressSpec | None = None
+    upstream: Sequence[str] = ()  # as for a program that knows only ports, if not given
+    is_any_answer_ready: bool = True
+    loopback: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
@@ -92,7 +100,12 @@ class Front:
         )
 
     async def start(self) -> None:
-        text = configuration(self.spec, upstream=self.program.port).replace(ADDRESS, "127.0.0.1")
+        port = self.program.port
+        upstream = self.upstream or (f"{PROGRAM_HOST}:{port} max_fails=0", f"{ADDRESS}:{port} max_fails=0 backup")
+        text = configuration(self.spec, upstream=upstream, is_any_answer_ready=self.is_any_answer_ready)
+        places = {ADDRESS: "127.0.0.1", PROGRAM_HOST: self.loopback, PROGRAM_SOCKET: str(self.folder / "web.sock")}
+        for name, place in places.items():
+            text = text.replace(name, place)
         (self.folder / "key.conf").write_text(key_file("abc", KEY))
         self.process = await nginx(self.folder, text, self.port)
 
@@ -248,3 +261,85 @@ async def test_it_notes_when_a_person_did_something_and_not_what_an_open_tab_ask
             assert not use.is_open
             assert (use.used_at.timestamp() > long_ago + 1) == is_use, (method, path)
     assert (front.folder / "used").read_bytes() == b".\n" * 2
+
+
+async def test_a_program_on_a_unix_socket_is_reached_and_its_websockets_too(tmp_path: Path) -> None:
+    front = Front(free_ports(1), Target("127.0.0.1", 1), tmp_path, upstream=(f"unix:{PROGRAM_SOCKET}",))
+    runner = web.AppRunner(UserServer().application())
+    await runner.setup()
+    try:
+        await web.UnixSite(runner, str(tmp_path / "web.sock")).start()
+        await front.start()
+        async with visiting(OpenToOneSecret(address=front.target)) as session:
+            async with session.get("/x", headers=COOKIE) as answer:
+                said = await answer.json()
+            assert (said["target"], said["headers"]["host"]) == ("/x", "abc.workspaces.test:8001")
+            async with session.ws_connect("/ws", headers={**COOKIE, "Origin": ORIGIN}) as ws:
+                await ws.send_str("hello")
+                assert await ws.receive_str() == "token token-of-abc hello"
+    finally:
+        front.stop()
+        await runner.cleanup()
+
+
+async def test_a_program_on_its_pods_address_alone_is_found_there(
+    pod: tuple[UserServer, Target], tmp_path: Path
+) -> None:
+    front = Front(free_ports(1), pod[1], tmp_path, loopback="127.0.0.2")
+    try:
+        await front.start()
+        async with aiohttp.ClientSession(front.url) as session:
+            for method in ("GET", "POST"):
+                async with session.request(method, "/x", headers=valid(), data=b"abc") as answer:
+                    assert (answer.status, (await answer.json())["length"]) == (200, 3)
+    finally:
+        front.stop()
+
+
+def shows(key: str) -> dict[str, str]:
+    return {PROBE_HEADER: key}
+
+
+@pytest.mark.parametrize(
+    ("is_any", "expected"),
+    [
+        (True, {200: 200, 302: 204, 401: 204, 404: 204, 500: 204, 503: 204}),
+        (False, {200: 200, 302: 204, 401: 401, 404: 404, 500: 500, 503: 503}),
+    ],
+)
+async def test_the_kubelets_probe_learns_whether_the_program_answers(
+    tmp_path: Path, is_any: bool, expected: dict[int, int]
+) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    async def answer_as_told(request: web.Request) -> web.Response:
+        asked.append((request.method, request.path_qs, request.headers.get(PROBE_HEADER, "")))
+        return web.Response(status=int(request.query["status"]), headers={"Location": "/elsewhere"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", answer_as_told)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    upstream = (f"unix:{PROGRAM_SOCKET}",)
+    front = Front(free_ports(1), Target("127.0.0.1", 1), tmp_path, upstream=upstream, is_any_answer_ready=is_any)
+    try:
+        await front.start()
+        async with aiohttp.ClientSession(front.url) as session:
+
+            async def probe(status: int, key: str = probe_key("abc", KEY)) -> int:
+                path = f"/ready?status={status}"
+                async with session.get(path, headers=shows(key), allow_redirects=False) as answer:
+                    return answer.status
+
+            assert await probe(200) == 502
+            await web.UnixSite(runner, str(tmp_path / "web.sock")).start()
+            assert {status: await probe(status) for status in expected} == expected
+            method = "OPTIONS" if is_any else "GET"
+            assert asked == [(method, f"/ready?status={status}", "") for status in expected]
+            for key in ("", "other", probe_key("abd", KEY), KEY):
+                assert await probe(200, key) == 403
+            assert len(asked) == len(expected)
+    finally:
+        front.stop()
+        await runner.cleanup()
+    assert "ready" not in front.log

@@ -68,9 +68,9 @@ class PodObserver:
     async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun, now: datetime) -> Evidence:
         pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
         pod = pods[0] if pods else None
-        (jupyter, is_silent), front = await asyncio.gather(
-            self._jupyter(http, run, pod), self._front(http, run, pod, now)
-        )
+        # One after the other: both ask the front, which tells how many requests are open there.
+        front = await self._front(http, run, pod, now)
+        jupyter, is_silent = await self._jupyter(http, run, pod)
         return Evidence(
             cpu_millicores=self._context.cpu.mean(pods[0].metadata.key) if pods else None,
             jupyter=jupyter,
@@ -88,9 +88,7 @@ class PodObserver:
         """Return what the nginx in front has let through; None when it does not say."""
         if pod is None or not pod.status.pod_ip or not run.front_port:
             return None
-        expires = int(time.time()) + TOKEN_SECONDS
-        headers = {TOKEN_HEADER: token(run.id, self._context.target.front_key(run.id), expires)}
-        url = f"http://{_host(pod)}:{run.front_port}{USE_PATH}"
+        url, headers = f"http://{_host(pod)}:{run.front_port}{USE_PATH}", self._for_front(run)
         try:
             async with (
                 asyncio.timeout(ANSWER_SECONDS),
@@ -100,6 +98,13 @@ class PodObserver:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.debug("front does not tell when it was used execution=%s reason=%s", run.id, error)
             return None
+
+    def _for_front(self, run: WatchedRun) -> dict[str, str]:
+        """Return the headers that its front expects; {} without one."""
+        if not run.front_port:
+            return {}
+        expires = int(time.time()) + TOKEN_SECONDS
+        return {TOKEN_HEADER: token(run.id, self._context.target.front_key(run.id), expires)}
 
     def _busy_workers(self, run: WatchedRun) -> int | None:
         """Return how many workers of its clusters have tasks. Their reports have no time, so what a head that is silent now has said
@@ -124,8 +129,8 @@ class PodObserver:
             return None, False
         if pod is None or not pod.status.pod_ip or not run.port:
             return None, True
-        root = f"http://{_host(pod)}:{run.port}{run.base_url}api/"
-        headers = {"Authorization": f"token {self._context.target.token(run.id)}"}
+        root = f"http://{_host(pod)}:{run.front_port or run.port}{run.base_url}api/"
+        headers = {"Authorization": f"token {self._context.target.token(run.id)}", **self._for_front(run)}
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 kernels = await _listed(http, f"{root}kernels", headers)

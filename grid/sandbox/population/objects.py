@@ -269,6 +269,7 @@ def _container(execution: SimulatedExecution, component: str) -> Object:
             {"name": "HOME", "value": "/home/grid"},
             {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP", "apiVersion": "v1"}}},
+            {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
             {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": execution.name, "key": "token"}}},
             *told,
         ],

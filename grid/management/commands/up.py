@@ -27,9 +27,10 @@ from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
 from grid.management.demoprometheus import DemoPrometheus, chosen_prometheus
+from grid.management.neighbours import reachable
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
-from grid.models import ConfigRecord
+from grid.models import ConfigRecord, Environment
 from grid.sandbox.needs import SYSTEM_PATH
 from grid.sandbox.population import wrong_size
 
@@ -148,6 +149,8 @@ class Command(BaseCommand):
         if prometheus.port:
             self.stdout.write(f"Prometheus, for charts of use over time: {prometheus.url}/")
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
+        self.stdout.write(reachable(Environment.objects.all(), has_front=bool(_front_image())))
+        connection.close()
         self._say("Stop with Ctrl-C.")
 
     def _say(self, sentence: str) -> None:

@@ -74,8 +74,8 @@ def offered_ports(now: datetime) -> frozenset[int]:
 
 def running_ports() -> frozenset[int]:
     """Return the ports on which what runs is answered that was launched without a front; its environment may have another by now."""
-    unsettled = Execution.objects.unsettled().filter(spec__front=None).order_by()
-    return frozenset(int(port) for port in unsettled.values_list("spec__port", flat=True).distinct() if port)
+    ports = Execution.objects.unsettled().order_by().values_list("spec__port", "spec__front__port").distinct()
+    return frozenset(int(port) for port, front in ports if port and not front)
 
 
 def ports_shared_with(user_id: int) -> Sequence[PortShare]:

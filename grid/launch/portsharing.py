@@ -68,8 +68,8 @@ def offered_ports(now: datetime) -> frozenset[int]:
     found = {*FRONT_PORTS, *shared.values_list("port", flat=True)}
     if launch_settings().any_front() is None:
         environments = Environment.objects.filter(port__isnull=False).order_by()
-        found |= set(environments.values_list("port", flat=True).distinct())
-    return frozenset(int(port) for port in found if port)
+        found.update(port for port in environments.values_list("port", flat=True).distinct() if port)
+    return frozenset(found)
 
 
 def running_ports() -> frozenset[int]:

@@ -149,7 +149,7 @@ class Command(BaseCommand):
         if prometheus.port:
             self.stdout.write(f"Prometheus, for charts of use over time: {prometheus.url}/")
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
-        self.stdout.write(reachable(Environment.objects.all(), has_front=bool(_front_image())))
+        self.stdout.write(reachable(list(Environment.objects.all()), has_front=bool(_front_image())))
         connection.close()
         self._say("Stop with Ctrl-C.")
 

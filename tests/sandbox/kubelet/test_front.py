@@ -151,10 +151,10 @@ async def test_nobody_beside_a_workspaces_nginx_is_answered_by_its_program(world
             assert said == (403, "Open this from the dashboard."), (host, port, program)
 
     sockets = {
-        connection.laddr
+        str(connection.laddr)
         for process in processes(world)
         for connection in process.net_connections("unix")
-        if connection.laddr.endswith("web.sock")
+        if str(connection.laddr).endswith("web.sock")
     }
     (path,) = sockets
     folder = Path(path).parent

@@ -4,8 +4,9 @@ The one who changes an account is never its owner, and both rows are locked mean
 two admins cannot remove each other, and one is always left.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
@@ -21,6 +22,7 @@ from django.utils.http import urlsafe_base64_encode
 from dashboard.access import GROUPS, Role, assign_role, role_of, viewers_of
 from dashboard.viewmodels.people import PersonState, person_state
 from grid.audit import write_entry
+from grid.launch.notifications.addresses import call_off, change_address
 from grid.models import AuditEntry, Membership, Session, User
 from grid.sessions import SessionUser
 from grid.translation import gettext as _
@@ -120,20 +122,18 @@ def end_sessions(id: int, key: str, *, actor: User) -> int:
 
 
 @transaction.atomic
-def set_profile(user: User, *, name: str, email: str) -> bool:
-    """Store what the user changed of the own profile; return False when that is nothing. The display name is the first name."""
+def set_profile(user: User, *, name: str, email: str, now: datetime) -> Collection[str]:
+    """Store what the user changed of the own profile; return what an audit entry says was changed, `new_email` for an address that has to
+    be confirmed. The display name is the first name. Raise Rejected, and then store nothing."""
     stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    before = {"name": stored.get_full_name(), "email": stored.email}
-    changes = {
-        key: [before[key], value] for key, value in {"name": name, "email": email}.items() if before[key] != value
-    }
+    changes = dict(change_address(stored, email, now=now))
+    if (before := stored.get_full_name()) != name:
+        changes["name"] = [before, name]
+        stored.first_name, stored.last_name = name, ""
+        stored.save(update_fields=["first_name", "last_name"])
     if changes:
-        if "name" in changes:
-            stored.first_name, stored.last_name = name, ""
-        stored.email = email
-        stored.save(update_fields=["first_name", "last_name", "email"])
         write_entry(user, stored, changes)
-    return bool(changes)
+    return changes.keys()
 
 
 def set_password(user: User, token: str) -> bool:
@@ -144,6 +144,7 @@ def set_password(user: User, token: str) -> bool:
             return False
         before = person_state(stored)
         user.save(update_fields=["password"])
+        call_off(user)  # whoever knew the old password may have asked for it
         Session.objects.filter(user=user).delete()
         after = person_state(user)
         changes = (

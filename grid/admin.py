@@ -3,15 +3,19 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group
 from django.db import models, transaction
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from grid.audit import write_entry
+from grid.errors import Rejected
+from grid.launch.notifications.addresses import change_address
 from grid.models import AuditEntry, User
+from grid.translation import gettext as _
 
 Action = AuditEntry.Action
 _PASSWORD = "password"
@@ -39,6 +43,23 @@ class Audited(_Base):
 
 
 class AuditedUserAdmin(Audited, _UserAdmin):
+    def save_model(self, request: HttpRequest, obj: User, form: "ModelForm[User]", change: bool) -> None:
+        """Have a typed address confirmed by its owner, as one that he types himself."""
+        if not change or "email" not in form.changed_data:
+            super().save_model(request, obj, form, change)
+            return
+        address, obj.email = obj.email, form.initial["email"]
+        form.changed_data.remove("email")
+        super().save_model(request, obj, form, change)
+        try:
+            changes = change_address(obj, address, now=timezone.now())
+        except Rejected as refused:
+            messages.error(request, refused.sentences)
+            return
+        write_entry(_actor(request), obj, changes)
+        if "new_email" in changes:
+            messages.info(request, _("A link to confirm it was sent to {address}.", address=address))
+
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         with transaction.atomic():
             answer: HttpResponse = super().user_change_password(request, id, form_url)

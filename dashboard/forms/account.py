@@ -4,8 +4,16 @@ from typing import Any
 
 from django import forms
 
+from grid.launch.notifications.channels import sends_mail
 from grid.models import User
 from grid.translation import gettext as _
+
+_CONFIRMED = _(
+    "For notifications. A new one is used once you have opened the link that is sent to it. Admins see it; leave it empty for none."
+)
+_UNCONFIRMED = _(
+    "This installation sends no e-mail, so it is stored as you type it. Admins see it; leave it empty for none."
+)
 
 
 class ProfileForm(forms.Form):
@@ -23,11 +31,11 @@ class ProfileForm(forms.Form):
         max_length=254,
         required=False,
         widget=forms.EmailInput(attrs={"autocomplete": "email", "spellcheck": "false"}),
-        help_text=_("For notifications. Admins see it; leave it empty for none."),
     )
 
     def __init__(self, data: Any = None, *, user: User) -> None:
         super().__init__(data, initial=profile_of(user))
+        self.fields["email"].help_text = _CONFIRMED if sends_mail() else _UNCONFIRMED
 
     def clean_name(self) -> str:
         """Return the name with single spaces. Refuse what cannot be seen, such as marks that turn the direction of writing."""

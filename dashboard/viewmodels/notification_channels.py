@@ -36,6 +36,32 @@ class ChannelView:
     latest: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PendingAddress:
+    """A new e-mail address that is not used yet. `sentence` says what its owner can do, `trouble` why the letter has not come, or is ""."""
+
+    address: str
+    sentence: str
+    trouble: str = ""
+
+
+def pending_address(
+    address: str, present: str, until: datetime, letter: DeliveryRecord | None, now: datetime
+) -> PendingAddress:
+    if now >= until:
+        return PendingAddress(address, _("Its link is too old. Send it again, or cancel the change."))
+    stays = (
+        _("Until then {address} stays in use.", address=present)
+        if present
+        else _("Until then no e-mail is sent to you.")
+    )
+    sentence = _(
+        "Open the link in the letter to it within {duration}. {stays}", duration=duration(until - now), stays=stays
+    )
+    trouble = latest_words(letter, now) if letter is not None and letter.sent_at is None and letter.error else ""
+    return PendingAddress(address, sentence, trouble)
+
+
 def channel_views(
     *, sends_mail: bool, address: str, url: str, latest: Mapping[str, DeliveryRecord], now: datetime
 ) -> list[ChannelView]:

@@ -1,6 +1,6 @@
 """Logging in and out, the user's own account, and the choice of theme."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from django.contrib import messages
@@ -20,13 +20,15 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from dashboard.access import may_observe, role_of
 from dashboard.forms.account import ProfileForm
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
-from dashboard.notification_channels import outward_channels_view
+from dashboard.notification_channels import outward_channels_view, pending_view
 from dashboard.notification_records import channels_for, choice_rows, events_for
 from dashboard.people import set_profile
 from dashboard.viewmodels.logins import session_rows
 from dashboard.viewmodels.people import ROLE_TITLES, ROLE_WORDS
 from grid import sessions
 from grid.audit import write_entry
+from grid.errors import Rejected
+from grid.launch.notifications.addresses import call_off
 from grid.lockouts import client_network
 from grid.models import AuditEntry, Membership, User
 from grid.sessions import stored_key
@@ -98,12 +100,17 @@ def account(request: HttpRequest) -> HttpResponse:
     user, now = _user(request), timezone.now()
     form = ProfileForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
-        is_changed = set_profile(user, **form.cleaned_data)
-        messages.success(request, _("Your profile is saved.") if is_changed else _("Nothing was changed."))
-        return redirect("account")
+        try:
+            changed = set_profile(user, **form.cleaned_data, now=now)
+        except Rejected as refused:
+            form.add_error("email", refused.sentences)
+        else:
+            messages.success(request, _profile_words(changed, form.cleaned_data["email"]))
+            return redirect("account")
     offered = channels_for(user)
     context = {
         "form": form,
+        "pending": pending_view(user, now),
         "role": f"{ROLE_TITLES[role_of(user)]}: {ROLE_WORDS[role_of(user)]}",
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
         "choices": choice_rows(user.pk, offered, events_for(user)),
@@ -113,6 +120,12 @@ def account(request: HttpRequest) -> HttpResponse:
         "now": now,
     }
     return render(request, "dashboard/account.html", context, status=422 if form.is_bound else 200)
+
+
+def _profile_words(changed: Collection[str], address: str) -> str:
+    if "new_email" in changed:
+        return _("A link was sent to {address}. Open it to use the address from then on.", address=address)
+    return _("Your profile is saved.") if changed else _("Nothing was changed.")
 
 
 @require_POST
@@ -143,6 +156,7 @@ def password(request: HttpRequest) -> HttpResponse:
             user = form.save()
             update_session_auth_hash(request, user)
             sessions.end_others(user, _this(request))
+            call_off(user)
             write_entry(user, user, {"password": [_("old"), _("changed")]})
         messages.success(request, _("Your password was changed, and all your other sessions were ended."))
         return redirect("account")

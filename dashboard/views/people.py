@@ -54,6 +54,7 @@ HISTORY_LABELS = {
     "name": _("Display name"),
     "email": _("E-mail address"),
     "secret": _("Secret"),
+    "new_email": _("New e-mail address, to be confirmed"),
     "webhook": _("Webhook"),
     "notifications": _("Notifications"),
     "test": _("Test of notifications"),

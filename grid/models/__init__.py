@@ -10,6 +10,7 @@ from grid.models.audit import AuditChain, AuditEntry
 from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
+from grid.models.emailchange import EmailChange
 from grid.models.environment import Environment, EnvironmentRevision, Framework, Kind
 from grid.models.execution import Execution, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
@@ -70,6 +71,7 @@ __all__ = [
     "DailyUsage",
     "DataPlane",
     "Delivery",
+    "EmailChange",
     "Environment",
     "EnvironmentRevision",
     "Execution",

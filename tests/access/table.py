@@ -8,9 +8,10 @@ same three people; app is the owner's, shared with viewer and, before he left, f
 a port of workspace, and left-port is one of left-workspace, shared with viewer; training is a job of the owner's; run and
 left-run are runs of jobs that owner and former have launched, with records and results; owners-view and
 owners-secret are his, too; a `stranger` has nothing to do with it;
-`invited` has a link and no password yet; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login
-page (by a redirect; of a websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers
-to an admin. 422 and 400 refuse a form, not a person.
+`invited` has a link and no password yet; asked-for is the link by which owner confirms a new e-mail address, which everybody has opened;
+an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a
+goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a
+form, not a person.
 
 What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
 nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200, and `auth` an

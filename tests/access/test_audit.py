@@ -20,6 +20,8 @@ POSTS = [row for row in HTTP if row.method == "POST"]
 AUDITED: dict[str, tuple[str, dict[str, Any]]] = {
     "login": ("nobody", {}),
     "account": ("owner", {"name": "Another"}),
+    "email-confirm": ("owner", {}),
+    "email-cancel": ("owner", {}),
     "webhook": ("owner", {"url": "https://hooks.example.org/token"}),
     "notification-choices": ("owner", {"choice": ["started-in_page"]}),
     "queue-takeover": ("operator", {"do": "take", "minutes": "15", "reason": "Outage"}),
@@ -82,6 +84,7 @@ EXEMPT = {
         *("tier-check", "knowledge", "project-remote-test"),
     ),
     "the project's history says who, in a commit": ("project-upload", "project-file-delete", "project-file-move"),
+    "what it asks for is recorded already": ("email-send-again",),
     "no person sends it": ("alerts-received",),
     "only the demonstration has it": ("demonstration-size", "demonstration-failure"),
 }

@@ -93,6 +93,7 @@ BODIES = (b"\xff\xfe\x00", b"%", b"=&=&=", b"a=%ff%fe", b"&" * 900, b"{", b"a" *
 
 TOKEN = "csrfmiddlewaretoken"
 BUTTONS = {
+    "email-confirm", "email-send-again", "email-cancel",
     "logout", "sessions-end-others", "webhook-remove", "view-default", "view-delete", "secret-delete",
     "queue-cancel", "queue-release", "executions-stop", "jobs-stop", "execution-stop", "execution-open",
     "execution-restart-head", "workspace-restart", "workspace-restart-cancel", "workspace-delete", "job-stop",

@@ -1,6 +1,6 @@
 """The people, executions and objects that the table speaks of, and how each of its addresses is asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,8 @@ from grid.files.repositories import MAIN, Repositories
 from grid.files.uploading import upload
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.launch import remotes
+from grid.launch.notifications.addresses import letter_to_send
+from grid.launch.notifications.letters import CONFIRM_ADDRESS
 from grid.launch.request import LaunchRequest, submit
 from grid.models import (
     Alert,
@@ -30,6 +32,7 @@ from grid.models import (
     Announcement,
     AppShare,
     AuditEntry,
+    EmailChange,
     Environment,
     Execution,
     HardwareTier,
@@ -46,6 +49,7 @@ from grid.models import (
     Workspace,
 )
 from grid.runtime import Runtime
+from grid.sessions import SessionStore
 from tests.access.policy import check_policy, check_unstored
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
@@ -81,6 +85,7 @@ class World:
     entry: AuditEntry
     directory: Path  # of the projects' repositories
     commit: str  # the present one of the project's
+    token: str  # of the link that confirms owner's new e-mail address
 
     @cached_property
     def _handler(self) -> ClientHandler:
@@ -125,12 +130,14 @@ class World:
         execution = self.executions.get(row.target)
         if row.route == "join":
             return _link(self.people["invited"]) if row.target == "invited" else {"uidb64": "x", "token": "x"}
-        if row.route == "secret-delete":
-            return {"id": StoredSecret.objects.get(owner=self.people["owner"]).pk}
+        owner = self.people["owner"]
+        if row.route in ("email-link", "secret-delete"):
+            link = {"id": owner.pk, "token": self.token if row.target == "asked-for" else "x"}
+            return link if row.route == "email-link" else {"id": StoredSecret.objects.get(owner=owner).pk}
         if row.route == "project-secret-delete":
             return {"id": row.target, "secret": StoredSecret.objects.get(owner=None).pk}
         if row.target == "owners-view":
-            return {"id": SavedView.objects.get(user=self.people["owner"]).pk}
+            return {"id": SavedView.objects.get(user=owner).pk}
         if row.route.startswith("person"):
             return {"id": self.people[row.target].pk}
         if row.route in ("node", "node-cordon", "node-drain", "node-mark", "node-use", "pool-limits"):
@@ -261,7 +268,21 @@ def build(directory: Path) -> World:
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}
-    return World(people, cookies, executions, workspaces, ports, entry, directory, commit)
+    token = _asked_for(people["owner"], cookies.values())
+    return World(people, cookies, executions, workspaces, ports, entry, directory, commit, token)
+
+
+def _asked_for(owner: User, cookies: Iterable[str]) -> str:
+    """Have the owner ask for another e-mail address, and each session hold the link that confirms it; return its token."""
+    change = EmailChange.objects.create(user=owner, address="new@example.com", asked_at=timezone.now())
+    payload = {"event": CONFIRM_ADDRESS, "to": change.address, "at": change.asked_at.isoformat()}
+    _, letter, _ = letter_to_send(owner.pk, payload)
+    token = str(letter["path"]).strip("/").rpartition("/")[2]
+    for cookie in cookies:
+        session = SessionStore(cookie)
+        session["email_link"] = [owner.pk, token]
+        session.save()
+    return token
 
 
 def _with_files(project: Project, directory: Path, *, by: User) -> str:

@@ -19,8 +19,9 @@ from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
 from grid.centralconfig import NOTIFICATIONS_PER_HOUR, value_of
 from grid.encryption import Undecryptable, decrypt
+from grid.launch.notifications.addresses import letter_to_send
 from grid.launch.notifications.channels import sends_mail
-from grid.launch.notifications.letters import TEST, Payload
+from grid.launch.notifications.letters import ALONE, LETTERS, TEST, Payload
 from grid.launch.notifications.results import SendResult
 from grid.models import Delivery, User, WebhookTarget
 from grid.translation import gettext as _
@@ -63,11 +64,11 @@ def take_due(
     due = Delivery.objects.filter(channel=channel, next_try_at__lte=now).exclude(user__in=busy)
     if not due.exists():  # as nearly each time; the rest takes Django longer to ask than the database to answer
         return []
-    tried = Delivery.objects.filter(channel=channel, next_try_at__gt=now, tries__gt=0).exclude(payload__event=TEST)
-    due = due.filter(Q(payload__event=TEST) | ~Q(user__in=tried.values("user")))
+    tried = Delivery.objects.filter(channel=channel, next_try_at__gt=now, tries__gt=0).exclude(payload__event__in=ALONE)
+    due = due.filter(Q(payload__event__in=ALONE) | ~Q(user__in=tried.values("user")))
     if channel == Delivery.Channel.EMAIL:
         recent = Delivery.objects.filter(user=OuterRef("user"), channel=channel, sent_at__gt=now - MAIL_GAP)
-        due = due.filter(Q(payload__event=TEST) | ~Exists(recent))
+        due = due.filter(Q(payload__event__in=ALONE) | ~Exists(recent))
     people = due.order_by().values("user").annotate(first=Min("next_try_at")).order_by("first", "user")
     waiting = ((user, user) for user in people.values_list("user", flat=True))
     in_turn = (turns or Turns[int]()).each(waiting)
@@ -83,12 +84,12 @@ def is_at_limit(user_id: int, channel: str, now: datetime) -> bool:
 
 def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None:
     """Take a person's next message; None when another sender was faster."""
-    test = due.filter(payload__event=TEST).order_by("pk").first()
-    first = test or due.order_by("pk").first()
+    alone = due.filter(payload__event__in=ALONE).order_by("pk").first()
+    first = alone or due.order_by("pk").first()
     if first is None:
         return None
     rows = [first]
-    if channel == Delivery.Channel.EMAIL and test is None:
+    if channel == Delivery.Channel.EMAIL and alone is None:
         together = due.filter(message=first.message) if first.tries else due.filter(tries=0)
         rows = list(together.order_by("pk")[:MERGED])
     until = now + LEASE
@@ -100,12 +101,12 @@ def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None
             taken.append(row)
     if not taken:
         return None
-    address, secret, problem = _where(taken[0].user_id, channel)
+    address, secret, payload, problem = _where(taken[0].user_id, channel, taken[0].payload)
     return Parcel(
         taken[0].user_id,
         channel,
         [row.pk for row in taken],
-        [row.payload for row in taken],
+        [payload, *(row.payload for row in taken[1:])],
         taken[0].message,
         until,
         address,
@@ -114,24 +115,27 @@ def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None
     )
 
 
-def _where(user_id: int, channel: str) -> tuple[str, str, SendResult | None]:
-    """Return the address, the secret, and why it cannot be sent there, as it is now."""
+def _where(user_id: int, channel: str, payload: Payload) -> tuple[str, str, Payload, SendResult | None]:
+    """Return the address, the secret, the first message as it is sent, and why it cannot be sent there, as it is now."""
     user = User.objects.only("email", "is_active").get(pk=user_id)
     if not user.is_active:
-        return "", "", SendResult(_("The account was closed."), True)
+        return "", "", payload, SendResult(_("The account was closed."), True)
     if channel == Delivery.Channel.EMAIL:
         if not sends_mail():
-            return "", "", SendResult(_("The controller knows no mail server. Tell an admin."))
+            return "", "", payload, SendResult(_("The controller knows no mail server. Tell an admin."))
+        if payload["event"] in LETTERS:
+            address, letter, problem = letter_to_send(user_id, payload)
+            return address, "", letter, problem
         gone = SendResult(_("Your account no longer has an e-mail address."), True)
-        return user.email, "", None if user.email else gone
+        return user.email, "", payload, None if user.email else gone
     target = WebhookTarget.objects.filter(user=user_id).first()
     if target is None:
-        return "", "", SendResult(_("You have removed the webhook."), True)
+        return "", "", payload, SendResult(_("You have removed the webhook."), True)
     try:
-        return target.url, decrypt(target.secret), None
+        return target.url, decrypt(target.secret), payload, None
     except Undecryptable:
         unreadable = _("The secret of your webhook can no longer be read. Set the webhook again.")
-        return "", "", SendResult(unreadable, True)
+        return "", "", payload, SendResult(unreadable, True)
 
 
 def record_result(parcel: Parcel, result: SendResult, *, now: datetime) -> None:

@@ -14,6 +14,10 @@ from grid.translation import gettext as _
 from grid.wording import plural
 
 TEST = "test"
+CONFIRM_ADDRESS = "confirm_address"  # to a new address
+ADDRESS_CHANGED = "address_changed"  # to the one in use before
+LETTERS = (CONFIRM_ADDRESS, ADDRESS_CHANGED)  # which say themselves where they go
+ALONE = (TEST, *LETTERS)  # which wait for no other message, and are merged with none
 _SUBJECT_LENGTH = 120
 _PRODUCT = "Compute Grid"
 _WHAT = {
@@ -31,6 +35,7 @@ _WHAT = {
     "queue_position": _("{title} is near the front of the queue"),
     "cpu_contention": _("{title} may be short of CPU"),
     TEST: _("This is a test"),
+    CONFIRM_ADDRESS: _("Confirm your new e-mail address"),
 }
 _NEXT = {
     "started": _("Open it on its page:"),
@@ -47,6 +52,8 @@ _NEXT = {
     "queue_position": _("Its place, and what it waits for, are on its page:"),
     "cpu_contention": _("What it uses, and its tier, are on its page:"),
     TEST: _("Nothing else is to be done. You choose what you are told on:"),
+    CONFIRM_ADDRESS: _("Open this link within three days, log in if you are asked to, and confirm:"),
+    ADDRESS_CHANGED: _("If it was not you, change your password and end the other sessions on:"),
 }
 _OTHERWISE = _("Its page says more:")
 

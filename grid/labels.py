@@ -6,10 +6,9 @@ installation (environment variables `GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`)
 
 import hashlib
 import os
+import string
 from dataclasses import dataclass
 from functools import cache
-
-from grid.regexes import RepeatedExpression
 
 PREFIX = os.environ.get("GRID_LABEL_PREFIX", "dominodatalab.com")
 NODE_POOL = os.environ.get("GRID_NODE_POOL_LABEL", f"{PREFIX}/node-pool")
@@ -45,7 +44,7 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DELETION_CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
 
-_NOT_ALLOWED = RepeatedExpression(r"[^A-Za-z0-9_.-]+")
+_ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 _MAX_VALUE = 63
 
 
@@ -84,7 +83,8 @@ def label_value(text: str) -> str:
 
     A text that had to be changed gets a short hash of the original, so two texts never share one value.
     """
-    cleaned = _NOT_ALLOWED.sub("-", text).strip("-_.")[:_MAX_VALUE].strip("-_.")
+    parts = "".join(one if one in _ALLOWED else " " for one in text).split()
+    cleaned = "-".join(parts).strip("-_.")[:_MAX_VALUE].strip("-_.")
     if cleaned == text:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -124,7 +124,8 @@ class RepeatedExpression(Expression):
 
     def sub(self, instead: str | Callable[[Match], str], text: str) -> str:
         """Return the text with each place replaced; in a text to put there, `\\1` to `\\9` are groups and no other escape is known."""
-        parts, end = [], 0
+        parts: list[str] = []
+        end = 0
         for match in self.finditer(text):
             parts += text[end : match.start()], instead(match) if callable(instead) else _filled(instead, match)
             end = match.end()
@@ -132,7 +133,8 @@ class RepeatedExpression(Expression):
 
     def split(self, text: str) -> list[str]:
         """Return what is between the places, with their groups."""
-        parts, end = [], 0
+        parts: list[str] = []
+        end = 0
         for match in self.finditer(text):
             parts += text[end : match.start()], *match.groups()
             end = match.end()

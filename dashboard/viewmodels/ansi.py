@@ -43,13 +43,17 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the classes and the text of each stretch of one style; "" when it has none."""
     colour, is_bold, start = "", False, 0
     for begin, end, parameters in () if text.isprintable() else _sequences(text):
-        if part := text[start:begin].translate(_DROPPED):
+        if part := _kept(text[start:begin]):
             yield _classes(colour, is_bold), part
         start = end
         if parameters is not None:
             colour, is_bold = _styled(parameters, colour, is_bold)
-    if part := text[start:].translate(_DROPPED):
+    if part := _kept(text[start:]):
         yield _classes(colour, is_bold), part
+
+
+def _kept(text: str) -> str:
+    return text if text.isprintable() else text.translate(_DROPPED)
 
 
 class _Next:
@@ -57,7 +61,7 @@ class _Next:
     would be searched to its end for each of them."""
 
     def __init__(self, text: str, characters: Iterable[str]) -> None:
-        self._text, self._places = text, dict.fromkeys(characters, -1)
+        self._text, self._places = text, {one: -1 for one in characters if one in text}
 
     def after(self, place: int) -> int:
         """Return the next place from this one on, which never goes back; the text's length when there is none."""
@@ -65,7 +69,7 @@ class _Next:
             if known < place:
                 found = self._text.find(character, place)
                 self._places[character] = found if found >= 0 else len(self._text)
-        return min(self._places.values())
+        return min(self._places.values(), default=len(self._text))
 
 
 def _sequences(text: str) -> Iterator[tuple[int, int, str | None]]:

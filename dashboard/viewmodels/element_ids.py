@@ -1,8 +1,8 @@
 """Ids of HTML elements, made from the names of objects."""
 
-from grid.regexes import RepeatedExpression
+import string
 
-_NOT_ALLOWED = RepeatedExpression(r"[^A-Za-z0-9_.-]")
+_ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 
 
 def element_id(kind: str, *names: str) -> str:
@@ -11,9 +11,15 @@ def element_id(kind: str, *names: str) -> str:
     Any character but letters, digits, dots, dashes and underscores is written as its code between colons, `a/b` as `a:2f:b`, so that
     two names never become the same text.
     """
-    return "-".join([kind, *(_NOT_ALLOWED.sub(lambda found: f":{ord(found[0]):x}:", name) for name in names)])
+    return "-".join([kind, *map(_escaped, names)])
 
 
 def namespaced(namespace: str, name: str) -> str:
     """Return one text for an object of a namespace. A namespace's name has no dot, so two objects never have the same."""
     return f"{namespace}.{name}"
+
+
+def _escaped(name: str) -> str:
+    if _ALLOWED.issuperset(name):
+        return name
+    return "".join(character if character in _ALLOWED else f":{ord(character):x}:" for character in name)

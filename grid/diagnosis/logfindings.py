@@ -52,7 +52,9 @@ class LogTable:
 
     def of_line(self, raw: str) -> LogFinding | None:
         """Return what a line means by the first entry that knows it."""
-        line = _COLOURS.sub("", raw[:_LONGEST_SEARCHED]).strip()
+        line = raw[:_LONGEST_SEARCHED].strip()
+        if "\x1b" in line:
+            line = _COLOURS.sub("", line).strip()
         matching = self._set.matching(line) if line else None
         if not matching:
             return None

@@ -1,7 +1,6 @@
 """What one session and one address may hold at the same time, and what their requests may bring."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +9,13 @@ import pytest
 
 from grid.edge.bodies import Bodies
 from grid.edge.limits import RequestLimits, Shares
+from grid.regexes import Expression
 from tests.edge.serving import refusals
 
 Caplog = pytest.LogCaptureFixture
 KIB = 2**10
 USUAL = Shares()
-UPLOADS = re.compile("/files/upload/")
+UPLOADS = Expression("/files/upload/")
 
 
 @dataclass

@@ -71,7 +71,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 
 
 def _tokens(text: str) -> list[str]:
-    return [match.group(1) for match in _TOKEN.finditer(text)]
+    return [match[1] for match in _TOKEN.finditer(text)]
 
 
 def _unparsable(problem: str) -> Exception:

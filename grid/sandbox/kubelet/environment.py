@@ -156,7 +156,8 @@ def resource_value(reference: Object, container: Object, facts: DownwardFacts) -
 
 def expand(text: str, values: Mapping[str, str]) -> str:
     """Replace `$(NAME)` by its value, or leave it when there is none; `$$` is a dollar sign."""
-    parts, end, last = [], 0, text.rfind(")")
+    parts: list[str] = []
+    end, last = 0, text.rfind(")")
     start = text.find("$")
     while start >= 0:
         if text.startswith("$$", start):

@@ -18,11 +18,12 @@ from dashboard.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, Ti
 from dashboard.viewmodels.launch import Slots, slots
 from dashboard.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from dashboard.waiting_records import expected_wait, how_right, read_takeover
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
 from grid.labels import SIMULATED
 from grid.launch import dryrun, snapshot
+from grid.launch.launchsettings import launch_settings
 from grid.launch.preview import Preview, place_in_queue, pod_plan, with_sidecars
 from grid.launch.request import draft
 from grid.launch.spec import ExecutionSpec, tier_spec
@@ -131,7 +132,7 @@ def question_of(
     budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
     full, coming = maintenance_for_launch(now)
     coming = coming or read_takeover(now)
-    full = full or over_budget or snapshot.why_queue_is_full(unit, value_of(GLOBAL_QUEUE_LIMIT), read=snapshot.look)
+    full = full or over_budget or snapshot.why_queue_is_full(unit, launch_settings().queue_limits, read=snapshot.look)
     waits = queue is not None and not queue.for_good and not full
     return FitQuestion(
         pods=tuple(pods),

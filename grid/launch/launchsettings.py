@@ -11,23 +11,28 @@ from grid.centralconfig import (
     HOME_VOLUME_SIZE,
     REPOSITORY_SIZE,
     RESULTS_SIZE,
+    WAITING_PER_PERSON,
+    WAITING_PER_PROJECT,
     values_of,
 )
 from grid.launch.addresses import workspace_origins
 from grid.launch.front import FrontSpec, IngressSpec, front_port
+from grid.launch.queuelimit import QueueLimits
 from grid.models import Execution
 from grid.models.environment import Kind
 
+_QUEUE_LIMITS = (GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
+_NORMAL_LIMITS = QueueLimits(*(setting.default for setting in _QUEUE_LIMITS))
 WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP, Kind.JOB})
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """The size of home volumes that are made now, the queue's limit, whether new programs with a web page have a front, and the bounds of a
-    project's repository and of a job's results in it."""
+    """The size of home volumes that are made now, the queue's limits, whether new programs with a web page have a front, and the bounds of
+    a project's repository and of a job's results in it."""
 
     home_gibibytes: int = HOME_VOLUME_SIZE.default
-    queue_limit: int = GLOBAL_QUEUE_LIMIT.default
+    queue_limits: QueueLimits = _NORMAL_LIMITS
     has_front: bool = bool(FRONT_ENABLED.default)
     body_mebibytes: int = FRONT_MAXIMUM_BODY.default
     repository_gibibytes: int = REPOSITORY_SIZE.default
@@ -72,7 +77,7 @@ def _ingress_to(execution: Execution) -> IngressSpec | None:
 
 def launch_settings() -> LaunchSettings:
     """Return the values now in force, with one query."""
-    home, queue, front, *bounds = values_of(
-        HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE
+    everybody, person, project, home, front, *bounds = values_of(
+        *_QUEUE_LIMITS, HOME_VOLUME_SIZE, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE
     )
-    return LaunchSettings(home, queue, bool(front), *bounds)
+    return LaunchSettings(home, QueueLimits(everybody, person, project), bool(front), *bounds)

@@ -136,7 +136,7 @@ def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", poo
         first = unit[0]
         if closed := why_closed(first.project_id, now):
             raise Rejected(closed)
-        full = snapshot.why_queue_is_full(unit, central.queue_limit)
+        full = snapshot.why_queue_is_full(unit, central.queue_limits)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
         if request.kind == Kind.WORKSPACE:

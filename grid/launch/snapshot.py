@@ -6,12 +6,12 @@ from datetime import datetime
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, WAITING_PER_PERSON, WAITING_PER_PROJECT, value_of
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.budgets.closing import CLOSED
 from grid.launch.maintenance.gate import STANDING_ASIDE
 from grid.launch.maintenance.rules import MAINTENANCE
 from grid.launch.queue import NEVER, Part, QueuedUnit
-from grid.launch.queuelimit import Batch, others_left
+from grid.launch.queuelimit import Batch, QueueLimits, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
 from grid.launch.takeover import TAKEN_OVER
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, State, User
@@ -104,14 +104,20 @@ def look(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[
     return _queue(data_plane, {unit[0].pk: unit for unit in _units([*rows, *extra])})
 
 
-def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable[..., Queue] = take) -> str:
-    """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait, where `limit`
-    may wait. `read` is `take` in the transaction that stores the launch, and `look` for a page."""
+def why_queue_is_full(launch: Sequence[Execution], limits: QueueLimits, *, read: Callable[..., Queue] = take) -> str:
+    """Return why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait. `read` is
+    `take` in the transaction that stores the launch, and `look` for a page."""
     data_plane, unit = launch[0].data_plane_id, _waiting(tuple(launch))
     executions = Execution.objects.in_data_plane(data_plane)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    shared = _why_share_is_full(launch[0], executions)
-    if not shared and executions.queued().count() < limit:
+    alone, of_owner, of_project = Q(attached_to=None), Q(owner=launch[0].owner_id), Q(project=launch[0].project_id)
+    waiting = executions.queued().aggregate(
+        everybody=Count("pk"),
+        person=Count("pk", filter=alone & of_owner),
+        project=Count("pk", filter=alone & of_project),
+    )
+    shared = _why_share_is_full(waiting["person"], waiting["project"], limits)
+    if not shared and waiting["everybody"] < limits.everybody:
         return ""
     others = others_left(
         unit,
@@ -123,7 +129,7 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
     )
     if others is None:
         return ""
-    if shared or others < limit:
+    if shared or others < limits.everybody:
         return shared
     # Those that are held wait like all others: they start some day, and then they are as many as before.
     held = executions.queued().filter(queue_order__held_at__isnull=False).count()
@@ -133,25 +139,23 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable
         "Stop something that you no longer need, or try again later.",
         waiting=others,
         held=of_them,
-        limit=limit,
+        limit=limits.everybody,
     )
 
 
-def _why_share_is_full(launch: Execution, executions: ExecutionQuerySet) -> str:
-    """Return why no more executions of the launch's owner, or of its project, may wait; "" when more may."""
-    waiting = executions.queued().filter(attached_to=None)
-    of_owner, of_project = waiting.filter(owner=launch.owner_id), waiting.filter(project=launch.project_id)
-    if of_owner.count() >= (most := value_of(WAITING_PER_PERSON)):
+def _why_share_is_full(of_person: int, of_project: int, limits: QueueLimits) -> str:
+    """Return why no more executions of a person or a project of whom so many wait may wait; "" when more may."""
+    if of_person >= limits.person:
         return _(
             "{most:,} executions of yours wait for a free slot already, and no more of one person may. "
             "Stop something that you no longer need, try again later, or ask an admin for more.",
-            most=most,
+            most=limits.person,
         )
-    if of_project.count() >= (most := value_of(WAITING_PER_PROJECT)):
+    if of_project >= limits.project:
         return _(
             "{most:,} executions of this project wait for a free slot already, and no more of one project may. "
             "Stop something that is no longer needed, try again later, or ask an admin for more.",
-            most=most,
+            most=limits.project,
         )
     return ""
 

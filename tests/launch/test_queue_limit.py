@@ -16,7 +16,7 @@ from grid.errors import Rejected
 from grid.launch import admission
 from grid.launch import snapshot as snapshots_of
 from grid.launch.queue import QueuedUnit
-from grid.launch.queuelimit import Batch, others_left
+from grid.launch.queuelimit import Batch, QueueLimits, others_left
 from grid.launch.quota import Holding, QuotaSnapshot, admit
 from grid.models import Execution, HardwareTier, LastAdmission, State, User
 from grid.models.dataplane import LOCAL
@@ -286,7 +286,7 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
         LastAdmission.objects.create(user=people[0], tier_id="gpu", at=NOW)
         wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
         rows = wanted.rows("launch", people, shop)
-        told = snapshots_of.why_queue_is_full(rows, limit)
+        told = snapshots_of.why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000))
         assert told.removesuffix("Stop something that you no longer need, or try again later.") == (
             all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else ""
         )

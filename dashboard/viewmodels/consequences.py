@@ -25,6 +25,11 @@ LEVELS = _(
     "The page Service levels is measured by it within minutes, back to the beginning of its window. Alerts follow when the rules are "
     "generated again: manage.py monitoring."
 )
+FURTHER_SCHEDULES = _("Schedules that exist stay; further ones beyond the limit are refused.")
+SCHEDULED_RUNS = _("Applies from the next due time; runs beyond the limit are late and say so.")
+WAITING = _("Queued executions stay; further launches that would have to wait are refused.")
+LATER_NOTIFICATIONS = _("Applies to notifications that wait already; those beyond the limit leave later.")
+FURTHER_BUILDS = _("Builds under way continue; further ones wait.")
 NEW_VOLUMES = _("Applies to volumes claimed from now on; existing ones keep their size.")
 
 

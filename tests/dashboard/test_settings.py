@@ -65,6 +65,7 @@ def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",
+        "Shares of one person and one project",
         "Idle shut-down and lifetime",
         "Retention",
         "Service levels",

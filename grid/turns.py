@@ -40,7 +40,7 @@ def in_turn(due: Iterable[tuple[P, T]], last_served: Mapping[P, int]) -> Iterato
             people.append(person)
 
 
-class Turns(Generic[P]):
+class PersonTurns(Generic[P]):
     """Remembers who was served when; there are as many entries as people."""
 
     def __init__(self) -> None:

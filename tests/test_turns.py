@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.turns import LONGEST_REST_SECONDS, RateLimit, Turns, in_turn, rest_after
+from grid.turns import LONGEST_REST_SECONDS, PersonTurns, RateLimit, in_turn, rest_after
 from tests.support.virtual import loop_time, virtual_time
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ def test_who_was_served_longest_ago_comes_next() -> None:
 @given(DUE)
 def test_every_item_is_served_once_and_those_of_a_person_in_order(people: list[str]) -> None:
     due = numbered(people)
-    served = list(Turns[str]().each(due))
+    served = list(PersonTurns[str]().each(due))
     assert sorted(served, key=lambda pair: pair[1]) == due
     for person in set(people):
         own = [number for name, number in served if name == person]
@@ -43,7 +43,7 @@ def test_every_item_is_served_once_and_those_of_a_person_in_order(people: list[s
 @given(st.lists(st.tuples(DUE, st.integers(1, 7)), max_size=12))
 def test_between_two_services_all_others_who_wait_are_served_across_looks(looks: list[tuple[list[str], int]]) -> None:
     """At each look something new is due, and only so much is served."""
-    turns, due = Turns[str](), list[tuple[str, int]]()
+    turns, due = PersonTurns[str](), list[tuple[str, int]]()
     waits_since: dict[str, Counter[str]] = {}  # of who waits: how often each other was served meanwhile
     for people, at_most in looks:
         due += [(person, len(due) + place) for place, person in enumerate(people)]
@@ -70,7 +70,7 @@ async def test_after_each_item_it_rests_as_long_as_it_took_and_longer_in_a_flood
         began.append((name, loop_time()))
         await asyncio.sleep(0.1)
 
-    done = await Turns[str]().serve([("a", "a"), ("a", "b"), ("a", "c"), ("b", "d")], work, at_most=3)
+    done = await PersonTurns[str]().serve([("a", "a"), ("a", "b"), ("a", "c"), ("b", "d")], work, at_most=3)
     assert done == [("a", "a"), ("b", "d"), ("a", "b")]
     assert [name for name, _ in began] == ["a", "d", "b"]
     assert [at for _, at in began] == pytest.approx([0.0, 0.2, 0.4])

@@ -29,7 +29,7 @@ ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its o
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AdmissionRefusal:
     """Why a unit waits, or that it has waited too long (`is_late`), which is not written yet."""
 
     unit: Unit
@@ -47,7 +47,7 @@ class Admission:
     """Ids of what was admitted, in order, a workspace or job and its cluster one after the other; and what is to be told to others."""
 
     admitted: Sequence[str] = ()
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[AdmissionRefusal] = ()
 
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -86,7 +86,7 @@ def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
     return Admission([row.pk for row in admitted], _refusals(queue, decisions, now))
 
 
-def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Refusal]:
+def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[AdmissionRefusal]:
     """Return what is to be written: an execution that has waited too long ends as an error, the others get a message with the reason and
     their place in the queue, if it is another one."""
     timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
@@ -97,11 +97,11 @@ def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Refusal
         since = _waits_since(unit, queue.orders.get(id), opened_at)
         is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
         if is_late or any((row.reason, row.message) != (refused.code, refused.message) for row in unit):
-            found.append(Refusal(unit, refused, is_late, timeout))
+            found.append(AdmissionRefusal(unit, refused, is_late, timeout))
     return found
 
 
-def write_refusals(refusals: Iterable[Refusal], *, now: datetime) -> None:
+def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> None:
     """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
     for refusal in refusals:
         _keep_waiting(refusal.unit, refusal.why, refusal.is_late, refusal.timeout, now)

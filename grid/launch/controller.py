@@ -37,7 +37,7 @@ from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.leadertasks import LeaderTasks
 from grid.launch.reconcile import Reconciler
 from grid.launch.runmover import RunMover
-from grid.launch.waitteller import WaitTeller
+from grid.launch.waitreasons import WaitReasonWriter
 from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -104,7 +104,7 @@ class Controller:
         self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.runs = RunMover(context, self._troubles, self._rng, self._admit_soon)
-        self.waits = WaitTeller(context, self._troubles, self._rng)
+        self.waits = WaitReasonWriter(context, self._troubles, self._rng)
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
         self.tasks = LeaderTasks(context, self._troubles, rng=self._rng, framework_of=framework_of)
 
@@ -216,7 +216,7 @@ class Controller:
         for id in found.admitted:
             logger.info("execution=%s admitted", id)
             self._queue.add(id)
-        self.waits.tell(found.refusals)
+        self.waits.put(found.refusals)
 
     async def audit(self) -> None:
         """Compare the pods' cache with the API server, and reconcile executions that differ from the API server's own answer. Those

@@ -26,7 +26,7 @@ from grid.launch.preview import Preview
 from grid.launch.spec import ExecutionSpec
 from grid.models import CheckOutcome, LaunchCheck, User
 from grid.translation import gettext as _
-from grid.turns import Turns, first_of_each
+from grid.turns import PersonTurns, first_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class DryRuns:
         self._context = context
         self._rng = rng
         self._woken = asyncio.Event()
-        self._turns = Turns[int]()
+        self._turns = PersonTurns[int]()
 
     def wake(self) -> None:
         self._woken.set()

@@ -19,7 +19,7 @@ from grid.launch.packageindex import NotChecked, Package, PackageIndex, PackageR
 from grid.launch.revisions import CAN_RUN
 from grid.models import EnvironmentRevision
 from grid.translation import gettext as _
-from grid.turns import Turns, first_of_each
+from grid.turns import PersonTurns, first_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class DueCheck(NamedTuple):
     packages: tuple[Package, ...]
 
 
-def next_due(now: datetime, turns: Turns[str] | None = None) -> DueCheck | None:
+def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck | None:
     """Return the built revision that has waited longest for its check, of whoever made one and is next by `turns`; None when none is
     due."""
     due = Q(packages_asked_at=None) | Q(packages_asked_at__lte=now - AGAIN)
@@ -47,7 +47,7 @@ def next_due(now: datetime, turns: Turns[str] | None = None) -> DueCheck | None:
     built = EnvironmentRevision.objects.filter(due, base__isnull=False, state__in=CAN_RUN)
     oldest = F("packages_asked_at").asc(nulls_first=True)
     waiting = first_of_each(built, "made_by", oldest, "pk", at_most=1)
-    served = next((turns or Turns[str]()).each((row.made_by, row) for row in waiting), None)
+    served = next((turns or PersonTurns[str]()).each((row.made_by, row) for row in waiting), None)
     if served is None:
         return None
     found = served[1]
@@ -76,7 +76,7 @@ class PackageChecks:
         self._clock = clock
         self._troubles = troubles
         self._index = index
-        self._turns = Turns[str]()
+        self._turns = PersonTurns[str]()
 
     async def run(self) -> None:
         while self._index is not None:

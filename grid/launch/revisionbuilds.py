@@ -20,7 +20,7 @@ from grid.launch.jobbuilder import installed_builder
 from grid.launch.revisions import BuildProgress, record_progress, record_waiting, to_build
 from grid.models import EnvironmentRevision
 from grid.translation import gettext as _
-from grid.turns import Turns
+from grid.turns import PersonTurns
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class RevisionBuilds:
         self._rng = rng
         self._builder = builder or EmbeddedBuilder(context.api)
         self._has_builds = False
-        self._turns = Turns[str]()
+        self._turns = PersonTurns[str]()
 
     async def run(self) -> None:
         backoff = Backoff(longest=30.0, rng=self._rng)

@@ -14,7 +14,7 @@ from grid.databasetrouble import TroubleLog
 from grid.launch import jobruns
 from grid.launch.context import Context
 from grid.launch.lateness import seconds_late
-from grid.turns import Turns
+from grid.turns import PersonTurns
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class RunMover:
         self._rng = rng
         self._launched = launched
         self._jobs: dict[int, dict[str, None]] = {}  # by owner, in the order in which they were found
-        self._turns = Turns[int]()
+        self._turns = PersonTurns[int]()
         self._has_jobs = asyncio.Event()
 
     def add(self, jobs: Mapping[str, int]) -> None:

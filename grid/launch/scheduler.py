@@ -32,7 +32,7 @@ from grid.launch.schedules import lock_schedule, may_not_run, note, timetable_of
 from grid.launch.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
 from grid.translation import gettext as _
-from grid.turns import RateLimit, Turns, first_of_each
+from grid.turns import PersonTurns, RateLimit, first_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -286,7 +286,7 @@ class JobScheduler(DatabaseTask):
     ) -> None:
         super().__init__(database, clock, troubles, rng)
         self._looked_at: datetime | None = None  # at who may not launch any more
-        self._turns = Turns[int]()
+        self._turns = PersonTurns[int]()
         self._asked = RateLimit[int](MINUTE)
         self._lateness = Lateness()
         self._most_a_minute = 0

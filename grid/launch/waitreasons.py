@@ -8,39 +8,44 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 from grid.backoff import Backoff
 from grid.databasetrouble import TroubleLog
-from grid.launch.admission import Refusal, write_refusals
+from grid.launch.admission import AdmissionRefusal, write_refusals
 from grid.launch.context import Context
-from grid.turns import Turns
+from grid.turns import PersonTurns
 
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 5  # units of one person, some milliseconds
 
 
-class WaitTeller:
-    """Writes what it is told last; `run` until cancelled."""
+class Superseded(Exception):
+    """A later admission has decided anew."""
+
+
+class WaitReasonWriter:
+    """Writes what was decided last; `run` until cancelled."""
 
     def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
         self._context = context
         self._troubles = troubles
         self._rng = rng
-        self._latest: Sequence[Refusal] = ()
-        self._turns = Turns[int]()
-        self._is_told = asyncio.Event()
+        self._latest: Sequence[AdmissionRefusal] = ()
+        self._turns = PersonTurns[int]()
+        self._has_changed = asyncio.Event()
 
-    def tell(self, refusals: Sequence[Refusal]) -> None:
+    def put(self, refusals: Sequence[AdmissionRefusal]) -> None:
         self._latest = refusals
-        self._is_told.set()
+        self._has_changed.set()
 
     async def run(self) -> None:
-        """Write what is told, for ever. What fails is decided, and told, again."""
+        """Write what is put, for ever. What fails is decided, and put, again."""
         backoff = Backoff(rng=self._rng)
         while True:
-            await self._is_told.wait()
-            self._is_told.clear()
+            await self._has_changed.wait()
+            self._has_changed.clear()
             try:
                 await self.write()
                 backoff.reset()
@@ -50,8 +55,8 @@ class WaitTeller:
                 await asyncio.sleep(backoff.next())
 
     async def write(self) -> None:
-        """Write what was told, until something else is."""
-        latest, by_owner = self._latest, dict[int, list[Refusal]]()
+        """Write what was put last, until something else is."""
+        latest, by_owner = self._latest, dict[int, list[AdmissionRefusal]]()
         for refusal in latest:
             by_owner.setdefault(refusal.owner_id, []).append(refusal)
         due = [
@@ -60,8 +65,10 @@ class WaitTeller:
             for start in range(0, len(own), AT_ONCE)
         ]
 
-        async def write(some: Sequence[Refusal]) -> None:
-            if self._latest is latest:
-                await self._context.database(write_refusals, some, now=self._context.clock())
+        async def write(some: Sequence[AdmissionRefusal]) -> None:
+            if self._latest is not latest:
+                raise Superseded  # at once: whoever was not served yet comes first in what is written next
+            await self._context.database(write_refusals, some, now=self._context.clock())
 
-        await self._turns.serve(due, write, at_most=len(due))
+        with suppress(Superseded):
+            await self._turns.serve(due, write, at_most=len(due))

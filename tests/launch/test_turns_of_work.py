@@ -35,7 +35,7 @@ from grid.models import (
     WebhookTarget,
 )
 from grid.models.dataplane import LOCAL
-from grid.turns import Turns
+from grid.turns import PersonTurns
 from tests.conftest import People
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_schedules import job
@@ -101,7 +101,7 @@ def test_a_notification_of_another_is_sent_although_floods_have_waited_longer() 
         for _ in range(20)
     )
     Delivery.objects.create(user=other, channel="webhook", payload=payload, at=NOW, next_try_at=NOW + SECOND)
-    turns, sent = Turns[int](), list[int]()
+    turns, sent = PersonTurns[int](), list[int]()
     for look in range(3):
         for parcel in take_due("webhook", busy=(), at_most=2, now=NOW + 2 * SECOND, turns=turns):
             record_result(parcel, SENT, now=NOW + (2 + look) * SECOND)
@@ -155,7 +155,7 @@ def test_one_person_has_so_many_builds_at_once_and_the_others_say_that_they_wait
 def test_package_checks_go_round_the_makers(shop: Shop) -> None:
     builds(shop, flood=6, other=1)
     EnvironmentRevision.objects.filter(state="building").update(state="ready")
-    turns, checked = Turns[str](), list[str]()
+    turns, checked = PersonTurns[str](), list[str]()
     for _ in range(3):
         due = next_due(NOW, turns)
         assert due is not None

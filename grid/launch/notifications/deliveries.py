@@ -25,7 +25,7 @@ from grid.launch.notifications.letters import ALONE, LETTERS, TEST, Payload
 from grid.launch.notifications.results import SendResult
 from grid.models import Delivery, User, WebhookTarget
 from grid.translation import gettext as _
-from grid.turns import Turns
+from grid.turns import PersonTurns
 
 LEASE = timedelta(minutes=5)  # longer than sending takes
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
@@ -57,7 +57,7 @@ def wait_after(tries: int) -> timedelta:
 
 
 def take_due(
-    channel: str, *, busy: Collection[int], at_most: int, now: datetime, turns: Turns[int] | None = None
+    channel: str, *, busy: Collection[int], at_most: int, now: datetime, turns: PersonTurns[int] | None = None
 ) -> list[Parcel]:
     """Take what is due, for as many people as `at_most`, those first to whom something was sent longest ago by `turns`, and of these
     whoever has waited longest. `busy` people are left out, and those to whom enough was sent within an hour."""
@@ -71,7 +71,7 @@ def take_due(
         due = due.filter(Q(payload__event__in=ALONE) | ~Exists(recent))
     people = due.order_by().values("user").annotate(first=Min("next_try_at")).order_by("first", "user")
     waiting = ((user, user) for user in people.values_list("user", flat=True))
-    in_turn = (turns or Turns[int]()).each(waiting)
+    in_turn = (turns or PersonTurns[int]()).each(waiting)
     found = (_take(due.filter(user=user), channel, now) for user, _ in in_turn if not is_at_limit(user, channel, now))
     return list(itertools.islice((parcel for parcel in found if parcel is not None), at_most))
 

@@ -24,7 +24,7 @@ from grid.launch.notifications.results import SendResult
 from grid.launch.notifications.webhook import Poster
 from grid.models import Delivery
 from grid.translation import gettext as _
-from grid.turns import Turns
+from grid.turns import PersonTurns
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Sender:
         self._mailer = mailer()
         self._poster = poster()
         self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._turns = {channel: Turns[int]() for channel in ROOM}
+        self._turns = {channel: PersonTurns[int]() for channel in ROOM}
         self._has_ended = asyncio.Event()
 
     async def run(self) -> None:

@@ -129,7 +129,7 @@ LOG_BUFFER = Gauge(
 DUE_WORK_LATE = Gauge(
     "compute_grid_due_work_late_seconds",
     "For how long the oldest of what is due has been due when the controller looked last, by kind of work.",
-    ["kind"],
+    ["work"],
     registry=REGISTRY,
 )
 

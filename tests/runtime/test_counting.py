@@ -93,6 +93,7 @@ def test_no_request_makes_a_new_value_of_a_label(client: Client) -> None:
         "result": {"admitted", "deferred", "timed_out", "sent", "refused", "dropped"},
         "ran": {"true", "false"},
         "kind": set(Kind.values),
+        "work": {"runs", "schedules"},
         "state": set(State.values),
         "phase": {phase.value for phase in Phase},
     }

@@ -84,7 +84,7 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
     from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
     from grid.database import background
-    from grid.launch.context import LaunchTarget
+    from grid.launch.context import Databases, LaunchTarget
     from grid.launch.controller import Controller
     from grid.launch.reconcile import Reconciler
     from grid.models import UsageInterval
@@ -106,7 +106,7 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
     Reconciler.reconcile = looked  # type: ignore[method-assign]
     cluster, feed = cluster_of(executions), feed_of(period=CONTROLLER_PERIOD_SECONDS)
     controller = Controller(
-        cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), database=counted
+        cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str), databases=Databases.shared(counted)
     )
     assert feed is not None, "a file has a feed"
     controller.listen_to(feed)

@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> None:
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
     from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
     from grid.database import background
-    from grid.launch.context import LaunchTarget
+    from grid.launch.context import Databases, LaunchTarget
     from grid.launch.controller import Controller
     from grid.models import ClusterSample
     from grid.models.dataplane import LOCAL
@@ -73,7 +73,7 @@ async def measure(first: str, options: argparse.Namespace, folder: Path) -> None
     command = [sys.executable, "-m", "benchmarks.clustersatrest", "--heads", str(folder / "answers.json")]
     with process(command, log=folder / "heads.log"):
         await asyncio.sleep(5)
-        controller = Controller(world.cluster, target, database=counted)
+        controller = Controller(world.cluster, target, databases=Databases.shared(counted))
         assert feed is not None, "a file has a feed"
         controller.listen_to(feed)
         tasks = [asyncio.create_task(controller.run()), asyncio.create_task(set_aside(lambda: True))]

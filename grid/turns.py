@@ -19,8 +19,8 @@ P = TypeVar("P", bound=Hashable)
 T = TypeVar("T")
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
-# Rests after an item, in multiples of what it took: a flood by one person takes a tenth of the time, what others do is done faster.
-FIRST_REST, FURTHER_REST = 1.0, 9.0
+# Rests after an item, in multiples of what it took: a flood by one person takes a twentieth of the time, what others do is done faster.
+FIRST_REST, FURTHER_REST = 1.0, 19.0
 LONGEST_REST_SECONDS = 2.0
 
 

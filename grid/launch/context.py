@@ -36,6 +36,20 @@ class Database(Protocol):
     def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The database for each kind of the controller's work, none of which waits behind another: reconciles; the poll, which admits; and what
+    time makes due (schedules, runs, messages, builds)."""
+
+    reconciles: Database
+    polls: Database
+    due_work: Database
+
+    @classmethod
+    def shared(cls, database: Database) -> "Databases":
+        return cls(database, database, database)
+
+
 class ShipsLogs(Protocol):
     """Sends executions' logs to the log receiver, as `grid.launch.logshipping` does."""
 
@@ -66,12 +80,14 @@ class NotYet(GridError):
 
 @dataclass(slots=True)
 class Context:
-    """The context of one term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` are the
-    timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet; `reporting` are clusters
-    whose framework has answered when it was asked last; `shipping` is None where logs stay here."""
+    """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
+    pods have turned out wrong; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
+    nothing times out yet; `reporting` are clusters whose framework has answered when it was asked last; `shipping` is None where logs
+    stay here."""
 
     api: KubeApi
     database: Database
+    due_work: Database
     target: LaunchTarget
     pods: PodCache
     events: EventCache

@@ -157,12 +157,12 @@ class DryRuns:
         """Answer all requests that somebody waits for, in turn by user. A slow cluster makes the later ones too late: these are not tried
         any more."""
         context, plane = self._context, self._context.target.data_plane
-        while waiting := await context.database(unanswered, plane, now=context.clock()):
+        while waiting := await context.due_work(unanswered, plane, now=context.clock()):
             for _user, (id, asked_at, specs) in self._turns.each(waiting):
                 if context.clock() - asked_at >= ANSWERED_WITHIN:
                     continue
                 answer = await self._answer(specs)
-                await context.database(record, id, answer, now=context.clock())
+                await context.due_work(record, id, answer, now=context.clock())
                 logger.info("launch checked execution=%s outcome=%s", id, answer.outcome)
 
     async def _answer(self, specs: Any) -> DryRunAnswer:

@@ -56,7 +56,7 @@ class LeaderTasks:
         context = self._context
         source, namespace = context.cpu.around(usage), context.target.namespace
         self._peaks = PeakKeeper(
-            source, context.pods, context.database, namespace, monotonic=context.monotonic, rng=self._rng
+            source, context.pods, context.due_work, namespace, monotonic=context.monotonic, rng=self._rng
         )
 
     def look_after(self, platform: Watched) -> None:
@@ -70,7 +70,7 @@ class LeaderTasks:
     def start(self, group: asyncio.TaskGroup, first_round: FirstRound, *, period: Callable[[], float]) -> None:
         """Start all of them; `period` is how often the dry runs look for themselves, in seconds."""
         context, troubles, rng = self._context, self._troubles, self._rng
-        database, clock, target = context.database, context.clock, context.target
+        database, clock, target = context.due_work, context.clock, context.target
         ports = StoredPorts(database, clock)
         loops = [
             self.wait_keeper.run(),

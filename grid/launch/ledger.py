@@ -91,6 +91,13 @@ def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[st
     return dict(found.values_list("pk", "revision"))
 
 
+def may_change_queue(ids: Collection[str]) -> bool:
+    """Return False when admission decides as before these executions were written: each holds its slots, and takes no more or less of them
+    while it runs, which only clusters do."""
+    unchanged = Execution.objects.filter(pk__in=ids).holding_slots().exclude(kind=Kind.CLUSTER)
+    return unchanged.count() < len(ids)
+
+
 @dataclass(frozen=True, slots=True)
 class UnsettledWork:
     """The unsettled executions by kind and state, and for how long the one that waits longest has been queued."""

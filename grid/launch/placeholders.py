@@ -159,7 +159,7 @@ class PlaceholderKeeper:
         """Create the placeholders that are missing, and delete the others. Raise the API server's errors. What it refuses of a tier or plan
         is raised once the others have been tried; the rest of the same, maybe a thousand, is not tried in vain."""
         context, now = self._context, self._context.clock()
-        asked = await context.database(wanted_now, context.target.data_plane, now)
+        asked = await context.due_work(wanted_now, context.target.data_plane, now)
         made = [(one, manifest(one, image=settings.PLACEHOLDER_IMAGE, now=now)) for one in asked]
         bodies = {body["metadata"]["name"]: (one, body) for one, body in made}
         pods = await list_all(context.api, PODS, Pod, namespace=context.namespace, label_selector=SELECTOR)

@@ -141,4 +141,4 @@ class QueueWatch:
         await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="the queue was not told of")
 
     async def look(self) -> None:
-        await self._context.database(tell_queue, self._context.target.data_plane, now=self._context.clock())
+        await self._context.due_work(tell_queue, self._context.target.data_plane, now=self._context.clock())

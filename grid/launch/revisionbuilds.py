@@ -94,7 +94,7 @@ class RevisionBuilds:
     async def look(self) -> bool:
         """Ask once about each build; return False when the builder did not answer."""
         answers = True
-        found = await self._context.database(to_build)
+        found = await self._context.due_work(to_build)
         self._has_builds = bool(found)
         for _person, revision in self._turns.each((one.made_by, one) for one in found):
             try:
@@ -119,9 +119,9 @@ class RevisionBuilds:
             logger.info(
                 "environment=%s revision=%d not asked reason=%s", revision.environment_id, revision.number, error
             )
-            await context.database(record_waiting, revision.pk, _NOT_ANSWERING)
+            await context.due_work(record_waiting, revision.pk, _NOT_ANSWERING)
             return False
-        await context.database(record_progress, revision.pk, progress, now=context.clock())
+        await context.due_work(record_progress, revision.pk, progress, now=context.clock())
         if progress.state != "building":
             logger.info("environment=%s revision=%d %s", revision.environment_id, revision.number, progress.state)
         return True

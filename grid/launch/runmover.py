@@ -67,7 +67,7 @@ class RunMover:
         """Move on the first jobs of each owner, in turn."""
         context = self._context
         due = [(owner, (owner, job)) for owner, jobs in self._jobs.items() for job in list(jobs)[:OF_EACH]]
-        oldest = await context.database(jobruns.longest_due, context.clock())
+        oldest = await context.due_work(jobruns.longest_due, context.clock())
         late = seconds_late([oldest] if oldest else [], context.clock())
         telemetry.DUE_WORK_LATE.labels("runs").set(late)
         await self._turns.serve(due, self._move, at_most=AT_ONCE)
@@ -77,7 +77,7 @@ class RunMover:
     async def _move(self, which: tuple[int, str]) -> None:
         owner, job = which
         context = self._context
-        done = await context.database(jobruns.advance_or_log, job, now=context.clock())
+        done = await context.due_work(jobruns.advance_or_log, job, now=context.clock())
         jobs = self._jobs[owner]
         jobs.pop(job, None)
         if not jobs:
@@ -88,4 +88,4 @@ class RunMover:
         if done.is_more:
             self.add({job: owner})
         if done.followers:
-            self.add(await context.database(jobruns.owners_of, done.followers))
+            self.add(await context.due_work(jobruns.owners_of, done.followers))

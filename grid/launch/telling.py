@@ -28,7 +28,7 @@ async def run(
 
     `known` waits until it is known what ended while nobody led.
     """
-    database, clock = context.database, context.clock
+    database, clock = context.due_work, context.clock
     deadlines = DeadlineWatch(context.pods.values, database, clock, troubles, rng)
     shutdown = ShutdownWatch(context.target.data_plane, database, clock, troubles, rng, PodObserver(context))
     alertmanager = Alertmanager(settings.ALERTMANAGER_URL) if settings.ALERTMANAGER_URL else None

@@ -54,7 +54,7 @@ class WaitKeeper:
         """Store what is expected now of those of whom nothing is stored yet, and what came of the others."""
         context = self._context
         plane, observed = context.target.data_plane, await self.observed()
-        await context.database(keep_predictions, plane, observed, now=context.clock())
+        await context.due_work(keep_predictions, plane, observed, now=context.clock())
 
     async def observed(self) -> Observed:
         """Return what is known of the executions that start; of those that no node takes, only right after the nodes were listed."""

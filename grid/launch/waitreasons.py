@@ -68,7 +68,7 @@ class WaitReasonWriter:
         async def write(some: Sequence[AdmissionRefusal]) -> None:
             if self._latest is not latest:
                 raise Superseded  # at once: whoever was not served yet comes first in what is written next
-            await self._context.database(write_refusals, some, now=self._context.clock())
+            await self._context.due_work(write_refusals, some, now=self._context.clock())
 
         with suppress(Superseded):
             await self._turns.serve(due, write, at_most=len(due))

@@ -179,7 +179,7 @@ class FakeContext:
 
     api = None
 
-    async def database(self, work: Callable[..., object], *args: object, **options: object) -> object:
+    async def due_work(self, work: Callable[..., object], *args: object, **options: object) -> object:
         return await sync_to_async(work)(*args, **options)
 
     def clock(self) -> datetime:

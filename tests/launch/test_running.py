@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.launch import ledger
-from grid.launch.context import LaunchTarget
+from grid.launch.context import Databases, LaunchTarget
 from grid.launch.controller import ROUND_SECONDS, Controller, to_reconcile
 from grid.launch.downtime import Downtime
 from grid.launch.request import request_stop
@@ -40,12 +40,17 @@ class Database:
 
 @asynccontextmanager
 async def running(
-    world: World, database: Database | None = None, *, away: Downtime | None = None
+    world: World,
+    database: Database | None = None,
+    *,
+    due_work: Callable[..., Awaitable[Any]] | None = None,
+    away: Downtime | None = None,
 ) -> AsyncIterator[Controller]:
     target = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}", front_key=str)
     chosen: Any = database or Database()
+    databases = Databases(chosen, chosen, due_work or chosen)
     controller = Controller(
-        world.cluster, target, database=chosen, clock=lambda: world.now, monotonic=loop_time, away=away
+        world.cluster, target, databases=databases, clock=lambda: world.now, monotonic=loop_time, away=away
     )
     task = asyncio.create_task(controller.run())
     try:
@@ -76,6 +81,17 @@ async def test_rows_and_pods_are_followed_within_a_second_or_two(shop: Shop) -> 
         await until(lambda: in_state(execution, "stopping"), within=2)
         world.behave()
         await until(lambda: in_state(execution, "stopped"), within=2)
+
+
+@in_world
+async def test_a_launch_waits_for_no_schedule_run_message_or_build(shop: Shop) -> None:
+    world = World()
+
+    async def takes_for_ever(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async with running(world, due_work=takes_for_ever):
+        await comes_up(world, shop.launch())
 
 
 @in_world

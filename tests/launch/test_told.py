@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from grid.changefeed import Change
-from grid.launch import ledger
+from grid.launch import admission, ledger
 from grid.launch.clusters import attached
 from grid.launch.controller import Controller
 from grid.launch.request import request_stop
@@ -109,6 +109,40 @@ async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together
         assert len(reads) <= 52
         told = {id for ids in reads if isinstance(ids, list) for id in ids}
         assert len(told) == 1000 or None in reads
+
+
+@in_world
+async def test_what_an_execution_with_slots_does_decides_nothing_about_the_queue_until_it_ends(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided: list[str] = []
+    decide = admission.admit_next
+
+    def noted(data_plane: str, **kwargs: Any) -> Any:
+        decided.append(data_plane)
+        return decide(data_plane, **kwargs)
+
+    monkeypatch.setattr(admission, "admit_next", noted)
+    world, feed = World(), ScriptedFeed()
+    execution, cluster = shop.launch(), shop.launch_cluster()
+    async with polling(world, feed):
+        await passes(1)
+        rows = Execution.objects.filter(pk=execution.pk)
+        assert fresh(execution).slots_reserved_at is not None
+        for changed, is_decided in (
+            ({"state": "running"}, False),
+            ({"slots_freed_at": world.now, "ended_at": world.now, "state": "succeeded"}, True),
+            ({"settled_at": world.now}, True),
+        ):
+            decided.clear()
+            rows.update(**changed)
+            feed.told.put_nowait({Change(execution.pk)})
+            await passes(0.1)
+            assert bool(decided) is is_decided, changed
+        decided.clear()
+        feed.told.put_nowait({Change(cluster.pk)})  # it may have given slots back
+        await passes(0.1)
+        assert decided
 
 
 @in_world

@@ -17,7 +17,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
-from grid.launch.context import LaunchTarget
+from grid.launch.context import Databases, LaunchTarget
 from grid.launch.controller import Controller
 from grid.launch.downtime import Downtime
 from grid.launch.frameworks import framework
@@ -127,7 +127,7 @@ class World:
         return Controller(
             api,
             target,
-            database=inline,
+            databases=Databases.shared(inline),
             clock=lambda: self.now,
             monotonic=monotonic,
             framework_of=framework_of,

@@ -6,7 +6,6 @@ import pytest
 from pytest_django import Settings
 
 from grid import database
-from grid.database import DatabaseThreads
 from grid.launch.context import LaunchTarget
 from grid.management.commands import controller
 from tests.support.ports import free_ports
@@ -23,14 +22,14 @@ def database_threads() -> list[str]:
 async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 
-    async def ask(target: LaunchTarget, threads: DatabaseThreads, leading: set[str]) -> None:
-        await threads.run(endless, begun)
+    async def ask(target: LaunchTarget, threads: controller.ControllerThreads, leading: set[str]) -> None:
+        await threads.reconciles.run(endless, begun)
 
     monkeypatch.setattr(controller, "_serve_data_plane", ask)
     monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
     serving = asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str, front_key=str)]))
     assert await asyncio.to_thread(begun.wait, 30)
-    assert len(database_threads()) == 1
+    assert database_threads()
     serving.cancel()
     await asyncio.wait_for(serving, 30)
     assert not database_threads()
@@ -42,7 +41,7 @@ async def test_a_controller_serves_its_metrics_and_works_on_where_the_port_is_ta
     settings.CONTROLLER_METRICS_PORT = free_ports()
     leads = asyncio.Event()
 
-    async def lead(target: LaunchTarget, threads: DatabaseThreads, leading: set[str]) -> None:
+    async def lead(target: LaunchTarget, threads: controller.ControllerThreads, leading: set[str]) -> None:
         leading.add(target.data_plane)
         leads.set()
         await asyncio.Event().wait()

@@ -27,7 +27,7 @@ from grid.errors import GridError, NotAllowed
 from grid.kube.http import HttpKubeApi
 from grid.launch import ledger
 from grid.launch.apply import ensure_namespace
-from grid.launch.context import LaunchTarget
+from grid.launch.context import Databases, LaunchTarget
 from grid.launch.controller import Controller
 from grid.launch.leader import LEASE, Election
 from grid.launch.logshipping.receiver import LogReceiver, configured
@@ -58,28 +58,49 @@ class Command(BaseCommand):
         asyncio.run(serve(targets))
 
 
+class ControllerThreads:
+    """The controller's threads for the database, one for each kind of work that waits for no other."""
+
+    def __init__(self) -> None:
+        self.reconciles = DatabaseThreads(1, "controller reconciles")
+        self.polls = DatabaseThreads(1, "controller polls")
+        self.due_work = DatabaseThreads(1, "controller due work")
+
+    @property
+    def databases(self) -> Databases:
+        return Databases(self.reconciles.run, self.polls.run, self.due_work.run)
+
+    def open(self) -> None:
+        for threads in (self.reconciles, self.polls, self.due_work):
+            threads.open()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(threads.close() for threads in (self.reconciles, self.polls, self.due_work)))
+
+
 async def serve(targets: Sequence[LaunchTarget]) -> None:
     """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached.
 
-    The database is asked in one thread, so that what is read and written is in order, and no query outlasts the end by much.
+    Reconciles ask the database in one thread, admission in another, and what time makes due (schedules, runs, messages, builds) in a
+    third, so that nobody's launch waits behind the others' work. No query outlasts the end by much.
     """
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    database = DatabaseThreads(1, "controller")
-    database.open()
+    threads = ControllerThreads()
+    threads.open()
     leading: set[str] = set()
     tracing.begin("controller")
     try:
         with contextlib.suppress(asyncio.CancelledError):
-            async with _metrics(database, leading), asyncio.TaskGroup() as tasks:
-                tasks.create_task(VerbosityFollower("controller", reading(database.run)).run())
+            async with _metrics(threads.due_work, leading), asyncio.TaskGroup() as tasks:
+                tasks.create_task(VerbosityFollower("controller", reading(threads.due_work.run)).run())
                 for target in targets:
-                    tasks.create_task(_serve_data_plane(target, database, leading))
+                    tasks.create_task(_serve_data_plane(target, threads, leading))
     finally:
-        await database.close()
+        await threads.close()
         await asyncio.to_thread(tracing.end)
 
 
@@ -108,7 +129,7 @@ async def _metrics(database: DatabaseThreads, leading: Set[str]) -> AsyncIterato
         await endpoint.stop()
 
 
-async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, leading: set[str]) -> None:
+async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, leading: set[str]) -> None:
     """Lead the data plane whenever nobody else does, as its own lease tells, and be in `leading` meanwhile."""
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
@@ -121,7 +142,8 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads, lea
         async def work() -> None:
             leading.add(target.data_plane)
             try:
-                await _lead(Controller(api, target, database=database.run, away=election.away), api, target.namespace)
+                controller = Controller(api, target, databases=threads.databases, away=election.away)
+                await _lead(controller, api, target.namespace)
             finally:
                 leading.discard(target.data_plane)
 

@@ -54,7 +54,7 @@ def _compared(
 
 
 def _longest(web: WebProcess, asker: Asker, asked: Asked) -> float:
-    with health_of(web) as health:
+    with health_of(web.port) as health:
         status = asker.ask(*asked)
     assert status == 200, f"{asked}: {status}"
     return health.longest

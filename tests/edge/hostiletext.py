@@ -190,7 +190,7 @@ class Health:
 
 
 @contextmanager
-def health_of(web: WebProcess) -> Iterator[Health]:
+def health_of(port: int) -> Iterator[Health]:
     """Ask `/healthz` again and again while the block runs, and once more when it has ended."""
     health, is_over = Health(), threading.Event()
 
@@ -198,7 +198,7 @@ def health_of(web: WebProcess) -> Iterator[Health]:
         while True:
             was_over = is_over.is_set()
             began = time.perf_counter()
-            connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=120)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
             with suppress(TimeoutError):
                 connection.request("GET", "/healthz")
                 connection.getresponse().read()

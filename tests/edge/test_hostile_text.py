@@ -36,7 +36,7 @@ def harmless(web: WebProcess, asker: Asker) -> dict[str, float]:
 
 
 def longest(web: WebProcess, asker: Asker, method: str, path: str) -> float:
-    with health_of(web) as health:
+    with health_of(web.port) as health:
         assert asker.ask(method, path) == 200, path
     return health.longest
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import socket
+import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.edge.test_websocket import BINARY, CONTINUATION, TEXT, frame
 
 MIB = 2**20
 ATTACKER, COLLEAGUE = "127.0.0.2", "127.0.0.3"
+_WRITES_SECONDS = 4.0
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
 # Migrating and starting a process take minutes beside other slow tests.
@@ -46,18 +49,38 @@ def lines(web: WebProcess) -> Lines:
 
 
 def test_a_person_logs_in_and_follows_a_live_page(web: WebProcess, lines: Lines) -> None:
-    page = web.get("/login/").decode()
-    csrf, token = _set_cookie(page, "grid_csrf"), page.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
-    form = f"csrfmiddlewaretoken={token}&username=ada&password={PASSWORD}".encode()
-    headers = (FORM, f"Cookie: grid_csrf={csrf}", f"Content-Length: {len(form)}", "Connection: close")
-    answer = web.ask(web.head("POST", "/login/", *headers) + form)
-    assert status(answer) == 302, answer
+    answer = log_in(web)
     with opened(web, f"Cookie: grid_session={_set_cookie(answer.decode(), 'grid_session')}") as socket_of_page:
         message = socket_of_page.recv(65536)
         assert b"freshness" in message and b"session has ended" not in message, message
         socket_of_page.sendall(frame(TEXT, b"hello"))
         assert b"\x88\x02" + (1008).to_bytes(2, "big") in rest(socket_of_page)  # no page of ours sends anything
     assert not any("refused" in line for line in lines())
+
+
+def log_in(web: WebProcess) -> bytes:
+    page = web.get("/login/").decode()
+    csrf, token = _set_cookie(page, "grid_csrf"), page.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+    form = f"csrfmiddlewaretoken={token}&username=ada&password={PASSWORD}".encode()
+    headers = (FORM, f"Cookie: grid_csrf={csrf}", f"Content-Length: {len(form)}", "Connection: close")
+    answer = web.ask(web.head("POST", "/login/", *headers) + form)
+    assert status(answer) == 302, answer
+    return answer
+
+
+def test_a_login_waits_for_whoever_writes_to_the_database_and_succeeds(web: WebProcess) -> None:
+    writer = sqlite3.connect(
+        web.environment["DATABASE_URL"].removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
+    )
+    writer.execute("BEGIN IMMEDIATE")
+    ending, began = threading.Timer(_WRITES_SECONDS, writer.rollback), time.monotonic()
+    ending.start()
+    try:
+        log_in(web)
+        assert time.monotonic() - began > _WRITES_SECONDS * 0.9, "the login wrote nothing, so it shows nothing"
+    finally:
+        ending.join()
+        writer.close()
 
 
 def _set_cookie(answer: str, name: str) -> str:

@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger, workspaces
+from grid.launch import apply, departures, downtime, jobruns, ledger, pollreads
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.context import Context, Databases, LaunchTarget
@@ -38,7 +38,6 @@ from grid.launch.leadertasks import LeaderTasks
 from grid.launch.reconcile import Reconciler
 from grid.launch.runmover import RunMover
 from grid.launch.waitreasons import WaitReasonWriter
-from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import HasMetadata, Store
@@ -165,7 +164,7 @@ class Controller:
         await self._take_overdue()
 
     async def _take_overdue(self) -> None:
-        self._context.limits, overdue = await self._database(_overdue, self._data_plane, now=self._clock())
+        self._context.limits, overdue = await self._database(pollreads.overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)
         await self._admit()
@@ -178,18 +177,17 @@ class Controller:
         if EVERYTHING in changes:
             await self.poll()
             return
-        for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
-            logger.info("execution=%s ends with what it was attached to", id)
         if any(change.project for change in changes):
             await self._stop_departed()
-        versions = await self._database(ledger.row_versions, self._data_plane, ids)
-        self._take_versions(versions)
-        for id in ids - versions.keys():
+        rows = await self._database(pollreads.read_written, self._data_plane, ids, now=self._clock())
+        for id in rows.stopped:
+            logger.info("execution=%s ends with what it was attached to", id)
+        self._take_versions(rows.versions)
+        for id in ids - rows.versions.keys():
             self._settled(id)
-        await self._advance_runs(jobruns.jobs_told, ids)
+        self.runs.add(rows.jobs)
         # Of an execution's ten writes, two or three change who waits and who holds slots, and to decide takes longer than all else here.
-        is_of_executions = all(change.execution for change in changes)
-        if not is_of_executions or await self._database(ledger.may_change_queue, ids):
+        if rows.may_change_queue or not all(change.execution for change in changes):
             await self._admit()
 
     async def _advance_runs(self, which: Callable[..., Mapping[str, int]], *about: Any) -> None:
@@ -216,8 +214,7 @@ class Controller:
         self._queue.add(id)
 
     async def _admit(self) -> None:
-        await self._database(workspaces.resume_restarted, now=self._clock())
-        found = await self._database(admission.admit_next, self._data_plane, now=self._clock())
+        found = await self._database(pollreads.admit, self._data_plane, now=self._clock())
         for id in found.admitted:
             logger.info("execution=%s admitted", id)
             self._queue.add(id)
@@ -375,9 +372,3 @@ class Controller:
 def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
     """Return the ids of rows whose revision differs from the known one."""
     return [id for id, revision in versions.items() if known.get(id) != revision]
-
-
-def _overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
-    """Read the knowledge base again, and return `ledger.overdue`: one turn of the database for both."""
-    knowledge.refresh()
-    return ledger.overdue(data_plane, now=now)

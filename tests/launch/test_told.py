@@ -11,8 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from grid.changefeed import Change
-from grid.launch import admission, ledger
-from grid.launch.clusters import attached
+from grid.launch import admission, ledger, pollreads
 from grid.launch.controller import Controller
 from grid.launch.request import request_stop
 from grid.models import Execution, Membership
@@ -210,7 +209,7 @@ async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, feed = World(), ScriptedFeed()
-    read = attached.stop_with_parents
+    read = pollreads.read_written
     async with polling(world, feed) as controller:
         database = controller._database
 

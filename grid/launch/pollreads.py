@@ -1,0 +1,41 @@
+"""What the controller's poll reads and writes in one turn of its database thread; on PostgreSQL, each turn pings the connection."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.launch import admission, jobruns, knowledge, ledger, workspaces
+from grid.launch.clusters import attached
+from grid.models import State
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """What became of the executions that were written: the clusters that were told to end with their parents, the revisions of those that
+    are open, the jobs with a run to move on, by their owners, and whether admission may decide otherwise than before."""
+
+    stopped: Sequence[str]
+    versions: Mapping[str, int]
+    jobs: Mapping[str, int]
+    may_change_queue: bool
+
+
+def read_written(data_plane: str, ids: Collection[str], *, now: datetime) -> WrittenRows:
+    return WrittenRows(
+        stopped=attached.stop_with_parents(data_plane, now=now),
+        versions=ledger.row_versions(data_plane, ids),
+        jobs=jobruns.jobs_told(ids),
+        may_change_queue=ledger.may_change_queue(ids),
+    )
+
+
+def admit(data_plane: str, *, now: datetime) -> admission.Admission:
+    """Queue again the workspaces that restart and have stopped, and admit."""
+    workspaces.resume_restarted(now=now)
+    return admission.admit_next(data_plane, now=now)
+
+
+def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
+    """Read the knowledge base again, and return `ledger.overdue`."""
+    knowledge.refresh()
+    return ledger.overdue(data_plane, now=now)

@@ -194,10 +194,11 @@ class Shim:
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        with contextlib.suppress(OSError):
-            os.nice(self._spec["nice"])
-            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-                file.write("500")
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("500")
+        # Where Linux groups processes by session, as on desktops, a nice value counts only within one, and this for all of the program's.
+        with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as file:
+            file.write(str(self._spec["nice"]))
 
     def run(self) -> None:
         """Run until the command and everything below it is gone and its output is read."""
@@ -313,6 +314,7 @@ def main(directory: str) -> None:
         os._exit(0 if os.read(wait, 1) else 1)
     os.close(wait)
     os.setsid()
+    os.nice(spec["nice"])
     if os.fork():
         os._exit(0)
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -48,6 +48,14 @@ async def test_a_signal_becomes_an_exit_code_above_128(world: World) -> None:
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 128 + signal.SIGTERM
 
 
+async def test_a_program_yields_to_the_cluster_also_where_linux_groups_by_session(world: World) -> None:
+    await world.run(pod("job", "nice; cat /proc/self/autogroup 2>/dev/null | cut -d' ' -f3"))
+    await world.phase("job", "Succeeded")
+    of_process, *of_session = world.log("job").split()
+    assert int(of_process) == min(19, os.nice(0) + 15)
+    assert of_session in ([], ["15"])
+
+
 async def test_a_missing_program_is_named_as_a_container_runtime_does(world: World) -> None:
     await world.run(pod("job", "no-such-program", "--help"))
     status = await world.phase("job", "Failed")

@@ -60,7 +60,7 @@ sbom: ## which packages the product has in it, with versions and licences, as Cy
 	@$(SETUP) dev
 	@$(VENV)/python -m tests.support.sbom var/sbom.json
 
-mutants: ## break the rules in thousands of small ways and see which the tests notice: make mutants WHAT=grid/launch/quota.py
+mutants: ## break the rules in thousands of small ways and see which the tests notice: make mutants WHAT=grid/queue/quota.py
 	@$(SETUP) dev
 	@$(VENV)/python -m tests.support.mutants $(WHAT)
 

@@ -32,9 +32,9 @@ def main(options: argparse.Namespace) -> None:
 
 def running(count: int) -> "Sequence[Execution]":
     """Executions that run, each with a slot of its owner's."""
-    from grid.launch.launchsettings import LaunchSettings
-    from grid.launch.progress import CREATED
-    from grid.launch.spec import serialize_spec
+    from grid.executions.launchsettings import LaunchSettings
+    from grid.executions.progress import CREATED
+    from grid.executions.spec import serialize_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
 
     environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
@@ -57,10 +57,10 @@ def running(count: int) -> "Sequence[Execution]":
 
 def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
     """A cluster in which the pods of all of them are ready."""
+    from grid.executions import manifests
+    from grid.executions.spec import parse_spec
+    from grid.executions.storage import Storage
     from grid.kube.resources import PODS
-    from grid.launch import manifests
-    from grid.launch.spec import parse_spec
-    from grid.launch.storage import Storage
     from tests.support.builders import condition, container_status, stamp
     from tests.support.cluster import FakeCluster
 
@@ -82,11 +82,11 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
-    from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
-    from grid.database import background
-    from grid.launch.context import Databases, LaunchTarget
-    from grid.launch.controller import Controller
-    from grid.launch.reconcile import Reconciler
+    from grid.controller.controller import Controller
+    from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+    from grid.database.threads import background
+    from grid.executions.context import Databases, LaunchTarget
+    from grid.executions.reconcile import Reconciler
     from grid.models import UsageInterval
     from grid.models.dataplane import LOCAL
 

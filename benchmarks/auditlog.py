@@ -44,7 +44,7 @@ QUERIES = {
 def measure(entries: int) -> None:
     from django.db import connection
 
-    from grid.auditsealing import seal, verify
+    from grid.audit.sealing import seal, verify
 
     fill(entries)
     print(f"{connection.vendor}: {entries:,} entries; median and slowest of {CALLS} calls, ms")
@@ -86,8 +86,8 @@ def fill(entries: int) -> None:
 
 
 def timed(query: dict[str, str], before: str) -> tuple[float, float]:
-    from dashboard.audit_records import read_audit
-    from dashboard.viewmodels.audit_log import AuditView
+    from dashboard.audit.records import read_audit
+    from dashboard.audit.viewmodel import AuditView
 
     view = AuditView.parse(query | {"before": before})
     return _median(lambda: read_audit(view))

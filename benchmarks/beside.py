@@ -31,7 +31,7 @@ _TARGETS = 200
 _SETTLE_SECONDS = 5.0
 _LONGEST_SYNC_SECONDS = 1800.0
 _NAMES = {
-    "ours": "grid.watch",
+    "ours": "grid.kube",
     "informer": "official client: SharedInformer",
     "watch": "official client: list and Watch",
     "kubespawner": "KubeSpawner's reflector",

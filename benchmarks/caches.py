@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from kubernetes.client import ApiClient
 
+from grid.kube.decoding import Codec
 from grid.kube.objects import Pod, RawObject
-from grid.watch.decoding import Codec
-from grid.watch.store import Store
+from grid.kube.store import Store
 from tests.support.builders import condition, container_status, pod
 
 PAGE = 500

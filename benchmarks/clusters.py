@@ -4,7 +4,7 @@
 
 Containers are only simulated (`benchmarks.embedded`), so what is measured is the controllers and the API server, and no framework
 answers when our controller asks. Ours is the real process (`manage.py controller`) with a SQLite file; each cluster is requested
-with `grid.launch.request.submit`. For dask-gateway a DaskCluster is created for each, with as many workers; `unlimited` is the same
+with `grid.executions.request.submit`. For dask-gateway a DaskCluster is created for each, with as many workers; `unlimited` is the same
 without its limit of 50 requests a second. Between rounds everything is deleted. Without --gateway its environment is made first.
 """
 
@@ -162,7 +162,7 @@ class Bench:
     # Ours
 
     async def ours(self, name: str) -> Round:
-        from grid.launch.stopping import request_stop
+        from grid.executions.stopping import request_stop
         from grid.models import Execution
 
         log, before = self.folder / f"{name}-{time.monotonic_ns()}.log", await requests(self.kubeconfig)
@@ -225,8 +225,8 @@ class Bench:
 
 def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]:
     """As the form does, for users who each want some."""
-    from grid.launch.clusters.request import ClusterRequest
-    from grid.launch.request import LaunchRequest, submit
+    from grid.clusters.request import ClusterRequest
+    from grid.executions.request import LaunchRequest, submit
     from grid.models import Environment, HardwareTier, Membership
 
     environment, tier = Environment.objects.get(id="dask"), HardwareTier.objects.get(id="tiny")

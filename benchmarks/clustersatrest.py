@@ -29,8 +29,8 @@ from benchmarks.database import in_database
 from benchmarks.embedded import process
 
 if TYPE_CHECKING:
-    from grid.launch.controller import Controller
-    from tests.launch.world import World
+    from grid.controller.controller import Controller
+    from tests.controller.world import World
     from tests.support.cluster import FakeCluster
 
 WORKERS = 3
@@ -46,14 +46,14 @@ def main(options: argparse.Namespace) -> None:
 
 
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
-    from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
-    from grid.database import background
-    from grid.launch.context import Databases, LaunchTarget
-    from grid.launch.controller import Controller
+    from grid.controller.controller import Controller
+    from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+    from grid.database.threads import background
+    from grid.executions.context import Databases, LaunchTarget
     from grid.models import ClusterSample
     from grid.models.dataplane import LOCAL
     from grid.runtime.garbage import set_aside
-    from tests.launch.world import World
+    from tests.controller.world import World
 
     calls: Counter[str] = Counter()
 
@@ -126,9 +126,9 @@ def copy_rows(first: str, count: int) -> None:
 
 def copy_objects(cluster: "FakeCluster", first: str, count: int) -> dict[str, Any]:
     """Make the objects of these clusters, and return what each head answers, by its address: its workers have joined and are idle."""
+    from grid.core.labels import APP_COMPONENT, HEAD
     from grid.kube import resources
     from grid.kube.resources import PODS, Resource
-    from grid.labels import APP_COMPONENT, HEAD
 
     known = [one for one in vars(resources).values() if isinstance(one, Resource)]
     found = {resource: json.dumps(cluster.objects(resource)) for resource in known}
@@ -161,8 +161,8 @@ def _id(number: int) -> str:
 
 def told(cluster: "FakeCluster") -> int:
     """How many workers have been told what their head says of them."""
+    from grid.core.labels import KEYS
     from grid.kube.resources import PODS
-    from grid.labels import KEYS
 
     return sum(KEYS.worker_report in pod["metadata"].get("annotations", {}) for pod in cluster.objects(PODS))
 

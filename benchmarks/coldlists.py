@@ -42,8 +42,8 @@ async def measured(pods: int) -> None:
     from asgiref.sync import sync_to_async
 
     from benchmarks.pages import filled
-    from dashboard.pages.executions import EXECUTIONS as PAGE
-    from dashboard.pages.infrastructure import INFRASTRUCTURE
+    from dashboard.executions.pages.executions import EXECUTIONS as PAGE
+    from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
     from grid.runtime import using_runtime
 
     runtime, _ = filled(pods)
@@ -87,7 +87,7 @@ def operator() -> tuple[Any, Any]:
     from django.contrib.auth.models import Group
     from django.test import AsyncClient
 
-    from dashboard.access import viewer_of
+    from dashboard.shell.access import viewer_of
     from grid.models import User
 
     user = User.objects.get_or_create(username="olga")[0]

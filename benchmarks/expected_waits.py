@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grid.launch.expectation.accuracy import is_near
-from grid.launch.expectation.basis import WaitEstimate
-from grid.launch.expectation.estimate import estimates
-from grid.launch.expectation.facts import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
-from grid.launch.expectation.observed import Observed, OnNode
-from grid.launch.expectation.room import Occupant, RoomFacts, RoomSeeker, roomiest
-from grid.launch.queue import Part, QueuedUnit
-from grid.launch.quota import Holding, QuotaSnapshot, admit
+from grid.queue.expectation.accuracy import is_near
+from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.expectation.estimate import estimates
+from grid.queue.expectation.facts import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
+from grid.queue.expectation.observed import Observed, OnNode
+from grid.queue.expectation.room import Occupant, RoomFacts, RoomSeeker, roomiest
+from grid.queue.queue import Part, QueuedUnit
+from grid.queue.quota import Holding, QuotaSnapshot, admit
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 SLOTS = 6

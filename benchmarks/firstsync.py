@@ -17,14 +17,14 @@ import msgspec
 import psutil
 
 from benchmarks.stage import Population, add_size, population
+from grid.core.labels import KEYS
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
+from grid.kube.hub import Hub
 from grid.kube.objects import Node, Pod
+from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import NODES, PODS
-from grid.labels import KEYS
-from grid.watch.hub import Hub
-from grid.watch.reflector import ListWatch, Reflector
-from grid.watch.store import Store
+from grid.kube.store import Store
 
 SetAside = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
 

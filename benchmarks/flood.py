@@ -122,7 +122,7 @@ def timed(found: Figures, times: list[float], work: Callable[[], T]) -> T | None
 def wait_for_slot(found: Figures, id: str) -> None:
     from django.utils import timezone
 
-    from grid.launch.stopping import request_stop
+    from grid.executions.stopping import request_stop
     from grid.models import Execution
 
     deadline = time.monotonic() + _STARTS_WITHIN
@@ -177,7 +177,7 @@ def main() -> None:
         try:
             set_up(grid)
             if options.unlimited:
-                from grid.centralconfig import SCHEDULED_RUNS_PER_MINUTE
+                from grid.configuration import SCHEDULED_RUNS_PER_MINUTE
                 from grid.models import ConfigRecord
 
                 ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="100000")

@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.database import set_up
 from benchmarks.marks import percentile
-from grid.launch.front import ADDRESS, TOKEN_HEADER, FrontSpec, IngressSpec, configuration, key_file, token
+from grid.executions.front import ADDRESS, TOKEN_HEADER, FrontSpec, IngressSpec, configuration, key_file, token
 from tests.support.ports import free_ports
 
 _FILES = {"small": 1024, "large": 8 * 2**20}
@@ -94,8 +94,8 @@ async def proxy_to(port: int, front: int = 0) -> AsyncIterator[str]:
 @contextmanager
 def ingress_to(folder: Path, port: int, proxy: str, front: int) -> Iterator[str]:
     """Run nginx as an ingress does by the Ingress of an execution, whose front listens on the port `front`; yield its URL."""
-    from grid.launch.ingress import objects
-    from tests.launch.test_manifests import spec
+    from grid.executions.ingress import objects
+    from tests.executions.test_manifests import spec
     from tests.proxy.test_ingress import INGRESS, ingress_configuration
 
     of_front = FrontSpec(image="", port=front, cores="", memory="", body_mebibytes=4096, ingress=INGRESS)

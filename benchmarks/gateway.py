@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.embedded import process
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import PODS, SERVICES, Client, Mirror, Object, condition_of, labels_of
 
 PACKAGE = "dask-gateway-server[kubernetes]==2026.3.0"

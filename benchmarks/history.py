@@ -94,7 +94,7 @@ def multiply_ended(times: int) -> None:
     its rows then, as it does by itself; SQLite never does in the product, and plans otherwise once it has."""
     from django.db import connection
 
-    from grid import triggers
+    from grid.database import triggers
     from grid.models import Execution, LifecycleEntry
 
     quote, is_postgresql = connection.ops.quote_name, connection.vendor == "postgresql"
@@ -123,13 +123,15 @@ def multiply_ended(times: int) -> None:
 
 
 def work() -> Mapping[str, Callable[[], object]]:
-    from dashboard.launch_facts import running_by_tier, slots_of
-    from dashboard.tier_records import outgrown
-    from grid.launch import departures, ledger, snapshot
-    from grid.launch.clusters import attached
-    from grid.launch.request import LaunchRequest, submit
+    from dashboard.executions.launch_facts import running_by_tier, slots_of
+    from dashboard.tiers.tier_records import outgrown
+    from grid.clusters import attached
+    from grid.executions import ledger
+    from grid.executions.request import LaunchRequest, submit
     from grid.models import Environment, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
+    from grid.projects import departures
+    from grid.queue import snapshot
     from grid.runtime.executions import read_rows, read_versions
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")

@@ -89,7 +89,7 @@ def in_threads(work: Callable[[int], object], numbers: Sequence[int], at_once: i
     """Do the work for each number in so many of the product's threads."""
     from django.db import connections
 
-    from grid.database import DatabaseThreads
+    from grid.database.threads import DatabaseThreads
 
     connections.settings["default"]["CONN_MAX_AGE"] = None  # or no process of the server is left to say its CPU
 
@@ -111,11 +111,11 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from django.core.management import call_command
     from django.db.models import Count
 
-    from grid.centralconfig import GLOBAL_QUEUE_LIMIT
-    from grid.launch import admission
-    from grid.launch.request import LaunchRequest, submit
+    from grid.configuration import GLOBAL_QUEUE_LIMIT
+    from grid.executions.request import LaunchRequest, submit
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
+    from grid.queue import admission
 
     call_command("migrate", verbosity=0)
     history.people()
@@ -153,8 +153,8 @@ async def create(expected: int) -> float:
     """Seconds from the controller's start until all pods exist and are noted."""
     from asgiref.sync import sync_to_async
 
-    from grid.launch.context import LaunchTarget
-    from grid.launch.controller import Controller
+    from grid.controller.controller import Controller
+    from grid.executions.context import LaunchTarget
     from grid.models import Execution
     from grid.models.dataplane import LOCAL
     from tests.support.cluster import FakeCluster

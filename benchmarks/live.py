@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from benchmarks.marks import Arrivals, Cluster, connect, percentile, running, say_delays, say_head
 from benchmarks.screens import Screen, change_rows, opened, say
 from benchmarks.stage import NAMESPACE, Stage, add_size, cookie, log_in, people, stage, title
-from grid.labels import INSTANCE_TYPE, KEYS
+from grid.core.labels import INSTANCE_TYPE, KEYS
 
 _SETTLE_SECONDS = 5.0
 _OPERATORS = 20

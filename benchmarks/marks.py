@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from grid.labels import INSTANCE_TYPE
+from grid.core.labels import INSTANCE_TYPE
 
 FIRST = 100_000  # numbers of six digits are found in a message by themselves
 STEP = 7  # a container that the population lets crash counts one further, and must not be taken for the next

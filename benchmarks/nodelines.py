@@ -61,11 +61,11 @@ def keep(nodes: int) -> RecentUsage:
 
 
 def compare(recent: RecentUsage) -> None:
-    from dashboard.fragments import render_fragment
-    from dashboard.viewmodels.infrastructure import row_fragment
-    from dashboard.viewmodels.nodes import node_sums
-    from grid.diagnosis.scaledown import ScaleDown
+    from dashboard.nodes.viewmodels.infrastructure import row_fragment
+    from dashboard.nodes.viewmodels.nodes import node_sums
+    from dashboard.shell.fragments import render_fragment
     from grid.kube.objects import Node
+    from grid.nodes.scaledown import ScaleDown
 
     kept = ScaleDown("unmanaged", "Kept: fixed size.")
     nodes = [decode(builders.node(f"node-{each}", cpu="16", memory="64Gi"), Node) for each in range(ROWS)]

@@ -39,11 +39,11 @@ from grid.sandbox.population.plan import POOLS, PopulationPlan, pools_of
 from tests.support.builders import stamp
 
 if TYPE_CHECKING:
-    from dashboard.access import Viewer
-    from dashboard.viewmodels.executions_view import ExecutionsView
+    from dashboard.executions.viewmodels.executions_view import ExecutionsView
+    from dashboard.shell.access import Viewer
+    from grid.kube.decoding import Codec
     from grid.kube.objects import Pod, RawObject
     from grid.runtime import Runtime
-    from grid.watch.decoding import Codec
 
 NAMESPACE = "compute-grid"
 CHANGES = 200  # of each kind
@@ -96,8 +96,8 @@ class Screens:
     """Executions pages without a browser. `lately`: who was sent something. `pods`: shown by first messages."""
 
     def __init__(self, runtime: "Runtime") -> None:
-        from dashboard.pages.executions import ExecutionsPage
-        from dashboard.pages.feed import Feeds, Pace
+        from dashboard.executions.pages.executions import ExecutionsPage
+        from dashboard.shell.pages.feed import Feeds, Pace
 
         self.lately: set[int] = set()
         self.pods: set[str] = set()
@@ -110,7 +110,7 @@ class Screens:
         self.tasks.append(asyncio.create_task(self._follow(len(self.tasks), viewer, view)))
 
     async def _follow(self, number: int, viewer: "Viewer", view: "ExecutionsView") -> None:
-        from dashboard.pages.live import LiveConsumer
+        from dashboard.shell.pages.live import LiveConsumer
 
         is_first = True
 
@@ -163,7 +163,7 @@ class Bench:
 
     def _take(self, line: bytes) -> None:
         """Do as a reflector does with a line."""
-        from grid.watch.decoding import Changed
+        from grid.kube.decoding import Changed
 
         decoded = self.codec.line(line)
         assert isinstance(decoded, Changed)
@@ -238,10 +238,10 @@ def filled(size: int) -> "tuple[Runtime, dict[str, RawObject]]":
 
 def people(number: int) -> "list[tuple[Viewer, ExecutionsView]]":
     """So many viewers with their views: owners first, then members of projects who own nothing."""
-    from dashboard.access import Role, Viewer, viewers_of
-    from dashboard.viewmodels.executions_view import ExecutionsView
+    from dashboard.executions.viewmodels.executions_view import ExecutionsView
+    from dashboard.shell.access import Role, Viewer, viewers_of
+    from grid.accounts.sessions import SessionUser
     from grid.models import Membership, Project, User
-    from grid.sessions import SessionUser
 
     owners = list(User.objects.exclude(username=UNWATCHED).order_by("pk"))
     members = [User(username=f"member-{each}", password="!") for each in range(number - len(owners))]
@@ -267,11 +267,11 @@ def people(number: int) -> "list[tuple[Viewer, ExecutionsView]]":
 async def measure(
     runtime: "Runtime", raw: "dict[str, RawObject]", numbers: Sequence[int], quiet: float, selector: IdleSelector
 ) -> None:
-    from dashboard.pages import lists
-    from grid import database
+    from dashboard.shell.pages import lists
+    from grid.database import threads as database
+    from grid.kube.decoding import Codec
     from grid.kube.objects import Pod
     from grid.runtime.garbage import set_aside
-    from grid.watch.decoding import Codec
 
     views = await database.background.run(people, max(numbers))
     await runtime.executions.refresh()
@@ -298,7 +298,7 @@ async def measure(
 
 def _by_owner(raw: "dict[str, RawObject]") -> tuple[list[str], list[str]]:
     """Names of pods that nobody looks at, and of the others, both shuffled."""
-    from grid.labels import KEYS
+    from grid.core.labels import KEYS
 
     names = random.Random(1).sample(sorted(raw), len(raw))
     unwatched = [name for name in names if raw[name]["metadata"]["labels"][KEYS.user] == UNWATCHED]

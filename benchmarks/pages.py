@@ -39,7 +39,7 @@ def main(sizes: list[int]) -> None:
 
 
 async def measured(pods: int, lists: int) -> None:
-    from dashboard.pages.executions import ExecutionsPage
+    from dashboard.executions.pages.executions import ExecutionsPage
 
     runtime, people = filled(pods)
     page = ExecutionsPage()
@@ -77,8 +77,8 @@ async def watch_the_loop(longest: list[float]) -> None:
 
 async def changed(runtime: Any, page: Any, shown: list[Any]) -> tuple[float, float]:
     """CPU seconds of a change until the first list that shows it is rendered, and until all are."""
-    from dashboard.pages.feed import rendered
-    from dashboard.viewmodels.live import Shown, changes
+    from dashboard.shell.pages.feed import rendered
+    from dashboard.shell.viewmodels.live import Shown, changes
 
     first, whole = [], []
     states = {}
@@ -116,8 +116,8 @@ async def changed(runtime: Any, page: Any, shown: list[Any]) -> tuple[float, flo
 
 
 def view_of(number: int, people: int) -> Any:
-    from dashboard.access import Role, Viewer
-    from dashboard.viewmodels.executions_view import ExecutionsView
+    from dashboard.executions.viewmodels.executions_view import ExecutionsView
+    from dashboard.shell.access import Role, Viewer
 
     person = number % people
     if number % 4 == 0:
@@ -131,7 +131,7 @@ def filled(pods: int) -> tuple[Any, int]:
     from grid.kube.objects import Node, Pod
     from grid.models.dataplane import LOCAL
     from grid.runtime import new_runtime
-    from tests.dashboard.executing import ROW, pod_of
+    from tests.executions.executing import ROW, pod_of
     from tests.support import builders
     from tests.support.builders import decode
     from tests.support.cluster import FakeCluster

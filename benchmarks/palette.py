@@ -23,8 +23,8 @@ TEXTS = ("r", "run 1", "e000000001", "zzz")
 def measure(ended: int, active: int) -> None:
     from django.db import connection
 
-    from dashboard.access import Role, Viewer
-    from dashboard.palette import PaletteCaches, find
+    from dashboard.palette.palette import PaletteCaches, find
+    from dashboard.shell.access import Role, Viewer
     from grid.models import User
     from grid.runtime.executions import read_rows
 

@@ -18,6 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.database import in_database
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.pods import explain_pod
 from grid.kube.constraints import LabelSelector, SpreadConstraint
 from grid.kube.objects import (
@@ -32,7 +33,6 @@ from grid.kube.objects import (
     PodStatus,
     ResourceRequirements,
 )
-from grid.labels import NODE_POOL
 
 if TYPE_CHECKING:
     from grid.runtime import Runtime

@@ -54,9 +54,9 @@ def measured(way: str, active: int, changes: int) -> tuple[list[float], float]:
 
 
 async def follow(way: str, changes: int) -> None:
-    from grid.changefeed import feed_of
+    from grid.database.changefeed import feed_of
+    from grid.kube.hub import Hub
     from grid.runtime.executions import TOPIC, ActiveExecutions
-    from grid.watch.hub import Hub
 
     hub = Hub()
     snapshot = ActiveExecutions(hub, clock=lambda: NOW, feed=feed_of() if way == "told" else None)

@@ -21,8 +21,8 @@ LINES = 20
 def measure(old: int) -> None:
     from django.db import connection
 
-    from grid.launch.housekeeping import BATCH
-    from grid.launch.retention import drop_executions
+    from grid.controller.housekeeping import BATCH
+    from grid.controller.retention import drop_executions
     from grid.models import DailyUsage, Execution
 
     people()

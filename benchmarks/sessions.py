@@ -4,7 +4,7 @@
 
 The database is a SQLite file, or the empty PostgreSQL database that DATABASE_URL names, with as many sessions as sockets. First
 SOCKETS tasks ask for their session as open pages do, for SECONDS. Then sessions are checked while a live page waits for a query of
-one second: in the threads of `grid.database`, and, as the baseline, in Django's one thread for what is no request.
+one second: in the threads of `grid.database.threads`, and, as the baseline, in Django's one thread for what is no request.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def users(number: int) -> Sequence["User"]:
 
 
 async def measured(keys: list[str], seconds: int) -> None:
-    from grid import database
+    from grid.database import threads as database
 
     database.open_threads()
     queries, cpu = await watched(keys, seconds)
@@ -53,7 +53,7 @@ async def watched(keys: list[str], seconds: int) -> tuple[int, float]:
     """Queries and CPU seconds of the watch."""
     from django.db.backends.signals import connection_created
 
-    from dashboard.pages.watching import SessionWatch
+    from dashboard.shell.pages.watching import SessionWatch
 
     counted: Counter[str] = Counter()
 
@@ -86,8 +86,8 @@ async def watched(keys: list[str], seconds: int) -> tuple[int, float]:
 
 
 async def beside_a_slow_query(keys: list[str]) -> str:
-    from dashboard.pages.watching import read_viewers
-    from grid import database
+    from dashboard.shell.pages.watching import read_viewers
+    from grid.database import threads as database
 
     times = []
     for _ in range(CHECKS):

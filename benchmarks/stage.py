@@ -156,8 +156,8 @@ def log_in(users: Sequence["User"]) -> list[str]:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.utils import timezone
 
+    from grid.accounts.sessions import SessionStore, stored_key
     from grid.models import Session
-    from grid.sessions import SessionStore, stored_key
 
     now = timezone.now()
     backend = settings.AUTHENTICATION_BACKENDS[-1]

@@ -32,10 +32,10 @@ IMAGE = "registry.example/images/lab-{}:1"
 def measure(starts: int, images: int) -> None:
     from django.db import connection, transaction
 
-    from dashboard.start_time_records import read_shown, read_slowest, read_start_times
-    from dashboard.viewmodels.start_days import start_charts, start_day_lines
-    from dashboard.viewmodels.start_times import GROUPINGS, StartTimesView, phase_times, start_lines
-    from grid.launch import startdays
+    from dashboard.starts.start_time_records import read_shown, read_slowest, read_start_times
+    from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
+    from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesView, phase_times, start_lines
+    from grid.starts import startdays_store as startdays
 
     people()
     rows = [start_up(number, timedelta(days=DAYS) / (starts // BASE), images) for number in range(BASE)]
@@ -114,9 +114,9 @@ def start_up(number: int, period: timedelta, images: int) -> "StartUp":
 
 def fill_days(rows: Sequence["StartUp"], copies: int) -> None:
     """Write the sums of all days."""
-    from grid.diagnosis.startdays import MERGED, WHOLE, StartSums, count, sums_text, together
-    from grid.diagnosis.startup import Phase
     from grid.models import StartDay
+    from grid.starts.startdays import MERGED, WHOLE, StartSums, count, sums_text, together
+    from grid.starts.startup import Phase
 
     base: defaultdict[tuple[str, str], StartSums] = defaultdict(StartSums)
     for row in rows:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.database import in_database
+from grid.core.labels import NODE_POOL
 from grid.kube.objects import (
     Condition,
     ContainerSpec,
@@ -23,7 +24,6 @@ from grid.kube.objects import (
     PodSpec,
     ResourceRequirements,
 )
-from grid.labels import NODE_POOL
 
 RUNS = 5
 TIERS = 20
@@ -81,9 +81,9 @@ async def measure(nodes: int, pods: int, *, varied: bool) -> None:
 
 
 def judge(pools: Mapping[str, object]) -> None:
-    from dashboard.viewmodels.tierchecks import tier_check
-    from grid.diagnosis.nodeshapes import PoolShapes
-    from grid.diagnosis.tierdoctor import TierRequest, examine
+    from dashboard.tiers.viewmodels.tierchecks import tier_check
+    from grid.tiers.nodeshapes import PoolShapes
+    from grid.tiers.tierdoctor import TierRequest, examine
 
     pool = pools["default"]
     assert isinstance(pool, PoolShapes)

@@ -34,10 +34,10 @@ def measure(intervals: int) -> None:
 def report(intervals: int) -> None:
     from django.db import connection
 
-    from dashboard.usage_records import read_everybody, read_usage
-    from dashboard.viewmodels.usage import UsageView, last_months, months_of, tables
-    from grid.launch.budgets import spending
+    from dashboard.usage.usage_records import read_everybody, read_usage
+    from dashboard.usage.viewmodels.usage import UsageView, last_months, months_of, tables
     from grid.models import Project, User
+    from grid.usage.budgets import spending
 
     plain, busy = User.objects.get(username="user-7"), User.objects.get(username="user-0")
     months = last_months(NOW)

@@ -42,11 +42,11 @@ async def ours(kubeconfig: str, namespace: str) -> int:
     """Reflector and store of a web process."""
     from grid.kube.credentials import CredentialSource
     from grid.kube.http import HttpKubeApi
+    from grid.kube.hub import Hub
     from grid.kube.objects import Pod
+    from grid.kube.reflector import ListWatch, Reflector
     from grid.kube.resources import PODS
-    from grid.watch.hub import Hub
-    from grid.watch.reflector import ListWatch, Reflector
-    from grid.watch.store import Store
+    from grid.kube.store import Store
 
     class Noting(Store[Pod]):
         def apply(self, new: Pod) -> Any:

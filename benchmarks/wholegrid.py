@@ -34,7 +34,7 @@ def create_executions(grid: Grid, count: int, *, port: int = 0) -> list[str]:
     django.setup()
     from django.utils import timezone
 
-    from grid.launch.spec import pod_columns, tier_spec
+    from grid.executions.spec import pod_columns, tier_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
 
     tier = HardwareTier.objects.get(id="small")

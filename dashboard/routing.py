@@ -5,20 +5,20 @@ from typing import Any
 
 from django.urls import path, re_path
 
-from dashboard.pages.alerts import ALERTS
-from dashboard.pages.execution import EXECUTION
-from dashboard.pages.executions import EXECUTIONS
-from dashboard.pages.home import HOME
-from dashboard.pages.infrastructure import INFRASTRUCTURE
-from dashboard.pages.job import JOB
-from dashboard.pages.jobs import JOBS_LIST
-from dashboard.pages.live import LiveConsumer, LivePage
-from dashboard.pages.node import NODE
-from dashboard.pages.notifications import NOTIFICATIONS
-from dashboard.pages.overview import OVERVIEW
-from dashboard.pages.platform_health import PLATFORM_HEALTH
-from dashboard.pages.pod import POD
-from dashboard.pages.queue import QUEUE
+from dashboard.alerts.page import ALERTS
+from dashboard.executions.pages.execution import EXECUTION
+from dashboard.executions.pages.executions import EXECUTIONS
+from dashboard.home.page import HOME
+from dashboard.jobs.pages.job import JOB
+from dashboard.jobs.pages.jobs import JOBS_LIST
+from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
+from dashboard.nodes.pages.node import NODE
+from dashboard.nodes.pages.overview import OVERVIEW
+from dashboard.nodes.pages.pod import POD
+from dashboard.notifications.pages.notifications import NOTIFICATIONS
+from dashboard.platformhealth.page import PLATFORM_HEALTH
+from dashboard.queue.pages.queue import QUEUE
+from dashboard.shell.pages.live import LiveConsumer, LivePage
 
 # One line for each page; the page's view passes the same object to `live_page`.
 _PAGES: tuple[LivePage[Any, Any], ...] = (

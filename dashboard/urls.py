@@ -4,80 +4,46 @@ from typing import Any
 
 from django.urls import URLPattern, path, register_converter
 
-from dashboard.ids import IdConverter, NameConverter
-from dashboard.views import (
-    account,
-    administration,
-    alerts,
-    announcements,
-    api_checks,
-    audit_log,
-    budgets,
-    changing_files,
-    clusters,
-    components,
-    configuration,
-    demonstration,
-    email_address,
+from dashboard.accounts.views import account, email_address, joining, logins, people
+from dashboard.administration.views import administration
+from dashboard.administration.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, PROJECTS, TIERS, EditedKind
+from dashboard.alerts.views import alerts, silences
+from dashboard.announcements import views as announcements
+from dashboard.audit import views as audit_log
+from dashboard.clusters.views import clusters, launch_cluster
+from dashboard.components.views import components
+from dashboard.configuration import views as configuration
+from dashboard.demonstration import views as demonstration
+from dashboard.environments import views as revisions
+from dashboard.executions.views import (
     executions,
-    files,
-    health,
-    help,
-    home,
-    icon,
-    infrastructure,
-    job_changes,
-    jobs,
-    joining,
     keeping,
-    knowledge,
     launch,
     launch_check,
-    launch_cluster,
     launch_objects,
-    logins,
-    node_marks,
-    node_tasks,
-    notification_channels,
-    notifications,
-    opening,
-    overview,
-    palette,
-    people,
-    platform_health,
-    pool_limits,
-    preferences,
-    projects,
-    queue,
-    queue_several,
-    queue_takeover,
-    ran_with,
-    remotes,
-    results,
-    revisions,
-    run_metrics,
-    rush,
-    saved_views,
-    schedules,
-    script_texts,
-    secrets,
-    service_levels,
-    sharing,
-    sharing_ports,
-    silences,
-    startup,
     stopping,
-    support,
-    tier_checking,
-    uploading,
-    usage,
-    use_history,
-    verbose_logs,
-    workspace_restart,
-    workspaces,
     writing_to_owners,
 )
-from dashboard.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, PROJECTS, TIERS, EditedKind
+from dashboard.files.views import changing_files, files, remotes, uploading
+from dashboard.home import views as home
+from dashboard.jobs.views import job_changes, jobs, ran_with, results, run_metrics, schedules
+from dashboard.logs.views import knowledge, verbose_logs
+from dashboard.nodes.views import infrastructure, node_marks, node_tasks, overview, pool_limits, use_history
+from dashboard.notifications.views import notification_channels, notifications
+from dashboard.palette import views as palette
+from dashboard.platformhealth.views import api_checks, platform_health
+from dashboard.projects import views as projects
+from dashboard.queue.views import queue, queue_several, queue_takeover
+from dashboard.secrets import views as secrets
+from dashboard.servicelevels import views as service_levels
+from dashboard.sharing.views import opening, sharing, sharing_ports
+from dashboard.shell.ids import IdConverter, NameConverter
+from dashboard.shell.views import health, help, icon, preferences, saved_views, script_texts
+from dashboard.starts import views as startup
+from dashboard.support.views import support
+from dashboard.tiers.views import rush, tier_checking
+from dashboard.usage.views import budgets, usage
+from dashboard.workspaces.views import workspace_restart, workspaces
 
 register_converter(IdConverter, "id")
 register_converter(NameConverter, "name")

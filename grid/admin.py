@@ -11,11 +11,11 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from grid.audit import write_entry
-from grid.errors import Rejected
-from grid.launch.notifications.addresses import change_address
+from grid.audit.entries import write_entry
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
 from grid.models import AuditEntry, User
-from grid.translation import gettext as _
+from grid.notifications.addresses import change_address
 
 Action = AuditEntry.Action
 _PASSWORD = "password"

@@ -4,8 +4,8 @@ from django.apps import AppConfig
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 
-from grid.database import measure_statements
-from grid.triggers import install, take_away
+from grid.database.threads import measure_statements
+from grid.database.triggers import install, take_away
 
 
 class GridConfig(AppConfig):

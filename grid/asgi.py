@@ -10,7 +10,7 @@ import warnings
 
 from django.core.asgi import get_asgi_application
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
 # Static files are read in a thread and are small; Django warns of each such response under ASGI all the same.
@@ -22,9 +22,11 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
 
-from dashboard.preload import preload  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-from grid import database, sessions, textwork, tracing  # noqa: E402
+from dashboard.shell.preload import preload  # noqa: E402
+from grid.accounts import sessions  # noqa: E402
+from grid.database import threads as database  # noqa: E402
+from grid.edge import textwork  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
@@ -32,6 +34,7 @@ from grid.edge.loopback import LoopbackOnly  # noqa: E402
 from grid.edge.refusals import Application  # noqa: E402
 from grid.edge.requestids import RequestIds  # noqa: E402
 from grid.edge.slow import SlowRefusals  # noqa: E402
+from grid.observability import tracing  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 

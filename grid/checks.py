@@ -11,17 +11,17 @@ from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
+from grid.core.egress import read_blocks, read_egress
+from grid.core.origins import is_address, is_protected, shared_domain
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.core.translation import FOLDER, has_catalogue
+from grid.database.encryption import is_encrypted_with
 from grid.edge.addresses import matcher
-from grid.egress import read_blocks, read_egress
-from grid.encryption import is_encrypted_with
 from grid.models import PlatformReport, RemoteRepository, StoredSecret, WebhookTarget
-from grid.origins import is_address, is_protected, shared_domain
-from grid.regexes import Expression, RepeatedExpression
-from grid.translation import FOLDER, has_catalogue
 
 _LEAST_KEY = 32
-_BUILDERS = ("buildkit", "buildah")  # of grid.launch.buildjobs
-_LOG_RECEIVERS = ("loki", "elasticsearch", "otlp")  # of grid.launch.logshipping.encoding
+_BUILDERS = ("buildkit", "buildah")  # of grid.environments.buildjobs
+_LOG_RECEIVERS = ("loki", "elasticsearch", "otlp")  # of grid.logs.logshipping.encoding
 _AFTER_HOST = RepeatedExpression(r"[/?#]")
 _SERVICE = Expression(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}")
 _HOST_AND_PORT = Expression(r"([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?):[1-9][0-9]{0,4}")

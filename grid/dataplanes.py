@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
+from grid.core.translation import gettext as _
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
 from grid.models import DataPlane
 from grid.models.dataplane import LOCAL
-from grid.translation import gettext as _
 
 
 class UnsupportedDataPlanes(Exception):

@@ -23,28 +23,29 @@ from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy  # noqa: 
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.measured import MeasuredProxy  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
-from grid import database, tracing  # noqa: E402
+from grid.core.labels import Keys  # noqa: E402
+from grid.core.translation import gettext as _  # noqa: E402
+from grid.database import threads as database  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.edge.requestids import RequestIds  # noqa: E402
+from grid.executions.addresses import workspace_origins  # noqa: E402
+from grid.executions.token import access_token, front_key  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
+from grid.kube.hub import Hub  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402
+from grid.kube.reflector import ListWatch, Reflector  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
-from grid.labels import Keys  # noqa: E402
-from grid.launch import grants  # noqa: E402
-from grid.launch.addresses import workspace_origins  # noqa: E402
-from grid.launch.token import access_token, front_key  # noqa: E402
+from grid.kube.store import Freshness, Store  # noqa: E402
 from grid.models import WorkspaceGrant  # noqa: E402
+from grid.observability import tracing  # noqa: E402
 from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 from grid.runtime.loopwatch import LoopWatch  # noqa: E402
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge  # noqa: E402
 from grid.runtime.verbose import VerbosityFollower, reading  # noqa: E402
-from grid.translation import gettext as _  # noqa: E402
-from grid.watch.hub import Hub  # noqa: E402
-from grid.watch.reflector import ListWatch, Reflector  # noqa: E402
-from grid.watch.store import Freshness, Store  # noqa: E402
+from grid.sharing import grants  # noqa: E402
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import environ
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from grid import keptfiles, labels
-from grid.origins import beyond_loopback
-from grid.translation import FOLDER, LANGUAGE
+from grid.core import keptfiles, labels
+from grid.core.origins import beyond_loopback
+from grid.core.translation import FOLDER, LANGUAGE
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
@@ -38,7 +38,7 @@ if not SECRET_KEY:
         SECRET_KEY = "for-development-on-loopback-only"
     else:
         raise ImproperlyConfigured("Set GRID_SECRET_KEY (or GRID_SECRET_KEY_FILE) to a long random text.")
-# What encrypts stored secrets: the first key; all decrypt (grid.encryption).
+# What encrypts stored secrets: the first key; all decrypt (grid.database.encryption).
 ENCRYPTION_KEYS = env.list("GRID_ENCRYPTION_KEYS", default=[]) or [SECRET_KEY]
 # The dashboard has one origin, each execution one of its own below the workspaces' host name: what a program serves must never act
 # as the dashboard, nor as another program. Where there can be no wildcard host name, all executions share one origin by path.
@@ -68,15 +68,15 @@ SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
 # Whether to be on browsers' preload lists is up to the owner of the registrable domain.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
-# The middleware of django-axes would replace our answer to a locked-out person (dashboard.forms.login).
+# The middleware of django-axes would replace our answer to a locked-out person (dashboard.accounts.forms.login).
 SILENCED_SYSTEM_CHECKS += ["axes.W002"]
 # A browser accepts a __Host- cookie only from this very host, by https: no sibling host can replace it.
 _cookie_prefix = "__Host-" if _https else ""
 SESSION_COOKIE_NAME = f"{_cookie_prefix}grid_session"
 CSRF_COOKIE_NAME = f"{_cookie_prefix}grid_csrf"
 SESSION_COOKIE_HTTPONLY = True
-SESSION_ENGINE = "grid.sessions"
-# The longest that the central configuration allows; grid.sessions ends sessions earlier.
+SESSION_ENGINE = "grid.accounts.sessions"
+# The longest that the central configuration allows; grid.accounts.sessions ends sessions earlier.
 SESSION_COOKIE_AGE = 30 * 24 * 60 * 60
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
@@ -114,18 +114,18 @@ INSTALLED_APPS = [
     "dashboard",
 ]
 MIDDLEWARE = [
-    "dashboard.middleware.measured",
-    "dashboard.middleware.unstored",
+    "dashboard.shell.middleware.measured",
+    "dashboard.shell.middleware.unstored",
     "django.middleware.security.SecurityMiddleware",
-    "dashboard.middleware.ContentSecurityPolicyMiddleware",
-    "dashboard.middleware.own_origin",
-    "dashboard.middleware.StaticFilesMiddleware",
+    "dashboard.shell.middleware.ContentSecurityPolicyMiddleware",
+    "dashboard.shell.middleware.own_origin",
+    "dashboard.shell.middleware.StaticFilesMiddleware",
     "django.middleware.gzip.GZipMiddleware",
-    "dashboard.middleware.SessionMiddleware",
+    "dashboard.shell.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "dashboard.middleware.LoginRequiredMiddleware",
+    "dashboard.shell.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -147,11 +147,11 @@ TEMPLATES = [
         },
     }
 ]
-# The first one refuses locked-out people before a password is checked; see grid.lockouts.
+# The first one refuses locked-out people before a password is checked; see grid.accounts.lockouts.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "grid.accounts.AccountBackend"]
-AXES_HANDLER = "grid.lockouts.LockoutHandler"
-AXES_COOLOFF_TIME = "grid.lockouts.cool_off"
-AXES_CLIENT_IP_CALLABLE = "grid.lockouts.client_network"
+AXES_HANDLER = "grid.accounts.lockouts.LockoutHandler"
+AXES_COOLOFF_TIME = "grid.accounts.lockouts.cool_off"
+AXES_CLIENT_IP_CALLABLE = "grid.accounts.lockouts.client_network"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
@@ -254,11 +254,11 @@ INGRESS_CLASS = env.str("GRID_INGRESS_CLASS", default="")
 INGRESS_NAMESPACE = env.str("GRID_INGRESS_NAMESPACE", default="ingress-nginx")
 INGRESS_TLS_SECRET = env.str("GRID_INGRESS_TLS_SECRET", default="")
 INGRESS_PROXY = env.str("GRID_INGRESS_PROXY", default="proxy.compute-grid-system.svc.cluster.local:80")
-# Blocks of private addresses that projects' remote repositories may lead to when we connect to them, see grid.egress; and a file of
+# Blocks of private addresses that projects' remote repositories may lead to when we connect to them, see grid.core.egress; and a file of
 # certificates that are trusted there instead of the machine's.
 GIT_PRIVATE = env.list("GRID_GIT_PRIVATE", default=[])
 GIT_AUTHORITIES = env.str("GRID_GIT_AUTHORITIES", default="")
-# Destinations outside the cluster that executions may connect to, see grid.egress; empty means none.
+# Destinations outside the cluster that executions may connect to, see grid.core.egress; empty means none.
 EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
 STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])
 EGRESS_EXCEPT = env.list("GRID_EGRESS_EXCEPT", default=[])
@@ -294,7 +294,7 @@ EMAIL_HOST_USER = env.str("GRID_EMAIL_USER", default="")
 EMAIL_HOST_PASSWORD = env.str("GRID_EMAIL_PASSWORD", default="")
 EMAIL_TIMEOUT = 10  # seconds, of each step of a conversation
 DEFAULT_FROM_EMAIL = env.str("GRID_EMAIL_FROM", default="")
-# Blocks of private addresses that people's webhooks may lead to, see grid.egress; a machine's own credentials are never among them.
+# Blocks of private addresses that people's webhooks may lead to, see grid.core.egress; a machine's own credentials are never among them.
 WEBHOOK_PRIVATE = env.list("GRID_WEBHOOK_PRIVATE", default=[])
 
 # --- Executions' logs ------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ LOGGING = {
         "json": {"()": "grid.edge.logs.JsonFormatter"},
     },
     "filters": {
-        "verbosity": {"()": "grid.verbosity.Verbosity"},
+        "verbosity": {"()": "grid.observability.verbosity.Verbosity"},
         "client faults": {"()": "grid.edge.logs.ClientFaults"},
         "database troubles": {"()": "grid.edge.logs.DatabaseTroubles"},
     },
@@ -348,7 +348,7 @@ LOGGING = {
         }
     },
     "loggers": {
-        "axes": {"level": "WARNING"},  # grid.lockouts says the same in fewer lines
+        "axes": {"level": "WARNING"},  # grid.accounts.lockouts says the same in fewer lines
         "grid.edge.websocket": {"level": "WARNING"},  # uvicorn would log the connection of each live page
     },
     "root": {"handlers": ["stderr"], "level": env.str("GRID_LOG_LEVEL", default="INFO")},

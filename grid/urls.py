@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
-from dashboard.views import account
+from dashboard.accounts.views import account
 
 urlpatterns = [
     path("", include("dashboard.urls")),
@@ -16,4 +16,4 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler500 = "dashboard.views.failing.failed"
+handler500 = "dashboard.shell.views.failing.failed"

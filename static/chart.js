@@ -1,5 +1,5 @@
 // Every chart. `data-chart` is the address of the values of one or several charts, `data-name` says which of them a box draws; lines, scales,
-// dashes and colours come with the values (dashboard/viewmodels/charts.py). The charts of a page share their cursor, which the arrow keys move.
+// dashes and colours come with the values (dashboard/shell/viewmodels/charts.py). The charts of a page share their cursor, which the arrow keys move.
 // Where the values have steps instead of times, each chart has steps of its own, and `data-charts` is a box to which charts of new values are added.
 // The table beside a chart says the same without this script; "charted" on the body tells it that there is something new.
 (() => {

@@ -23,9 +23,9 @@ from grid.checks import (
     stored_secrets,
     trusted_proxies,
 )
-from grid.encryption import encrypt
-from grid.launch.buildjobs import BUILDERS
-from grid.launch.logshipping.encoding import ENCODERS
+from grid.database.encryption import encrypt
+from grid.environments.buildjobs import BUILDERS
+from grid.logs.logshipping.encoding import ENCODERS
 from grid.models import StoredSecret, User, WebhookTarget
 from tests.test_deploy import DEPLOY
 

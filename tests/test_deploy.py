@@ -8,6 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from grid.clusters.manifests import first, workers
+from grid.clusters.registration import NAME, OWNER
+from grid.controller.leader import LEASE
+from grid.executions.ingress import objects as ingress_objects
+from grid.executions.manifests import Manifest, build
+from grid.executions.networkpolicy import build_for_all
+from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
@@ -21,17 +28,10 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
-from grid.launch.clusters.manifests import first, workers
-from grid.launch.ingress import objects as ingress_objects
-from grid.launch.leader import LEASE
-from grid.launch.manifests import Manifest, build
-from grid.launch.networkpolicy import build_for_all
-from grid.launch.placeholders import CLASS
-from grid.launch.registration import NAME, OWNER
 from grid.metrics.external import ServiceReference
-from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
-from tests.launch.cluster_specs import cluster, spec
-from tests.launch.test_ingress import FRONT
+from grid.tiers.placeholders import CLASS
+from tests.clusters.cluster_specs import cluster, spec
+from tests.executions.test_ingress import FRONT
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BUILD_NAMESPACE = "compute-grid-builds"  # GRID_BUILD_NAMESPACE's default

@@ -6,8 +6,8 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 
 from grid.models import Execution
-from tests.launch.conftest import Shop, shop
 from tests.support.emptying import empty
+from tests.support.shop import Shop, shop
 
 __all__ = ["shop"]
 

@@ -16,25 +16,25 @@ from pathlib import Path
 import pytest
 from django.core.validators import RegexValidator
 
-from dashboard.viewmodels.alerts import runbook_html
-from dashboard.viewmodels.ansi import ansi_html, last_state, plain
-from dashboard.viewmodels.log_level import level_of
-from dashboard.viewmodels.log_lines import parse_cursor
-from dashboard.viewmodels.palette import PaletteQuery
+from dashboard.alerts.viewmodels.alerts import runbook_html
+from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
+from dashboard.logs.viewmodels.log_level import level_of
+from dashboard.logs.viewmodels.log_lines import parse_cursor
+from dashboard.palette.viewmodel import PaletteQuery
+from grid.core.labels import label_value
+from grid.core.logstamps import stamped
+from grid.core.regexes import EXPRESSIONS, Expression, RepeatedExpression
+from grid.core.requirementlines import parse_requirements
 from grid.diagnosis.exits import CANNOT_START
-from grid.diagnosis.logfindings import LogTable
-from grid.diagnosis.logpatterns import BUILT_IN
 from grid.diagnosis.scheduling import counted_reasons
 from grid.edge.logs import _fields
+from grid.environments.buildjobs import last_error
 from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.repositories import is_revision
-from grid.labels import label_value
-from grid.launch.buildjobs import last_error
-from grid.logstamps import stamped
+from grid.kube.redaction import Redactor
+from grid.logs.logfindings import LogTable
+from grid.logs.logpatterns import BUILT_IN
 from grid.models import fields
-from grid.redaction import Redactor
-from grid.regexes import EXPRESSIONS, Expression, RepeatedExpression
-from grid.requirementlines import parse_requirements
 from grid.sandbox.apiserver.selectors import parse_labels
 from grid.sandbox.kubelet.environment import expand
 from grid.sandbox.kubelet.mounts import Mounts
@@ -74,36 +74,36 @@ ENDS = ("", "\n\x1b!")
 
 # What reads a text by hand, or by several expressions. A function that is missing here is named by a test below.
 READERS: dict[str, Run] = {
-    "dashboard.viewmodels.alerts.runbook_html": runbook_html,
-    "dashboard.viewmodels.ansi.ansi_html": ansi_html,
-    "dashboard.viewmodels.ansi.last_state": last_state,
-    "dashboard.viewmodels.ansi.plain": plain,
-    "dashboard.viewmodels.log_level.level_of": level_of,
-    "dashboard.viewmodels.log_lines.parse_cursor": parse_cursor,
-    "dashboard.viewmodels.palette._begins_word": PaletteQuery("a- aa").rank,
+    "dashboard.alerts.viewmodels.alerts.runbook_html": runbook_html,
+    "dashboard.logs.viewmodels.ansi.ansi_html": ansi_html,
+    "dashboard.logs.viewmodels.ansi.last_state": last_state,
+    "dashboard.logs.viewmodels.ansi.plain": plain,
+    "dashboard.logs.viewmodels.log_level.level_of": level_of,
+    "dashboard.logs.viewmodels.log_lines.parse_cursor": parse_cursor,
+    "dashboard.palette.viewmodel._begins_word": PaletteQuery("a- aa").rank,
     "grid.diagnosis.exits.CANNOT_START": CANNOT_START.find,
-    "grid.diagnosis.logfindings.LogTable": LogTable(BUILT_IN).findings,
+    "grid.logs.logfindings.LogTable": LogTable(BUILT_IN).findings,
     "grid.diagnosis.scheduling._counted": counted_reasons,
     "grid.edge.logs._fields": _fields,
     "grid.files.remotetroubles.explain": explain,
     "grid.files.remotetroubles.is_about_host_key": is_about_host_key,
     "grid.files.remotetroubles.scrubbed": scrubbed,
     "grid.files.repositories.is_revision": is_revision,
-    "grid.labels.label_value": label_value,
-    "grid.launch.buildjobs._pip_error": last_error,
-    "grid.logstamps.stamped": lambda text: stamped(text.encode(errors="replace")),
-    "grid.redaction.Redactor": Redactor(["aaaaaaaa", "-- -- --", "hunter22"]).text,
-    "grid.requirementlines.parse_requirements": parse_requirements,
+    "grid.core.labels.label_value": label_value,
+    "grid.environments.buildjobs._pip_error": last_error,
+    "grid.core.logstamps.stamped": lambda text: stamped(text.encode(errors="replace")),
+    "grid.kube.redaction.Redactor": Redactor(["aaaaaaaa", "-- -- --", "hunter22"]).text,
+    "grid.core.requirementlines.parse_requirements": parse_requirements,
     "grid.sandbox.apiserver.selectors._tokens": lambda text: _or_refused(parse_labels, text),
     "grid.sandbox.kubelet.environment.expand": lambda text: expand(text, {"A": "1"}),
     "grid.sandbox.kubelet.mounts.rewrite": Mounts({"/mnt/project": "/a", "/data": "/b"}).rewrite,
 }
 # What searches something else than a text of people's, and why it may.
 NOT_READERS = {
-    "grid.regexes.finditer": "each expression is run",
-    "grid.regexes.sub": "each expression is run",
-    "grid.regexes.split": "each expression is run",
-    "grid.regexes.findall": "each expression is run",
+    "grid.core.regexes.finditer": "each expression is run",
+    "grid.core.regexes.sub": "each expression is run",
+    "grid.core.regexes.split": "each expression is run",
+    "grid.core.regexes.findall": "each expression is run",
     "grid.sandbox.kubelet.logfiles._tail": "it reads bytes of a file from their end, each once",
     "grid.sandbox.apiserver.patches.strategic._ordered": "elements of a list, no text",
 }

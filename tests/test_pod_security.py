@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from grid.clusters.manifests import first, workers
+from grid.executions.apply import ensure_namespace
+from grid.executions.manifests import Attached, build
+from grid.executions.ordinarysidecars import without_sidecars
+from grid.executions.spec import FilesSpec
 from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
-from grid.launch.apply import ensure_namespace
-from grid.launch.clusters.manifests import first, workers
-from grid.launch.manifests import Attached, build
-from grid.launch.ordinarysidecars import without_sidecars
-from grid.launch.placeholders import manifest as placeholder
-from grid.launch.spec import FilesSpec
-from grid.launch.warmhours import WantedPlaceholder
-from tests.launch.cluster_specs import cluster, spec
+from grid.tiers.placeholders import manifest as placeholder
+from grid.tiers.warmhours import WantedPlaceholder
+from tests.clusters.cluster_specs import cluster, spec
 from tests.support.cluster import FakeCluster
 from tests.support.podsecurity import violations
 from tests.test_deploy import DEPLOY

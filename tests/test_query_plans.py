@@ -11,57 +11,38 @@ from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from dashboard.access import Viewer, viewer_of
-from dashboard.audit_records import read_audit
-from dashboard.failure_records import failed_on
-from dashboard.history import Position, ended_choices, ended_page, latest_ended
-from dashboard.job_records import jobs_of, read_job, read_run, runs_of
-from dashboard.last_launches import last_launches
-from dashboard.launch_facts import running_by_tier, slots_of
-from dashboard.membership_records import work_in
-from dashboard.notification_channels import outward_channels_view
-from dashboard.notification_records import latest_unread, mark_read, notifications, unread_count
-from dashboard.overview_records import admin_facts, database_problems, environments_never_started
-from dashboard.palette import PaletteCaches, find
-from dashboard.records import read_record
-from dashboard.secret_records import uses_of
-from dashboard.size_records import last_runs
-from dashboard.tier_records import outgrown
-from dashboard.viewmodels.audit_log import AuditView
-from dashboard.viewmodels.executions_view import ExecutionsView
-from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
-from grid.audit import write_entry
-from grid.auditsealing import seal, unsealed_count, verify
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT
-from grid.launch import (
-    admission,
-    departures,
-    jobruns,
-    jobs,
-    ledger,
-    peaks,
-    retention,
-    revisions,
-    scheduler,
-    schedules,
-    usage,
-    workspaces,
-)
-from grid.launch.clusters import attached
-from grid.launch.expectation import outcomes
-from grid.launch.expectation.observed import Observed
-from grid.launch.intervals import Changes, Interval
-from grid.launch.logplace import LogPlace
-from grid.launch.notifications import channels
-from grid.launch.notifications.deliveries import record_result, take_due
-from grid.launch.notifications.results import SENT, SendResult
-from grid.launch.request import submit
-from grid.launch.runmetrics import store
-from grid.launch.runmetrics.place import Measurements
-from grid.launch.runmetrics.store import KnownPlace
-from grid.launch.rushplans import taken_since
-from grid.launch.shutdown.records import carry_out, store_looks, watched
-from grid.launch.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
+from dashboard.accounts.records import work_in
+from dashboard.audit.records import read_audit
+from dashboard.audit.viewmodel import AuditView
+from dashboard.executions.failure_records import failed_on
+from dashboard.executions.history import Position, ended_choices, ended_page, latest_ended
+from dashboard.executions.last_launches import last_launches
+from dashboard.executions.launch_facts import running_by_tier, slots_of
+from dashboard.executions.records import read_record
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of
+from dashboard.nodes.overview_records import admin_facts, database_problems, environments_never_started
+from dashboard.notifications.notification_channels import outward_channels_view
+from dashboard.notifications.records import latest_unread, mark_read, notifications, unread_count
+from dashboard.palette.palette import PaletteCaches, find
+from dashboard.secrets.records import uses_of
+from dashboard.shell.access import Viewer, viewer_of
+from dashboard.tiers.tier_records import outgrown
+from dashboard.usage.size_records import last_runs
+from dashboard.workspaces.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
+from grid.audit.entries import write_entry
+from grid.audit.sealing import seal, unsealed_count, verify
+from grid.clusters import attached
+from grid.configuration import GLOBAL_QUEUE_LIMIT
+from grid.controller import retention
+from grid.environments import revisions
+from grid.executions import ledger
+from grid.executions.request import submit
+from grid.jobs import jobruns, jobs, scheduler, schedules
+from grid.jobs.runmetrics import store
+from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.store import KnownPlace
+from grid.logs.logplace import LogPlace
 from grid.models import (
     ClusterSample,
     ConfigRecord,
@@ -77,11 +58,24 @@ from grid.models import (
     WaitPrediction,
 )
 from grid.models.dataplane import LOCAL
+from grid.notifications import channels
+from grid.notifications.deliveries import record_result, take_due
+from grid.notifications.results import SENT, SendResult
+from grid.projects import departures
+from grid.queue import admission
+from grid.queue.expectation import outcomes
+from grid.queue.expectation.observed import Observed
 from grid.runtime import poolsamples
 from grid.runtime.executions import read_rows, read_versions
-from tests.launch.conftest import NOW, Shop
-from tests.launch.conftest import shop as shop
+from grid.tiers.rushplans import taken_since
+from grid.usage import peaks, usage
+from grid.usage.intervals import Changes, Interval
+from grid.workspaces import workspaces
+from grid.workspaces.shutdown.records import carry_out, store_looks, watched
+from grid.workspaces.shutdown.rules import Announce, Look, LookOutcome, PlannedStop
 from tests.support.schedules import run_due
+from tests.support.shop import NOW, Shop
+from tests.support.shop import shop as shop
 
 MEASURED = Measurements({"loss": [(1, 0.5)]})
 # Of the tables that grow with history.

@@ -9,9 +9,9 @@ from tests.support.template_texts import untranslated
 
 # Texts of the product are words; these are not, although they stand where words do.
 NOT_TEXTS = {
-    ("dashboard/fragments/instant_filter.html", None): "it is included inside a tag, and has attributes alone",
-    ("dashboard/fragments/log.html", '"log"'): "an element's id",
-    ("dashboard/fragments/tabs.html", "'tab'"): "a parameter's name",
+    ("shell/fragments/instant_filter.html", None): "it is included inside a tag, and has attributes alone",
+    ("logs/fragments/log.html", '"log"'): "an element's id",
+    ("shell/fragments/tabs.html", "'tab'"): "a parameter's name",
 }
 
 

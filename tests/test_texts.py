@@ -58,7 +58,7 @@ def test_every_sentence_of_a_program_is_marked_for_translation() -> None:
         if path.suffix == ".py"
         for line, text in texts.unmarked(path)
     ]
-    assert not found, 'write them as _("…") of grid.translation:\n' + "\n".join(found)
+    assert not found, 'write them as _("…") of grid.core.translation:\n' + "\n".join(found)
 
 
 def test_messages_have_the_fields_that_they_are_given() -> None:

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from dashboard.proxy.headers import Headers, encode
 from dashboard.proxy.measured import closed_for
 from dashboard.proxy.upstream import Scope, Send
-from grid.translation import LANGUAGE
-from grid.translation import gettext as _
+from grid.core.translation import LANGUAGE
+from grid.core.translation import gettext as _
 
 _POLICY_VIOLATION = 1008
 # The dashboard's colors, inlined: nothing is loaded from the dashboard, which may be down.

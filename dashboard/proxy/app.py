@@ -28,12 +28,12 @@ from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.path_prefix import PathPrefix
 from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
-from grid.launch.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HEADER, TOKEN_SECONDS
-from grid.launch.front import token as front_token
-from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
-from grid.launch.ingress import AUTH_PATH
-from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
-from grid.translation import gettext as _
+from grid.core.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins, is_shared_port
+from grid.core.translation import gettext as _
+from grid.executions.front import CRASHED, STATE_HEADER, STORED_UNATTENDED, TOKEN_HEADER, TOKEN_SECONDS
+from grid.executions.front import token as front_token
+from grid.executions.ingress import AUTH_PATH
+from grid.sharing.grants import SECRET_LIFETIME, Passage, digest, new_opener
 
 logger = logging.getLogger(__name__)
 

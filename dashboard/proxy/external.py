@@ -1,4 +1,4 @@
-"""What an ingress asks the proxy before it sends a request straight to a pod (`grid.launch.ingress`), and how it is answered (pure).
+"""What an ingress asks the proxy before it sends a request straight to a pod (`grid.executions.ingress`), and how it is answered (pure).
 
 The execution and a key, which only the ingress knows, are in the URL that it was told to ask; that is never the visitor's word. The
 request's own headers come along. ingress-nginx asks by GET, and names method and URL in X-Original-Method and X-Original-URL, in place of
@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from dashboard.proxy.headers import NO_HEADERS, Headers, encode, first
 from dashboard.proxy.upstream import Scope, Send
-from grid.launch.ingress import AUTH_PATH, CACHED_SECONDS, auth_key
-from grid.regexes import Expression
+from grid.core.regexes import Expression
+from grid.executions.ingress import AUTH_PATH, CACHED_SECONDS, auth_key
 
 _ASKED = Expression(rf"(?s){AUTH_PATH}/([a-z0-9]{{1,32}})/([0-9a-f]{{64}})(/.*)?")
 

@@ -17,13 +17,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
+from grid.core.errors import GridError
+from grid.core.labels import APP_COMPONENT
+from grid.core.translation import gettext as _
 from grid.diagnosis.beside import has_front
-from grid.errors import GridError
+from grid.executions.manifests import CONTAINER
 from grid.kube.objects import Pod
-from grid.labels import APP_COMPONENT
-from grid.launch.grants import Key, Passage, Use
-from grid.launch.manifests import CONTAINER
-from grid.translation import gettext as _
+from grid.sharing.grants import Key, Passage, Use
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
-from grid.launch.front import STATE_HEADER, TOKEN_HEADER
-from grid.regexes import Expression
+from grid.core.regexes import Expression
+from grid.executions.front import STATE_HEADER, TOKEN_HEADER
 
 Headers = list[tuple[str, str]]
 NO_HEADERS: Headers = []

@@ -9,7 +9,7 @@ from yarl import URL
 from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstream
 from dashboard.proxy.measured import answered_by_program
 from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send
-from grid import tracing
+from grid.observability import tracing
 
 _BODILESS = frozenset({204, 304})
 _UNTAKEN_SECONDS = 120.0  # after this time without reading the body, a program is given up

@@ -14,7 +14,7 @@ import html
 
 from dashboard.proxy.answers import framed
 from dashboard.proxy.headers import Headers, first
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 _MARK = "__grid_confirmed__="
 _ENDING = "kill"

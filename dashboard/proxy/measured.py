@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 
 from dashboard.proxy.upstream import Message, Receive, Scope, Send
-from grid import telemetry
+from grid.observability import telemetry
 
 _UNREACHED = frozenset({502, 503, 504})
 _OWN_ERROR = 500

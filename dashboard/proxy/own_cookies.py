@@ -6,7 +6,7 @@ replace a visitor's cookie with one for the parent domain.
 
 from dataclasses import dataclass
 
-from grid.origins import Origins
+from grid.core.origins import Origins
 
 _SECRET, _OPENER = "grid_workspace", "grid_opener"
 _HOST = "__Host-"

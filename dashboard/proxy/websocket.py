@@ -11,7 +11,7 @@ from yarl import URL
 
 from dashboard.proxy.headers import first, to_upstream
 from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
-from grid import tracing
+from grid.observability import tracing
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001

@@ -6,11 +6,11 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.access import PERMISSIONS, Permission
-from dashboard.alert_records import critical_alerts
-from dashboard.fragments import render_fragment
+from dashboard.alerts.records import critical_alerts
+from dashboard.alerts.viewmodels.alert_page import critical_fragment
+from dashboard.shell.access import PERMISSIONS, Permission
+from dashboard.shell.fragments import render_fragment
 from dashboard.templatetags.frame import role_in
-from dashboard.viewmodels.alert_page import critical_fragment
 
 register = template.Library()
 

@@ -8,9 +8,9 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.announcement_records import announcements_for
-from dashboard.fragments import render_fragment
-from dashboard.viewmodels.announcements import banners_fragment
+from dashboard.announcements.records import announcements_for
+from dashboard.announcements.viewmodel import banners_fragment
+from dashboard.shell.fragments import render_fragment
 
 register = template.Library()
 

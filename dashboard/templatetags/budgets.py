@@ -5,13 +5,13 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from dashboard.budget_records import budget_of_project
+from dashboard.usage.budget_records import budget_of_project
 from grid.models import Project
 
 register = template.Library()
 
 
-@register.inclusion_tag("dashboard/fragments/budget.html")
+@register.inclusion_tag("usage/fragments/budget.html")
 def budget_meter(project: Project) -> dict[str, Any]:
     """Return what the fragment needs; it is empty without a budget. Whoever sees the project may see it."""
     return {"budget": budget_of_project(project, timezone.now()), "project": project}

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.viewmodels.glossary import OF_FIELDS, TERMS
-from grid.translation import gettext as _
+from dashboard.shell.viewmodels.glossary import OF_FIELDS, TERMS
+from grid.core.translation import gettext as _
 
 register = template.Library()
 _HTML = (

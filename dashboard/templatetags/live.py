@@ -10,12 +10,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.fragments import render_fragment
-from dashboard.viewmodels import format as formats
-from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.states import state_status
-from grid.translation import gettext as _
+from dashboard.executions.viewmodels.states import state_status
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.fragments import render_fragment
+from dashboard.shell.viewmodels import format as formats
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.translation import gettext as _
 
 register = template.Library()
 

@@ -8,9 +8,9 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.fragments import render_fragment
-from dashboard.notification_records import unread_count
-from dashboard.viewmodels.notifications import bell_fragments
+from dashboard.notifications.records import unread_count
+from dashboard.notifications.viewmodels.notifications import bell_fragments
+from dashboard.shell.fragments import render_fragment
 
 register = template.Library()
 

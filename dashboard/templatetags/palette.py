@@ -6,9 +6,9 @@ from django import template
 from django.template import Context
 from django.urls import reverse
 
-from dashboard.access import PERMISSIONS, Permission
+from dashboard.shell.access import PERMISSIONS, Permission
 from dashboard.templatetags.frame import role_in
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 register = template.Library()
 

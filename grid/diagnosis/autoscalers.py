@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.core.quantity import millicores
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import capitalised, listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
-from grid.quantity import millicores
-from grid.regexes import Expression
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import capitalised, listed, plural
 
 _TOLERANCE = 1.1  # Kubernetes does not scale within 10 percent of the target
 _FIRST_MEASUREMENT = timedelta(minutes=2)

@@ -1,8 +1,8 @@
 """What stands beside the program of a run's pod: the executor of its files, and nginx in front of its web server. Both are native sidecars
 where the server has them, and ordinary containers where it has not. How they end says nothing about the run."""
 
+from grid.core.labels import KEYS
 from grid.kube.objects import ContainerStatus, Pod
-from grid.labels import KEYS
 
 PROGRAM = "run"  # the containers' names
 FRONT = "nginx"

@@ -1,10 +1,10 @@
 """Names a pod's volume claims by what they hold; pure."""
 
+from grid.core.translation import gettext as _
 from grid.kube.constraints import PodVolume
 from grid.kube.objects import Pod
-from grid.translation import gettext as _
 
-# The volumes of our own pods (`grid.launch.storage`).
+# The volumes of our own pods (`grid.executions.storage`).
 OURS = {"project": _("the project's files"), "home": _("the files of HOME")}
 
 

@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
-from grid import pod_ranking
+from grid.core import pod_ranking
+from grid.core.labels import POD_DELETION_COST
+from grid.core.regexes import RepeatedExpression, escape
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import plural
 from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import pool_growth, promised_size
 from grid.kube.objects import Autoscaler, Event, Pod, is_ready, true_condition
-from grid.labels import POD_DELETION_COST
-from grid.regexes import RepeatedExpression, escape
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import plural
 
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
 

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from grid.core.quantity import format_bytes
+from grid.core.translation import gettext as _
+from grid.core.wording import duration, plural
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
@@ -20,9 +23,6 @@ from grid.diagnosis.parts import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
-from grid.quantity import format_bytes
-from grid.translation import gettext as _
-from grid.wording import duration, plural
 
 OUT_OF_MEMORY = "out_of_memory"
 _NOT_MADE = frozenset(

@@ -6,13 +6,13 @@ messages are those of Kubernetes 1.36. A message that is not known is shown as i
 
 from datetime import datetime, timedelta
 
+from grid.core.quantity import format_bytes, whole
+from grid.core.regexes import Expression, Match, RepeatedExpression
+from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated, true_condition
-from grid.quantity import format_bytes, whole
-from grid.regexes import Expression, Match, RepeatedExpression
-from grid.translation import gettext as _
 
 # By the condition's reason, as the end of "Kubernetes ended this because ...".
 CAUSES = {
@@ -33,7 +33,7 @@ KUBELET_CAUSES = RuleTable(
     ("critical-pod", r"critical pod", _("its node makes room for a critical pod")),
     ("low", r"low on resource: ([\w./-]*\w)", _("its node is short of {resource}")),
 )
-_SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.launch.storage`
+_SHARED_MEMORY = "shared-memory"  # the volumes of our own pods, see `grid.executions.storage`
 _SCRATCH = frozenset({"home", "runtime", "local"})
 _USED = RepeatedExpression(r"Container (\S+) was using ([^\s,]+), request is ([^\s,]+)")
 _SHORTAGES = {

@@ -1,14 +1,14 @@
 """Puts the end of a program into words: its exit code, and the command that could not be started."""
 
+from grid.core.labels import KEYS
+from grid.core.regexes import RepeatedExpression
+from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
-from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.parts import part_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
-from grid.labels import KEYS
-from grid.regexes import RepeatedExpression
-from grid.translation import gettext as _
+from grid.logs.logfindings import LogFinding, findings
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import duration, listed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import duration, listed
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
 SETTLING = timedelta(seconds=60)

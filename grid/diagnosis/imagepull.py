@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from grid.quantity import format_bytes
-from grid.translation import gettext as _
-from grid.wording import about
+from grid.core.quantity import format_bytes
+from grid.core.translation import gettext as _
+from grid.core.wording import about
 
 
 @dataclass(frozen=True, slots=True)

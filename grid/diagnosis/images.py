@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grid.core.regexes import RepeatedExpression
+from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
 from grid.diagnosis.parts import is_about
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event
-from grid.regexes import RepeatedExpression
-from grid.translation import gettext as _
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
 PULL_FAILED = frozenset(

@@ -7,9 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import about, listed, plural
 from grid.diagnosis.diagnosis import Severity, Who
 from grid.diagnosis.imagepull import ImagePull
-from grid.diagnosis.launchplaces import (
+from grid.diagnosis.places import taint_text, untolerated
+from grid.diagnosis.resources import PODS, amount_words, compared
+from grid.tiers.launchplaces import (
     AlikeNodes,
     LaunchPool,
     PodPlan,
@@ -22,12 +27,7 @@ from grid.diagnosis.launchplaces import (
     places,
     size_of,
 )
-from grid.diagnosis.places import taint_text, untolerated
-from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.diagnosis.shortages import NamespaceRefusal
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import about, listed, plural
+from grid.tiers.shortages import NamespaceRefusal
 
 __all__ = [
     "AlikeNodes", "Fit", "FitCode", "LaunchFacts", "LaunchPool", "PodPlan", "Pools", "QueuePlace", "Resources",

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from grid.core.regexes import Expression, Match, RepeatedExpression
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import capitalised, listed, plural
 from grid.diagnosis.claims import OURS
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.rules import RuleTable
-from grid.regexes import Expression, Match, RepeatedExpression
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import capitalised, listed, plural
 
 MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}

@@ -3,10 +3,10 @@ program itself. The executor and nginx of a run are sidecars too where they are 
 
 from typing import Literal
 
+from grid.core.translation import gettext as _
+from grid.core.wording import capitalised
 from grid.diagnosis.beside import programs, stands_beside
 from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod
-from grid.translation import gettext as _
-from grid.wording import capitalised
 
 Part = Literal["setup", "program", "sidecar"]
 

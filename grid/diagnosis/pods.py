@@ -7,6 +7,9 @@ time give the same words.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import duration, exact_duration, listed
 from grid.diagnosis.beside import programs
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
@@ -19,13 +22,10 @@ from grid.diagnosis.disruptions import (
     folded,
     is_rejected,
 )
-from grid.diagnosis.files import explain_files, fetches
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
+from grid.files.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import duration, exact_duration, listed
 
 __all__ = ["Diagnosis", "explain_pod"]
 

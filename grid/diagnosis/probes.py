@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
 from grid.diagnosis.beside import FRONT_PORTS
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
-from grid.translation import gettext as _
-from grid.wording import duration
 
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)

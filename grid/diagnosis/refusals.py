@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grid.core.quantity import format_cores
+from grid.core.regexes import Match
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
 from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
-from grid.diagnosis.shortages import is_more, spent
-from grid.quantity import format_cores
-from grid.regexes import Match
-from grid.translation import gettext as _
-from grid.wording import listed
+from grid.tiers.shortages import is_more, spent
 
 _LONGEST = 200
 _LIMITED = {"Container": _("a container"), "Pod": _("a pod"), "PersistentVolumeClaim": _("a volume claim")}

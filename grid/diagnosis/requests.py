@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from grid.core.labels import APP_COMPONENT, APP_NAME, MANAGER, PLACEHOLDER
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.kube.objects import Pod
-from grid.labels import APP_COMPONENT, APP_NAME, MANAGER, PLACEHOLDER
 
 _MIRROR = "kubernetes.io/config.mirror"
 _ENDED = ("Succeeded", "Failed")

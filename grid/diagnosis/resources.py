@@ -6,11 +6,11 @@ CPU is in thousandths of a core, everything else in whole units. A pod counts as
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, plural
 from grid.kube.objects import Pod
-from grid.quantity import format_bytes, format_cores, millicores, whole
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import listed, plural
 
 ResourceAmounts = Mapping[str, int]
 PODS = "pods"

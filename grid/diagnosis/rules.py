@@ -5,7 +5,7 @@
 
 from typing import Generic, TypeVar
 
-from grid.regexes import Expression, Match
+from grid.core.regexes import Expression, Match
 
 M = TypeVar("M")
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
+from grid.core.labels import NODE_POOL
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import duration, listed, plural
 from grid.diagnosis.claims import claims_in_words
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
-from grid.labels import NODE_POOL
-from grid.regexes import Expression, RepeatedExpression
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import duration, listed, plural
 
 # The autoscaler's own limit for a node to register.
 _NODE_SHOULD_BE_THERE = timedelta(minutes=15)

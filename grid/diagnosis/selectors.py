@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from grid.core.translation import gettext as _
 from grid.kube.constraints import LabelSelector, NodeSelectorTerm, NodeTerms, SelectorRequirement
 from grid.kube.objects import Node
-from grid.translation import gettext as _
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

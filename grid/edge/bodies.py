@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
 from grid.edge.refusals import Message, Receive, Refusal, Scope, header
-from grid.regexes import Expression
-from grid.translation import gettext as _
 
 KIB, MIB = 2**10, 2**20
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
+from grid.core.translation import gettext as _
 from grid.edge.addresses import client_key
 from grid.edge.counts import Counts
 from grid.edge.refusals import Refusal
-from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 

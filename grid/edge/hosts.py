@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from django.http.request import split_domain_port, validate_host
 
+from grid.core.translation import gettext as _
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, header, refuse
-from grid.translation import gettext as _
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -11,9 +11,9 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from grid.core.translation import gettext as _
 from grid.edge.connections import Connections
 from grid.edge.refusals import Refusal
-from grid.translation import gettext as _
 
 _HEAD_LATE = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,

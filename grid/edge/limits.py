@@ -7,11 +7,11 @@ from http import HTTPStatus
 
 from django.http import parse_cookie
 
+from grid.core.translation import gettext as _
 from grid.edge.addresses import client_key
 from grid.edge.bodies import Bodies, BodyRefused, Gone, has_body, read_body
 from grid.edge.counts import Counts
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
-from grid.translation import gettext as _
 
 _RETRY_SECONDS = 5
 Key = tuple[str, str, str]  # what is counted, the kind of holder, the holder

@@ -7,10 +7,10 @@ import json
 import logging
 from datetime import UTC, datetime
 
-from grid.databasetrouble import trouble_of
+from grid.core.regexes import RepeatedExpression
+from grid.database.trouble import trouble_of
 from grid.edge.text import cleaned
-from grid.logcontext import subjects
-from grid.regexes import RepeatedExpression
+from grid.observability.logcontext import subjects
 
 _LONGEST_LINE = 4000
 _LONGEST_TRACEBACK = 20_000

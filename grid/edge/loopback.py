@@ -5,9 +5,9 @@
 
 from http import HTTPStatus
 
+from grid.core.origins import is_loopback
+from grid.core.translation import gettext as _
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
-from grid.origins import is_loopback
-from grid.translation import gettext as _
 
 
 class LoopbackOnly:

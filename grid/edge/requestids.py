@@ -1,7 +1,7 @@
 """Gives each request an id: the lines that it logs have it, and its answer, so that a person can say it to whoever reads the log."""
 
 from grid.edge.refusals import Application, Message, Receive, Scope, Send, header
-from grid.logcontext import of_request
+from grid.observability.logcontext import of_request
 
 HEADER = b"x-request-id"
 

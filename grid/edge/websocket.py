@@ -13,9 +13,9 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
+from grid.core.translation import gettext as _
 from grid.edge.connections import Connections
 from grid.edge.refusals import Message, Refusal
-from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 

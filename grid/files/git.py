@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from grid.errors import GridError
-from grid.translation import gettext as _
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
 
 SECONDS = 20.0
 LONGEST_ANSWER = 16 * 2**20

@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from grid.errors import GridError
+from grid.core.errors import GridError
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
 from grid.files.executor import ASKPASS, SSH_COMMAND
 from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.remoteurls import RemoteUrl
-from grid.regexes import Expression
-from grid.translation import gettext as _
 
 SECONDS = 25.0
 _PUSH_SECONDS = 240.0

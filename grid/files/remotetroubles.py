@@ -6,8 +6,8 @@ credential.
 
 from collections.abc import Iterable
 
-from grid.regexes import Expression, RepeatedExpression
-from grid.translation import gettext as _
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.core.translation import gettext as _
 
 _CREDENTIALS = RepeatedExpression(r"//[^/\s@]*@")
 _LONGEST = 500

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Literal
 
-from grid.regexes import Expression
-from grid.translation import gettext as _
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
 
 LONGEST = 500
 _SCHEMES = {"https": 443, "ssh": 22}

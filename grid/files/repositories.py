@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
 from grid.files import git
 from grid.files.git import GitFailed
-from grid.regexes import Expression
-from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 

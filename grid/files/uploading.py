@@ -8,15 +8,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grid.errors import GridError
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, listed_up_to, plural
 from grid.files import git
 from grid.files.commits import TRIES, advance, commit_on, id_of
 from grid.files.executor import size_of
 from grid.files.git import GitFailed
 from grid.files.repositories import MAIN, Repository
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import listed, listed_up_to, plural
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000

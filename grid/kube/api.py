@@ -1,7 +1,7 @@
 """The one seam to Kubernetes: what the rest of Compute Grid may ask of a cluster.
 
 Implemented over HTTP by `grid.kube.http` and in memory by the tests' fake, both held to `tests/contract`.
-Every method raises only errors of `grid.errors`.
+Every method raises only errors of `grid.core.errors`.
 """
 
 from collections.abc import AsyncIterator

@@ -17,9 +17,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
+from grid.core.translation import gettext as _
 from grid.kube.errors import translated
-from grid.translation import gettext as _
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 DEFAULT = Path("~/.kube/config")

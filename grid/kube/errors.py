@@ -1,4 +1,4 @@
-"""Translates foreign errors into those of `grid.errors`, here and nowhere else.
+"""Translates foreign errors into those of `grid.core.errors`, here and nowhere else.
 
 The original stays chained as the cause. Messages are sentences made of what the API server says in a Status (trimmed), of host names and of
 error kinds: never of headers, tokens, or bodies that are not a Status, which may hold anything.
@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from grid.errors import (
+from grid.core.errors import (
     ClusterUnavailable,
     Conflict,
     Expired,
@@ -25,7 +25,7 @@ from grid.errors import (
     Rejected,
     TooManyRequests,
 )
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 _LONGEST_MESSAGE = 500
 _LONGEST_BODY = 1_000_000  # a Status with a thousand causes is far smaller

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from grid.errors import Problem, Rejected
-from grid.translation import gettext as _
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
 
 
 @dataclass(frozen=True, slots=True)

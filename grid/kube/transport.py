@@ -1,7 +1,7 @@
 """Requests to an API server: connections, TLS, timeouts, credentials that are renewed, pages of lists and lines of watches.
 
 Every request has a connect and a read timeout. Connecting happens at the first request and again when credentials expire
-(401) or where they come from was written anew, so a transport lives as long as its process. Raises only errors of `grid.errors`.
+(401) or where they come from was written anew, so a transport lives as long as its process. Raises only errors of `grid.core.errors`.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from grid import telemetry, tracing
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
+from grid.core.translation import gettext as _
 from grid.kube.api import Propagation
 from grid.kube.credentials import Access, Credentials, host_of
 from grid.kube.errors import decode_status, error_of, translated
 from grid.kube.objects import RawObject
 from grid.kube.resources import Resource
-from grid.translation import gettext as _
+from grid.observability import telemetry, tracing
 
 FIELD_MANAGER = "compute-grid"
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from grid.accounts import DEMO_GROUP, OPERATORS
+from grid.accounts.backend import DEMO_GROUP, OPERATORS
 from grid.models import Environment, HardwareTier, Project, User
 
 

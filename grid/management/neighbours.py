@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from grid.launch.listening import names_socket
+from grid.core.wording import listed
+from grid.executions.listening import names_socket
 from grid.models import Environment, Framework
 from grid.models.environment import Kind
-from grid.wording import listed
 
 
 def reachable(environments: Sequence[Environment], *, has_front: bool) -> str:

@@ -12,11 +12,11 @@ from datetime import datetime
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
+from grid.core.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
+from grid.executions.launchsettings import launch_settings
+from grid.executions.progress import CREATED
+from grid.executions.spec import ClusterSpec, serialize_spec, tier_spec
 from grid.kube.objects import Pod, is_ready
-from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
-from grid.launch.launchsettings import launch_settings
-from grid.launch.progress import CREATED
-from grid.launch.spec import ClusterSpec, serialize_spec, tier_spec
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind
 

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection
 
 from grid.checks import former_databases
+from grid.core.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
 from grid.dataplanes import UnsupportedDataPlanes, data_planes
-from grid.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
 from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
 
 

@@ -9,7 +9,7 @@ its pause container. A `node` label is what all set-ups add to what they scrape 
 
 from collections.abc import Mapping
 
-from grid.regexes import RepeatedExpression, escape
+from grid.core.regexes import RepeatedExpression, escape
 
 _WINDOW = "5m"
 _ROOT = 'id="/"'

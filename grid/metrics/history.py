@@ -12,10 +12,10 @@ from typing import Any
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
+from grid.core.translation import gettext as _
 from grid.metrics.expressions import in_columns, metric_label, pool_columns
 from grid.metrics.sources import PROMETHEUS_SECONDS
-from grid.translation import gettext as _
 
 Column = str
 

@@ -9,10 +9,10 @@ from typing import Any
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
+from grid.core.translation import gettext as _
 from grid.metrics.sources import PROMETHEUS_SECONDS
 from grid.servicelevels import LevelDay, LevelTarget
-from grid.translation import gettext as _
 
 BURN_WINDOW = "1h"
 

@@ -5,10 +5,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from grid.errors import GridError
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
 from grid.metrics.sources import NoMetrics, UsageSource
 from grid.metrics.usage import UsageStore
-from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 

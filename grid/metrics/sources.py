@@ -1,6 +1,7 @@
 """Sources of usage: one round of measurements per call, from metrics.k8s.io or from Prometheus.
 
-Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and other errors of `grid.errors`
+Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and other errors of
+`grid.core.errors`
 when it has one that is failing.
 """
 
@@ -18,15 +19,15 @@ import msgspec
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from grid.errors import ClusterUnavailable, GridError, NotFound
+from grid.core.errors import ClusterUnavailable, GridError, NotFound
+from grid.core.quantity import millicores, whole
+from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata
 from grid.kube.resources import NODE_METRICS, POD_METRICS, Resource
 from grid.kube.slim import Slim
 from grid.metrics.expressions import node_cpu, node_memory, pod_cpu, pod_memory, pods_waiting
 from grid.metrics.usage import Measured, Usage
-from grid.quantity import millicores, whole
-from grid.translation import gettext as _
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 KEPT_MINUTES = 30
 _UNKNOWN = 2**32 - 1

@@ -216,7 +216,7 @@ class Migration(migrations.Migration):
                 (
                     "spec",
                     models.JSONField(
-                        default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
+                        default=dict, help_text="What was asked for at launch: grid.executions.spec. Never written again."
                     ),
                 ),
                 (
@@ -290,7 +290,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text="What the controller knows of a cluster: grid.launch.clusters.status.",
+                        help_text="What the controller knows of a cluster: grid.clusters.status.",
                     ),
                 ),
                 (
@@ -486,7 +486,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("url", models.CharField(max_length=500)),
-                ("secret", models.TextField(help_text="Encrypted: grid.encryption.")),
+                ("secret", models.TextField(help_text="Encrypted: grid.database.encryption.")),
             ],
         ),
         migrations.CreateModel(
@@ -708,7 +708,7 @@ class Migration(migrations.Migration):
                     "cluster",
                     models.JSONField(
                         blank=True,
-                        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+                        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
                         null=True,
                     ),
                 ),
@@ -794,7 +794,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "record",
-                    models.JSONField(help_text="What the job said when it was asked for: grid.launch.jobsettings."),
+                    models.JSONField(help_text="What the job said when it was asked for: grid.jobs.jobsettings."),
                 ),
                 (
                     "job",
@@ -1323,7 +1323,7 @@ class Migration(migrations.Migration):
                 (
                     "table",
                     models.CharField(
-                        help_text="A key of VIEWED_TABLES in dashboard/viewmodels/saved_views.py.", max_length=20
+                        help_text="A key of VIEWED_TABLES in dashboard/shell/viewmodels/saved_views.py.", max_length=20
                     ),
                 ),
                 ("name", models.CharField(max_length=60)),
@@ -1502,7 +1502,7 @@ class Migration(migrations.Migration):
                 ),
                 ("group", models.CharField(blank=True, max_length=255)),
                 ("starts", models.PositiveIntegerField(default=0)),
-                ("sums", models.TextField(default="{}", help_text="JSON of `grid.diagnosis.startdays.StartSums`.")),
+                ("sums", models.TextField(default="{}", help_text="JSON of `grid.starts.startdays.StartSums`.")),
             ],
             options={
                 "ordering": ["day", "id"],
@@ -1695,7 +1695,7 @@ class Migration(migrations.Migration):
                     "cluster",
                     models.JSONField(
                         blank=True,
-                        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+                        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
                         null=True,
                     ),
                 ),
@@ -1828,7 +1828,7 @@ class Migration(migrations.Migration):
                 ("channel", models.CharField(choices=[("email", "Email"), ("webhook", "Webhook")], max_length=10)),
                 (
                     "payload",
-                    models.JSONField(help_text="Event, title, sentence, path and time: grid.launch.notifications."),
+                    models.JSONField(help_text="Event, title, sentence, path and time: grid.notifications."),
                 ),
                 ("message", models.UUIDField(default=uuid.uuid4)),
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='auditentry',
             name='hash',
-            field=models.CharField(blank=True, editable=False, help_text='See grid.auditchain.', max_length=64),
+            field=models.CharField(blank=True, editable=False, help_text='See grid.audit.chain.', max_length=64),
         ),
         migrations.AddField(
             model_name='auditentry',

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('token', models.CharField(max_length=16)),
                 ('namespace', models.CharField(max_length=63)),
                 ('is_clean', models.BooleanField(default=True)),
-                ('results', models.JSONField(default=list, help_text='In the form of `grid.diagnosis.platform.apichecks`.')),
+                ('results', models.JSONField(default=list, help_text='In the form of `grid.platformhealth.apicheckresults`.')),
                 ('trouble', models.TextField(blank=True, help_text='Why it did not run to its end, as sentences.')),
                 ('needs_shared', models.BooleanField(default=False, help_text='No namespace of its own could be created.')),
                 ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -1,6 +1,6 @@
 """The tables of what people decide: tiers, environments, projects, settings, requested executions and their history.
 
-Live state is Kubernetes' and is never stored here; see `grid.watch`.
+Live state is Kubernetes' and is never stored here; see `grid.kube`.
 """
 
 from grid.models.admission import LastAdmission

@@ -3,8 +3,8 @@
 from django.conf import settings
 from django.db import models
 
+from grid.core.translation import gettext as _
 from grid.models.tier import HardwareTier
-from grid.translation import gettext as _
 
 
 class LastAdmission(models.Model):

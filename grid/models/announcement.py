@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.execution import new_execution_id
-from grid.translation import gettext as _
 
 LONGEST_ANNOUNCEMENT = 300
 

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 
 class AuditEntry(models.Model):
@@ -41,7 +41,7 @@ class AuditEntry(models.Model):
         null=True, unique=True, editable=False, help_text="Its place in the chain, from 1; empty until it is sealed."
     )
     sealed_at = models.DateTimeField(null=True, editable=False)
-    hash = models.CharField(max_length=64, blank=True, editable=False, help_text="See grid.auditchain.")
+    hash = models.CharField(max_length=64, blank=True, editable=False, help_text="See grid.audit.chain.")
 
     class Meta:
         ordering = ["-at", "-id"]

@@ -5,8 +5,8 @@ from decimal import Decimal
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from grid.core.translation import gettext as _
 from grid.models.project import Project
-from grid.translation import gettext as _
 
 _PERCENT = (MinValueValidator(1), MaxValueValidator(100))
 

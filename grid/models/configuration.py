@@ -1,4 +1,4 @@
-"""Stored overrides of the central configuration; meaning, type and bounds of each key are in `grid.centralconfig`."""
+"""Stored overrides of the central configuration; meaning, type and bounds of each key are in `grid.configuration`."""
 
 from django.db import models
 

@@ -6,7 +6,7 @@ from django.apps import apps as installed_apps
 from django.apps.registry import Apps
 from django.db import models
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 LOCAL = "local"  # each database has this data plane, see `grid.dataplanes`
 

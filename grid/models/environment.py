@@ -7,9 +7,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 from django.utils import timezone
 
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
 from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
-from grid.regexes import Expression
-from grid.translation import gettext as _
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = Expression(r"[A-Za-z_][A-Za-z0-9_]{0,199}")

@@ -9,13 +9,13 @@ from django.db import models
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.job import JobRun
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 from grid.models.workspace import Workspace
-from grid.translation import gettext as _
 
 _ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: an id is read aloud and typed
 _ID_LENGTH = 10
@@ -161,7 +161,7 @@ class Execution(models.Model):
         default=0, help_text="Of a run: which attempt this is, from 1; 0 without a run."
     )
     spec = models.JSONField(
-        default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
+        default=dict, help_text="What was asked for at launch: grid.executions.spec. Never written again."
     )
     node_pool = models.CharField(max_length=63, help_text="Of a pod: the value of its nodes' node-pool label.")
     millicores = models.PositiveBigIntegerField(help_text="Requested by a pod, in thousandths of a core.")
@@ -193,7 +193,7 @@ class Execution(models.Model):
         default=0, help_text="Of a cluster: the most workers, as last asked for; 0 of anything else."
     )
     status = models.JSONField(
-        default=dict, blank=True, help_text="What the controller knows of a cluster: grid.launch.clusters.status."
+        default=dict, blank=True, help_text="What the controller knows of a cluster: grid.clusters.status."
     )
     restart_requested_at = models.DateTimeField(
         null=True, blank=True, help_text="Of a cluster: when somebody asked last for a new head."

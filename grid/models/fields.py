@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
-from grid.quantity import parse_quantity
-from grid.translation import gettext as _
+from grid.core.quantity import parse_quantity
+from grid.core.translation import gettext as _
 
 validate_slug_name = RegexValidator(
     r"\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z",

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
 from grid.models.share import PortShare
-from grid.translation import gettext as _
 
 
 class WorkspaceGrant(models.Model):

@@ -4,10 +4,10 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.environment import Environment
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
-from grid.translation import gettext as _
 
 
 class Job(models.Model):
@@ -29,7 +29,7 @@ class Job(models.Model):
     cluster = models.JSONField(
         null=True,
         blank=True,
-        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
     )
     command = models.TextField(
         blank=True, help_text="A line or script for `/bin/sh -c`; empty: the environment's own command."
@@ -77,7 +77,7 @@ class RunSettings(models.Model):
     """What runs of a job were asked to run with, which is never written again. A thousand runs of a sweep share one."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="run_settings")
-    record = models.JSONField(help_text="What the job said when it was asked for: grid.launch.jobsettings.")
+    record = models.JSONField(help_text="What the job said when it was asked for: grid.jobs.jobsettings.")
 
     def __str__(self) -> str:
         return _("settings {pk} of {job}", pk=self.pk, job=self.job)

@@ -5,10 +5,10 @@ from django.core.validators import URLValidator
 from django.db import models
 from django.utils import timezone
 
-from grid import regexes
+from grid.core import regexes
+from grid.core.translation import gettext as _
 from grid.models.fields import validate_slug_name
 from grid.models.log import ExecutionLog
-from grid.translation import gettext as _
 
 _is_address = URLValidator(schemes=["http", "https"])
 LONGEST_KEY = 60
@@ -35,7 +35,7 @@ def validate_link(text: str) -> None:
 class KnowledgeEntry(models.Model):
     """What a line of a log means, and the usual cure. An archived entry is switched off.
 
-    A row whose id is the key of a built-in entry (`grid.diagnosis.logpatterns`) only says whether that one is in force.
+    A row whose id is the key of a built-in entry (`grid.logs.logpatterns`) only says whether that one is in force.
     """
 
     id = models.CharField(primary_key=True, max_length=LONGEST_KEY, validators=[validate_slug_name])

@@ -7,7 +7,7 @@ what to try, and the controller, which will create the objects of the launch as 
 from django.conf import settings
 from django.db import models
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 
 class CheckOutcome(models.TextChoices):

@@ -3,8 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
-from grid.translation import gettext as _
 
 
 class ExecutionLog(models.Model):
@@ -19,7 +19,7 @@ class ExecutionLog(models.Model):
 
 
 class ShippedLog(models.Model):
-    """How far an execution's log was sent to the log receiver, and what was not: see `grid.launch.logshipping`."""
+    """How far an execution's log was sent to the log receiver, and what was not: see `grid.logs.logshipping`."""
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="shipped_log")
     places = models.JSONField(

@@ -2,12 +2,12 @@
 
 from django.db import models
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
-from grid.translation import gettext as _
 
 
 class RunMetric(models.Model):
-    """One metric of an execution, written by the controller while it runs and at its end; see `grid.launch.runmetrics.series`."""
+    """One metric of an execution, written by the controller while it runs and at its end; see `grid.jobs.runmetrics.series`."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="metrics", db_index=False)
     name = models.CharField(max_length=80)
@@ -28,7 +28,7 @@ class RunMetric(models.Model):
 
 
 class MetricReading(models.Model):
-    """How far an execution's log was read for metrics: `grid.launch.logplace`. `revision` grows with each write, so that of two
+    """How far an execution's log was read for metrics: `grid.logs.logplace`. `revision` grows with each write, so that of two
     controllers one writes a portion."""
 
     execution = models.OneToOneField(

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 REASON_LONGEST = 200
 

@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
-from grid.translation import gettext as _
 
 
 class NotificationEvent(models.TextChoices):
@@ -113,7 +113,7 @@ class WebhookTarget(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="webhook_target"
     )
     url = models.CharField(max_length=500)
-    secret = models.TextField(help_text="Encrypted: grid.encryption.")
+    secret = models.TextField(help_text="Encrypted: grid.database.encryption.")
 
     def __str__(self) -> str:
         return _("webhook of {user_id}", user_id=self.user_id)
@@ -132,7 +132,7 @@ class Delivery(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="deliveries")
     channel = models.CharField(max_length=10, choices=Channel.choices)
-    payload = models.JSONField(help_text="Event, title, sentence, path and time: grid.launch.notifications.")
+    payload = models.JSONField(help_text="Event, title, sentence, path and time: grid.notifications.")
     message = models.UUIDField(default=uuid.uuid4)
     at = models.DateTimeField(default=timezone.now)
     tries = models.PositiveIntegerField(default=0)

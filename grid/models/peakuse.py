@@ -2,8 +2,8 @@
 
 from django.db import models
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
-from grid.translation import gettext as _
 
 
 class PeakUse(models.Model):

@@ -57,7 +57,7 @@ class ApiCheckRun(models.Model):
     token = models.CharField(max_length=16)
     namespace = models.CharField(max_length=63)
     is_clean = models.BooleanField(default=True)
-    results = models.JSONField(default=list, help_text="In the form of `grid.diagnosis.platform.apichecks`.")
+    results = models.JSONField(default=list, help_text="In the form of `grid.platformhealth.apicheckresults`.")
     trouble = models.TextField(blank=True, help_text="Why it did not run to its end, as sentences.")
     needs_shared = models.BooleanField(default=False, help_text="No namespace of its own could be created.")
 

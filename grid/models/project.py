@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 
+from grid.core.translation import gettext as _
 from grid.models.fields import (
     LONGEST_IDLE_MINUTES,
     LONGEST_LIFETIME_HOURS,
@@ -15,7 +16,6 @@ from grid.models.fields import (
     validate_slug_name,
 )
 from grid.models.user import User
-from grid.translation import gettext as _
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):

@@ -4,10 +4,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.environment import Environment
 from grid.models.fields import validate_time, validate_time_zone
 from grid.models.tier import HardwareTier
-from grid.translation import gettext as _
 
 MOST_PLACES = 1000
 MOST_EARLY_MINUTES = 12 * 60

@@ -9,7 +9,9 @@ class SavedView(models.Model):
     """The filters, the order and the hidden columns of one person's table. The page parses `query` again each time it is opened."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
-    table = models.CharField(max_length=20, help_text="A key of VIEWED_TABLES in dashboard/viewmodels/saved_views.py.")
+    table = models.CharField(
+        max_length=20, help_text="A key of VIEWED_TABLES in dashboard/shell/viewmodels/saved_views.py."
+    )
     name = models.CharField(max_length=60)
     query = models.TextField(help_text="Query string of the page, beginning with a question mark.")
     hidden = models.CharField(max_length=60, blank=True, help_text="Numbers of the hidden columns, with dots between.")

@@ -3,8 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.job import Job
-from grid.translation import gettext as _
 
 
 class Schedule(models.Model):

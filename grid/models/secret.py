@@ -8,17 +8,17 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.environment import VARIABLE_NAME
 from grid.models.fields import validate_file_name
 from grid.models.project import Project
 from grid.models.variables import is_obeyed, is_taken
-from grid.translation import gettext as _
 
 
 class StoredSecret(models.Model):
     """A project's secret without an `owner`; with one that person's, in all projects or, with a `project`, in that one alone.
 
-    `ciphertext` is `grid.encryption`'s. Only the controller decrypts it, when it creates an execution's objects.
+    `ciphertext` is `grid.database.encryption`'s. Only the controller decrypts it, when it creates an execution's objects.
     """
 
     name = models.CharField(max_length=100)

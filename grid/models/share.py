@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution, new_execution_id
-from grid.translation import gettext as _
 
 
 class AppShare(models.Model):

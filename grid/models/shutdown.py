@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
-from grid.translation import gettext as _
 
 
 class StopPlan(models.Model):

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 
 class StartDay(models.Model):
@@ -24,7 +24,7 @@ class StartDay(models.Model):
     grouping = models.CharField(max_length=12, choices=Grouping.choices)
     group = models.CharField(max_length=255, blank=True)
     starts = models.PositiveIntegerField(default=0)
-    sums = models.TextField(default="{}", help_text="JSON of `grid.diagnosis.startdays.StartSums`.")
+    sums = models.TextField(default="{}", help_text="JSON of `grid.starts.startdays.StartSums`.")
 
     class Meta:
         ordering = ["day", "id"]

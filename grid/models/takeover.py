@@ -5,7 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db import models
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 
 class QueueTakeoverQuerySet(models.QuerySet["QueueTakeover"]):

@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from grid.core.quantity import parse_quantity
+from grid.core.translation import gettext as _
 from grid.models.dataplane import LOCAL, DataPlane
 from grid.models.fields import (
     LONGEST_IDLE_MINUTES,
@@ -17,8 +19,6 @@ from grid.models.fields import (
     validate_time,
     validate_time_zone,
 )
-from grid.quantity import parse_quantity
-from grid.translation import gettext as _
 
 _OF_WARM_PLACES = {
     "warm_days": _("Choose the days of its warm-up hours."),

@@ -3,10 +3,10 @@
 from django.conf import settings
 from django.db import models
 
+from grid.core.translation import gettext as _
 from grid.models.execution import Execution
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
-from grid.translation import gettext as _
 
 _ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=models.F("began_at"))
 

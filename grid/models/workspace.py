@@ -28,7 +28,7 @@ class Workspace(models.Model):
     cluster = models.JSONField(
         null=True,
         blank=True,
-        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
     )
     created_at = models.DateTimeField(default=timezone.now)
     launched_at = models.DateTimeField(default=timezone.now, help_text="When it was launched or resumed last.")

@@ -15,15 +15,19 @@ from functools import cached_property, partial
 
 from django.conf import settings
 
-from grid import database
-from grid.changefeed import ChangeFeed, feed_of
+from grid.core.errors import GridError, NotAllowed, NotFound
+from grid.database import threads as database
+from grid.database.changefeed import ChangeFeed, feed_of
 from grid.dataplanes import api_of, data_planes
 from grid.diagnosis.room import NodeRoom
-from grid.diagnosis.shortages import NamespaceLimits
-from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
+from grid.kube.events import EventStore
+from grid.kube.hub import Hub
 from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
+from grid.kube.pools import NodeGroups
+from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import CONFIG_MAPS
+from grid.kube.store import Freshness, Store
 from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.metrics.usage import UsageStore
@@ -44,11 +48,7 @@ from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.verbose import VerbosityFollower, reading
 from grid.runtime.volumelists import VolumeLists
-from grid.watch.events import EventStore
-from grid.watch.hub import Hub
-from grid.watch.pools import NodeGroups
-from grid.watch.reflector import ListWatch, Reflector
-from grid.watch.store import Freshness, Store
+from grid.tiers.shortages import NamespaceLimits
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,18 @@ from typing import TypeVar
 import msgspec
 from django.conf import settings
 
+from grid.core.labels import MANAGED_BY, MANAGER, Keys
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.requests import has_ended, is_placeholder
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
+from grid.kube.events import EventStore
+from grid.kube.hub import Hub
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
+from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroups
+from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
-from grid.labels import MANAGED_BY, MANAGER, Keys
+from grid.kube.store import Freshness, HasMetadata, Store, announce
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
@@ -23,11 +28,6 @@ from grid.runtime.namespacelimits import NamespaceLimitsReader
 from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.volumelists import VolumeLists
-from grid.watch.events import EventStore
-from grid.watch.hub import Hub
-from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroups
-from grid.watch.reflector import ListWatch, Reflector
-from grid.watch.store import Freshness, HasMetadata, Store, announce
 
 T = TypeVar("T", bound=HasMetadata)
 Life = Callable[[], Awaitable[None]]

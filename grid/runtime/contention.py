@@ -12,9 +12,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from grid.database import background
-from grid.databasetrouble import TroubleLog
-from grid.diagnosis.contention import (
+from grid.database.threads import background
+from grid.database.trouble import TroubleLog
+from grid.diagnosis.requests import has_ended
+from grid.diagnosis.resources import resource_amount
+from grid.kube.hub import NAME, Topic
+from grid.kube.objects import Node, Pod
+from grid.kube.store import Store
+from grid.metrics.usage import Measured, Usage, UsageStore
+from grid.models import State
+from grid.nodes.contention import (
     CALM_PERCENT,
     Contention,
     NodeRounds,
@@ -25,15 +32,8 @@ from grid.diagnosis.contention import (
     for_owner,
     pod_sample,
 )
-from grid.diagnosis.requests import has_ended
-from grid.diagnosis.resources import resource_amount
-from grid.kube.objects import Node, Pod
-from grid.launch.contentionnotices import tell_owners
-from grid.metrics.usage import Measured, Usage, UsageStore
-from grid.models import State
 from grid.runtime.executions import ActiveExecutions
-from grid.watch.hub import NAME, Topic
-from grid.watch.store import Store
+from grid.usage.contentionnotices import tell_owners
 
 logger = logging.getLogger(__name__)
 

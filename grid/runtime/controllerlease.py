@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from grid.errors import ClusterUnavailable, GridError, NotFound
+from grid.controller.leader import LEASE
+from grid.core.errors import ClusterUnavailable, GridError, NotFound
+from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
-from grid.launch.leader import LEASE
-from grid.translation import gettext as _
-from grid.watch.store import Freshness
+from grid.kube.store import Freshness
 
 logger = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ from typing import Any
 
 from aiohttp import web
 
+from grid.core.labels import KEYS
+from grid.core.translation import gettext as _
 from grid.kube.objects import Autoscaler
-from grid.labels import KEYS
+from grid.kube.store import Store
 from grid.metrics.demand import EXECUTION_LABEL, METRIC, read_demand
 from grid.metrics.external import GROUP, GROUP_VERSION, HEALTH_PATH, LIFETIME, RENEWAL, VERSION, Authority
 from grid.runtime.frontproxy import FrontProxy
-from grid.translation import gettext as _
-from grid.watch.store import Store
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from grid import database
-from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
+from grid.core.slices import in_slices
+from grid.database import threads as database
+from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
+from grid.kube.hub import NAME, Hub
 from grid.models import Execution, Membership
 from grid.models.execution import ExecutionQuerySet, object_name_of
 from grid.runtime.written import publish_written
-from grid.slices import in_slices
-from grid.watch.hub import NAME, Hub
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 import msgspec
 from django.conf import settings
 
+from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
+from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
 from grid.diagnosis.placement import NodeKinds, Surroundings
@@ -18,15 +20,13 @@ from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
+from grid.kube.hub import Topic
 from grid.kube.objects import Event, Pod
-from grid.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.runtime.caches import DataPlaneCaches
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.pooltemplates import TOPIC as TEMPLATES
 from grid.runtime.roomchanges import room_topic
 from grid.runtime.volumelists import TOPIC as VOLUMES
-from grid.translation import gettext as _
-from grid.watch.hub import Topic
 
 GOOD_FOR = timedelta(seconds=5)  # for answers that say how long something has taken
 MOST_KEPT = 2_000

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from grid.database import background
-from grid.databasetrouble import TroubleLog
-from grid.launch import knowledge
+from grid.database.threads import background
+from grid.database.trouble import TroubleLog
+from grid.logs import knowledge
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, Pro
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from grid import telemetry
-from grid.launch.ledger import UnsettledWork
-from grid.watch.store import Freshness
+from grid.executions.ledger import UnsettledWork
+from grid.kube.store import Freshness
+from grid.observability import telemetry
 
 logger = logging.getLogger(__name__)
 

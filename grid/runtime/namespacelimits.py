@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from grid.diagnosis.shortages import NamespaceLimits
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.limits import LimitRange, ResourceQuota
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
-from grid.watch.wholelist import read_all
+from grid.kube.wholelist import read_all
+from grid.tiers.shortages import NamespaceLimits
 
 logger = logging.getLogger(__name__)
 

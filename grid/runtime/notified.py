@@ -1,6 +1,6 @@
 """The hub's topics of notifications: one for each person, and one that stands for everybody, when the feed cannot say whose changed."""
 
-from grid.watch.hub import Topic
+from grid.kube.hub import Topic
 
 
 def notified(person: str = "") -> Topic:

@@ -4,7 +4,7 @@ The web processes write them, because they follow the nodes, the pods and the us
 comes at a random second of the minute, and the first writes for all: the others find the minute taken. So no process has to be there, a
 minute is lacking only when none is, and two that come at once are kept apart by the database. Nothing else depends on the samples.
 
-Who takes them also remembers what the nodes of each pool look like (`grid.launch.pooltemplates`), since all nodes are looked at.
+Who takes them also remembers what the nodes of each pool look like (`grid.tiers.pooltemplates`), since all nodes are looked at.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Min
 
-from grid.database import background
-from grid.databasetrouble import TroubleLog
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.core.labels import SIMULATED
+from grid.database.threads import background
+from grid.database.trouble import TroubleLog
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node, is_ready
-from grid.labels import SIMULATED
-from grid.launch.pooltemplates import remember
 from grid.metrics.usage import Usage
 from grid.models import Execution, PoolSample, State
 from grid.models.pool import ALL_POOLS
 from grid.runtime.caches import DataPlaneCaches
+from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
+from grid.tiers.pooltemplates import remember
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
+from grid.core.slices import in_slices
+from grid.kube.pools import node_groups
 from grid.runtime.caches import DataPlaneCaches
-from grid.slices import in_slices
-from grid.watch.pools import node_groups
+from grid.tiers.nodeshapes import PoolShapes, ShapeTally
 
 NODES_AT_ONCE = 200  # some 2 ms of the loop
 

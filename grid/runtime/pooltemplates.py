@@ -1,17 +1,17 @@
-"""Follows what the database remembers of each pool's nodes (`grid.launch.pooltemplates`): each web process reads it once a minute."""
+"""Follows what the database remembers of each pool's nodes (`grid.tiers.pooltemplates`): each web process reads it once a minute."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from grid.database import background
-from grid.databasetrouble import TroubleLog
-from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.database.threads import background
+from grid.database.trouble import TroubleLog
 from grid.diagnosis.resources import ResourceAmounts
+from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node
-from grid.launch.pooltemplates import Row, read, templates_of
-from grid.watch.hub import Hub, Topic
+from grid.tiers.nodetemplates import NodeTemplate
+from grid.tiers.pooltemplates import Row, read, templates_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ import asyncio
 from collections import defaultdict
 
 from grid.diagnosis.requests import holds_a_node
+from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node, Pod, is_ready
-from grid.watch.hub import Hub, Topic
-from grid.watch.store import Store
+from grid.kube.store import Store
 
 KIND = "room"
 REST_SECONDS = 1.0

@@ -8,14 +8,14 @@ from itertools import islice
 
 from django.conf import settings
 
+from grid.core.labels import APP_COMPONENT, WORKER
+from grid.core.slices import in_slices
 from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Node, Pod, is_refused
-from grid.labels import APP_COMPONENT, WORKER
-from grid.launch.expectation import observing
-from grid.launch.expectation.observed import Observed, OnNode
-from grid.launch.expectation.room import RoomFacts, RoomSeeker
+from grid.queue.expectation import observing
+from grid.queue.expectation.observed import Observed, OnNode
+from grid.queue.expectation.room import RoomFacts, RoomSeeker
 from grid.runtime import Runtime
-from grid.slices import in_slices
 
 STARTING = frozenset({"queued", "deploying", "preparing"})
 _SEARCHED = 100  # nodes that are asked for an image's size: the history knows most

@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from grid import verbosity
-from grid.databasetrouble import TroubleLog
-from grid.launch.verboselogging import VerboseTimes, times_of
+from grid.database.trouble import TroubleLog
+from grid.logs.verboselogging import VerboseTimes, times_of
+from grid.observability import verbosity
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from grid.core.errors import GridError
 from grid.diagnosis.held import is_unplaced
-from grid.errors import GridError
 from grid.kube.api import KubeApi
+from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
-from grid.watch.hub import Hub, Topic
-from grid.watch.wholelist import read_claims, read_classes, read_volumes
+from grid.kube.wholelist import read_claims, read_classes, read_volumes
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ A topic without an id stands for everybody's: the feed cannot say whose changed.
 
 from collections.abc import Iterable
 
-from grid.changefeed import EVERYTHING, Change
+from grid.database.changefeed import EVERYTHING, Change
+from grid.kube.hub import Hub, Topic
 from grid.runtime.notified import notified
-from grid.watch.hub import Hub, Topic
 
 
 def jobs_of(person: str = "") -> Topic:

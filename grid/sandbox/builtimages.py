@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from grid.regexes import Expression, escape
-from grid.requirementlines import BUILT_HERE, parse_requirements
+from grid.core.regexes import Expression, escape
+from grid.core.requirementlines import BUILT_HERE, parse_requirements
 from grid.sandbox.images import BUILT_IN, Image, ImageCatalogue
 
 _NAME = Expression(escape(BUILT_HERE) + r"[a-z0-9][a-z0-9-]{0,60}:[a-z0-9][a-z0-9.-]{0,60}")

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grid.keptfiles import LEAST_ROOM, damages, lack_of_room
+from grid.core.keptfiles import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
 from grid.sandbox.apiserver.furnishing import furnish_repositories

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from grid.regexes import RepeatedExpression
+from grid.core.regexes import RepeatedExpression
 
 _CAMEL, _NOT_IN_A_NAME = RepeatedExpression(r"([a-z0-9])([A-Z])"), RepeatedExpression(r"[^a-z0-9_]")
 CONTENT_TYPE = "text/plain; version=0.0.4"

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from grid.regexes import RepeatedExpression
+from grid.core.regexes import RepeatedExpression
 from grid.sandbox import programs
 from grid.sandbox.images import Image, ImageCatalogue
 from grid.sandbox.layers import make_layer

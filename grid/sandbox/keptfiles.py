@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from grid.keptfiles import KeptFile, database_rows, json_of
+from grid.core.keptfiles import KeptFile, database_rows, json_of
 
 
 class _Addresses(msgspec.Struct):

@@ -16,7 +16,7 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from grid.errors import GridError, NotFound
+from grid.core.errors import GridError, NotFound
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.selectors import label_predicate
 from grid.sandbox.apiserver.status import Failure

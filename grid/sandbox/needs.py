@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox import programs
 
 # Where distributions put servers, such as nginx; it is not in everybody's PATH, but it is in containers'.

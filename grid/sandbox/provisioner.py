@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from grid.errors import Conflict, NotFound
+from grid.core.errors import Conflict, NotFound
 from grid.sandbox.client import (
     NODES,
     STORAGE_CLASSES,

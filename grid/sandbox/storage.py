@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from grid.labels import MANAGER
-from grid.quantity import parse_quantity
+from grid.core.labels import MANAGER
+from grid.core.quantity import parse_quantity
 
 PROVISIONER = f"{MANAGER}/directory"
 """The provisioner of this cluster: a volume is a directory of this machine."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from grid.core.translation import gettext as _
 from grid.servicelevels.levels import LevelTarget
-from grid.translation import gettext as _
 
 Severity = Literal["page", "ticket"]
 PLATFORM_NAMESPACE = "compute-grid-system"

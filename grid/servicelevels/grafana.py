@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from grid.core.translation import gettext as _
 from grid.servicelevels.alerts import RATIO
 from grid.servicelevels.levels import LevelTarget
-from grid.translation import gettext as _
 
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _WIDTH, _HEIGHT = 24, 7

@@ -6,7 +6,7 @@ In the expressions `$window` is a range of Prometheus (`1h`), `$threshold` a num
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grid.translation import gettext as _
+from grid.core.translation import gettext as _
 
 OBJECTIVE_OF = 10_000  # objectives are whole numbers of 10,000: 9,950 is 99.5 %
 # Below 93.1 % even a complete failure burns a budget of 30 days less than 14.4 times as fast as allowed: too slow for the first alert.

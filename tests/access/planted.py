@@ -14,14 +14,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.conf import settings
 from django.utils import timezone
 
-from grid import audit
-from grid.encryption import decrypt
+from grid.accounts.sessions import stored_key
+from grid.audit import entries as audit
+from grid.database.encryption import decrypt
+from grid.executions.manifests import REMOTE, Manifest, build
+from grid.executions.spec import parse_spec
+from grid.executions.token import access_token, front_key
+from grid.files import stored_remotes as remotes
+from grid.jobs import jobs
 from grid.kube.resources import EVENTS, PODS, SECRETS
-from grid.launch import grants, jobs, remotes, storedsecrets
-from grid.launch.manifests import REMOTE, Manifest, build
-from grid.launch.notifications import channels
-from grid.launch.spec import parse_spec
-from grid.launch.token import access_token, front_key
 from grid.models import (
     AuditEntry,
     Environment,
@@ -36,10 +37,12 @@ from grid.models import (
     WebhookTarget,
     WorkspaceGrant,
 )
+from grid.notifications import channels
 from grid.runtime import Runtime
-from grid.sessions import stored_key
+from grid.secrets import storedsecrets
+from grid.sharing import grants
 from tests.access.world import World
-from tests.dashboard.executing import read_executions
+from tests.executions.executing import read_executions
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster

@@ -9,7 +9,7 @@ from grid.models import AuditEntry
 from tests.access.table import Row
 from tests.access.test_table import HTTP, built, short_refusals, world
 from tests.access.world import REMOTE, World
-from tests.launch.test_remotes import HOST_KEY
+from tests.files.test_remotes import HOST_KEY
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 
@@ -49,30 +49,36 @@ AUDITED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # What needs more than a form to leave one: the tests that show it, below tests/.
 SHOWN_BY = {
-    "dashboard/test_audited_actions.py": (
+    "audit/test_audited_actions.py": (
         *("logout", "admin/logout/", "password", "session-end", "sessions-end-others", "job-edit", "schedule-new"),
         *("schedule-edit", "execution-open", "workspace-restart", "workspace-restart-cancel", "job-run", "job-sweep"),
         *("job-again", "job-stop", "jobs-stop", "executions-stop", "queue-cancel"),
     ),
-    "dashboard/test_notification_channels.py": ("webhook-remove", "notification-test"),
-    "dashboard/test_queue_page.py": ("queue-order",),
-    "dashboard/test_queue_several.py": ("queue-hold", "queue-release"),
-    "dashboard/test_writing_to_owners.py": ("executions-message",),
-    "launch/test_shutdown.py": ("execution-keep",),
-    "launch/test_portsharing.py": ("workspace-share", "workspace-unshare"),
-    "dashboard/test_silences.py": ("alert-silence", "silence-end"),
-    "launch/test_nodekeeper.py": ("node-cordon", "node-mark"),
-    "launch/test_draining.py": ("node-drain",),
-    "dashboard/test_pool_limits.py": ("pool-limits",),
-    "dashboard/test_administration_tiers.py": ("tier-new", "tier", "tier-revert", "environment-revert"),
-    "dashboard/test_administration.py": ("environment-new", "environment", "project-new", "project", "project-revert"),
-    "dashboard/test_knowledge.py": ("knowledge-entry-new", "knowledge-entry", "knowledge-entry-revert"),
-    "dashboard/test_revisions.py": ("environment-revision-new", "environment-revision-deprecate"),
-    "dashboard/test_announcements.py": ("announcement",),
-    "dashboard/test_rush.py": ("rush",),
-    "dashboard/test_logins.py": ("login-unlock",),
-    "dashboard/test_people.py": ("join", "person-invite", "person-activate"),
-    "dashboard/test_remotes.py": ("project-push-again",),
+    "notifications/test_notification_channels.py": ("webhook-remove", "notification-test"),
+    "queue/test_queue_page.py": ("queue-order",),
+    "queue/test_queue_several.py": ("queue-hold", "queue-release"),
+    "executions/test_writing_to_owners.py": ("executions-message",),
+    "workspaces/test_shutdown.py": ("execution-keep",),
+    "sharing/test_portsharing.py": ("workspace-share", "workspace-unshare"),
+    "alerts/test_silences.py": ("alert-silence", "silence-end"),
+    "nodes/test_nodekeeper.py": ("node-cordon", "node-mark"),
+    "nodes/test_draining.py": ("node-drain",),
+    "nodes/test_pool_limits.py": ("pool-limits",),
+    "tiers/test_administration_tiers.py": ("tier-new", "tier", "tier-revert", "environment-revert"),
+    "administration/test_administration.py": (
+        "environment-new",
+        "environment",
+        "project-new",
+        "project",
+        "project-revert",
+    ),
+    "logs/test_knowledge_pages.py": ("knowledge-entry-new", "knowledge-entry", "knowledge-entry-revert"),
+    "environments/test_revisions_pages.py": ("environment-revision-new", "environment-revision-deprecate"),
+    "announcements/test_announcements.py": ("announcement",),
+    "tiers/test_rush_pages.py": ("rush",),
+    "accounts/test_logins.py": ("login-unlock",),
+    "accounts/test_people.py": ("join", "person-invite", "person-activate"),
+    "files/test_remotes_pages.py": ("project-push-again",),
 }
 EXEMPT = {
     "what it shows, and nothing else, is one's own": (

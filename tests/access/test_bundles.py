@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
+from grid.kube.redaction import HIDDEN
 from grid.models.dataplane import LOCAL
-from grid.redaction import HIDDEN
 from grid.runtime import Runtime, new_runtime, using_runtime
 from tests.access.planted import Planted, plant, set_secrets
 from tests.access.table import ROLES

@@ -17,7 +17,7 @@ from grid.runtime import Runtime
 from tests.access.table import Row
 from tests.access.test_table import DJANGOS, HTTP, admin_path
 from tests.access.world import REMOTE, World, build
-from tests.launch.test_remotes import HOST_KEY
+from tests.files.test_remotes import HOST_KEY
 from tests.support.cluster import POPULATION, FakeCluster
 
 POSTS = int(os.environ.get("HOSTILE_POSTS", "25"))  # to each form

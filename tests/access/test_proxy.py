@@ -13,16 +13,16 @@ from asgiref.testing import ApplicationCommunicator
 from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy
 from dashboard.proxy.gate import GrantGate, Target
 from dashboard.proxy.own_cookies import OwnCookies
-from grid import origins
-from grid.launch import grants
-from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
-from grid.launch.ingress import AUTH_PATH, auth_key
+from grid.core import origins
+from grid.core.origins import Origins
+from grid.executions.ingress import AUTH_PATH, auth_key
 from grid.models import Execution, PortShare, User
-from grid.origins import Origins
 from grid.runtime import Runtime
+from grid.sharing import grants
+from grid.sharing.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import NO_SUCH, World, build
-from tests.dashboard.live import cookie_of
+from tests.shell.live import cookie_of
 from tests.support.cluster import FakeCluster
 
 ORIGINS = Origins("http://workspaces.test:8001")

@@ -9,7 +9,7 @@ from dashboard.routing import LIVE_PAGES
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, build
-from tests.dashboard.live import connection
+from tests.shell.live import connection
 from tests.support.cluster import FakeCluster
 
 SOCKETS = [row for row in ROWS if row.method == "WS" and not row.route.startswith(PROXY)]

@@ -18,14 +18,13 @@ from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlencode, urlsafe_base64_encode
 
-from grid.centralconfig import UNNEEDED_SECONDS
+from grid.accounts.sessions import SessionStore
+from grid.configuration import UNNEEDED_SECONDS
+from grid.executions.request import LaunchRequest, submit
+from grid.files import stored_remotes as remotes
 from grid.files.repositories import MAIN, Repositories
 from grid.files.uploading import upload
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
-from grid.launch import remotes
-from grid.launch.notifications.addresses import letter_to_send
-from grid.launch.notifications.letters import CONFIRM_ADDRESS
-from grid.launch.request import LaunchRequest, submit
 from grid.models import (
     Alert,
     AlertSilence,
@@ -48,12 +47,13 @@ from grid.models import (
     User,
     Workspace,
 )
+from grid.notifications.addresses import letter_to_send
+from grid.notifications.letters import CONFIRM_ADDRESS
 from grid.runtime import Runtime
-from grid.sessions import SessionStore
 from tests.access.policy import check_policy, check_unstored
 from tests.access.table import ROLES, Row
-from tests.dashboard.clustering import make_cluster
-from tests.dashboard.executing import (
+from tests.clusters.clustering import make_cluster
+from tests.executions.executing import (
     make_environment,
     make_execution,
     make_project,
@@ -61,8 +61,8 @@ from tests.dashboard.executing import (
     pod_of,
     read_executions,
 )
-from tests.dashboard.live import cookie_of
-from tests.launch.test_remotes import private_key
+from tests.files.test_remotes import private_key
+from tests.shell.live import cookie_of
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster

@@ -7,11 +7,11 @@ import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 
-from grid import centralconfig
+from grid import configuration as centralconfig
+from grid.environments import revisions
+from grid.environments.revisions import BuildProgress
+from grid.executions.spec import tier_spec
 from grid.kube.resources import CONFIG_MAPS, NODES
-from grid.launch import revisions
-from grid.launch.revisions import BuildProgress
-from grid.launch.spec import tier_spec
 from grid.models import (
     AuditEntry,
     ConfigRecord,

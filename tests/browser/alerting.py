@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.pages import alerts as pages
+from dashboard.alerts import page as pages
 from grid.models import Alert, AlertSilence
 from tests.browser import executing
 from tests.browser.server import Stage

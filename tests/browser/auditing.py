@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from grid.auditsealing import seal
+from grid.audit.sealing import seal
 from grid.models import AuditChain, AuditEntry
 from tests.browser.server import Stage
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from asgiref.sync import sync_to_async
 
-from grid.launch.budgets.keeper import set_budget
 from grid.models import AuditEntry, BudgetMonth, Notification, Project, ProjectBudget, UsageInterval
+from grid.usage.budgets.keeper import set_budget
 from tests.browser import using
 from tests.browser.server import Stage
 

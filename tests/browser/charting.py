@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from dashboard.pages import pool_history, use_history
+from dashboard.nodes.pages import pool_history, use_history
 from grid.metrics.usage import Measured, RecentUsage, Usage
 from grid.models import PoolSample
 from tests.browser import overviewing, scenes
 from tests.browser.server import Stage
-from tests.dashboard.charting import make_day
+from tests.shell.charting import make_day
 from tests.support.builders import container_status, stamp
 
 

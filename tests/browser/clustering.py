@@ -11,7 +11,7 @@ from grid.models import ClusterSample, Execution, LifecycleEntry
 from tests.browser import executing
 from tests.browser.scenes import usage
 from tests.browser.server import Stage
-from tests.dashboard.clustering import autoscaler, cluster_columns, cluster_spec, head_pod, waiting_worker, worker_pod
+from tests.clusters.clustering import autoscaler, cluster_columns, cluster_spec, head_pod, waiting_worker, worker_pod
 from tests.support import builders
 from tests.support.builders import NAMESPACE, condition, container_status
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from grid.databasetrouble import TroubleLog
+from grid.database.trouble import TroubleLog
 from grid.kube.resources import DISRUPTION_BUDGETS, PODS
-from grid.launch.nodekeeper import NodeKeeper
 from grid.models import NodeTask
+from grid.nodes.nodekeeper import NodeKeeper
 from tests.browser import executing, scenes
 from tests.browser.server import Stage
 from tests.support.builders import NAMESPACE

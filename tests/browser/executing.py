@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from grid.core.labels import KEYS, NODE_POOL
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
-from grid.labels import KEYS, NODE_POOL
 from grid.models import (
     ApiCheckRun,
     Environment,
@@ -25,7 +25,7 @@ from grid.models import (
 )
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
-from tests.dashboard.filling import slow_filling
+from tests.shell.filling import slow_filling
 from tests.support import builders, platform
 from tests.support.frozen import on_tier
 

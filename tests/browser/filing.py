@@ -16,7 +16,7 @@ from grid.files.executor import Task
 from grid.models import Execution, Project, RunFiles
 from tests.browser import executing
 from tests.browser.server import Stage
-from tests.dashboard.test_files import PIXEL
+from tests.files.test_files import PIXEL
 from tests.support.frozen import write_frozen
 
 _FOLDER = settings.VAR_DIR / "repositories"

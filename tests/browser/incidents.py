@@ -6,12 +6,12 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from grid.diagnosis.contention import ROUNDS
 from grid.diagnosis.refusals import explain_refusal
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
 from grid.models import Execution
+from grid.nodes.contention import ROUNDS
 from tests.browser import executing, overviewing
 from tests.browser.server import Stage
 from tests.support import builders
@@ -88,7 +88,7 @@ async def controller_stopped(stage: Stage) -> None:
 
 
 async def quota_used_up(stage: Stage) -> None:
-    """The API server refuses the pod, and the controller writes that down as `grid.launch.reconcile` does."""
+    """The API server refuses the pod, and the controller writes that down as `grid.executions.reconcile` does."""
     await _execution(stage, "deploying")
     said = 'pods "run" is forbidden: exceeded quota: compute, requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4'
     known = explain_refusal(said)

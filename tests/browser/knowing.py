@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from asgiref.sync import sync_to_async
 
-from grid.diagnosis import logfindings
-from grid.launch import knowledge
+from grid.logs import knowledge, logfindings
 from grid.models import (
     Environment,
     Execution,

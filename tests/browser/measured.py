@@ -2,7 +2,8 @@
 
 from django.conf import settings
 
-from dashboard.pages import periodic, use_history
+from dashboard.nodes.pages import use_history
+from dashboard.shell.pages import periodic
 from tests.browser import executing, incidents
 from tests.browser.server import Stage
 

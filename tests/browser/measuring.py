@@ -5,9 +5,9 @@ import math
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from grid.launch.logplace import LogPlace
-from grid.launch.runmetrics import store
-from grid.launch.runmetrics.place import Measurements
+from grid.jobs.runmetrics import store
+from grid.jobs.runmetrics.place import Measurements
+from grid.logs.logplace import LogPlace
 from grid.models import Execution, RunMetric
 from tests.browser.server import Stage
 

@@ -13,13 +13,13 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.utils import timezone
 
-from grid.database import background
-from grid.databasetrouble import TroubleLog
-from grid.egress import read_blocks
-from grid.launch.notifications.outbox import _Subject, _write
-from grid.launch.notifications.sender import Sender
-from grid.launch.notifications.webhook import Poster
+from grid.core.egress import read_blocks
+from grid.database.threads import background
+from grid.database.trouble import TroubleLog
 from grid.models import Notification, NotificationChoice, NotificationEvent, User, WebhookTarget
+from grid.notifications.outbox import _Subject, _write
+from grid.notifications.sender import Sender
+from grid.notifications.webhook import Poster
 from grid.runtime.notified import notified
 from tests.browser.server import Stage
 from tests.support.certificates import certificate

@@ -6,10 +6,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from grid import audit
+from grid.audit import entries as audit
+from grid.controller.leader import LEASE
+from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.kube.resources import LEASES, NODES, PODS
-from grid.labels import TO_BE_DELETED_TAINT
-from grid.launch.leader import LEASE
 from grid.models import AuditEntry, HardwareTier, User
 from grid.models.dataplane import LOCAL
 from tests.browser import executing, scenes

@@ -3,7 +3,7 @@
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from grid.launch.jobruns import advance_all
+from grid.jobs.jobruns import advance_all
 from grid.models import Execution
 from grid.runtime.executions import read_rows
 from grid.runtime.written import runs_of_job

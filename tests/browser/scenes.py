@@ -8,10 +8,10 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.test import Client
 
-from dashboard.pages import use_history
+from dashboard.nodes.pages import use_history
+from grid.core.labels import NODE_POOL
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
-from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.models import User
 from grid.models.dataplane import LOCAL

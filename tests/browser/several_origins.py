@@ -13,8 +13,8 @@ from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
-from grid.launch.grants import Passage
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.sharing.grants import Passage
 
 Answer = Callable[[web.Request], web.Response]
 

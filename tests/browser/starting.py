@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from dashboard.pages.service_levels import levels_in
-from grid.launch import startdays
+from dashboard.servicelevels.page import levels_in
 from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
+from grid.starts import startdays_store as startdays
 from tests.browser import administering, executing
 from tests.browser.server import Stage
 

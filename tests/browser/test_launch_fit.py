@@ -8,9 +8,9 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from grid.executions import dryrun
+from grid.executions.dryrun import DryRunAnswer
 from grid.kube.resources import NODES, PODS
-from grid.launch import dryrun
-from grid.launch.dryrun import DryRunAnswer
 from grid.models import CheckOutcome, HardwareTier, LaunchCheck
 from tests.browser import launching
 from tests.browser.conftest import Visit

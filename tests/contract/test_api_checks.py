@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from grid.diagnosis.platform.apichecks import ApiCheckResult
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
-from grid.launch.apichecks.checks import CHECKS
-from grid.launch.apichecks.running import run_checks
-from grid.launch.apichecks.scratch import Scratch, make_namespace, namespace_of, remove
+from grid.platformhealth.apicheckresults import ApiCheckResult
+from grid.platformhealth.apichecks.checks import CHECKS
+from grid.platformhealth.apichecks.running import run_checks
+from grid.platformhealth.apichecks.scratch import Scratch, make_namespace, namespace_of, remove
 from tests.contract.conftest import MakeSpace, chosen_kubeconfig
 from tests.contract.embedded import EmbeddedCluster
 from tests.contract.space import Space, eventually

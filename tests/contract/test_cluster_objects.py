@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from grid.egress import read_egress
-from grid.launch import ingress
-from grid.launch.clusters.manifests import first, workers
-from grid.launch.manifests import Manifest
-from grid.launch.networkpolicy import build_for_all
-from grid.launch.spec import ScalingSpec
+from grid.clusters.manifests import first, workers
+from grid.core.egress import read_egress
+from grid.executions import ingress
+from grid.executions.manifests import Manifest
+from grid.executions.networkpolicy import build_for_all
+from grid.executions.spec import ScalingSpec
+from tests.clusters.cluster_specs import cluster, spec
 from tests.contract.client import Client
-from tests.launch.cluster_specs import cluster, spec
-from tests.launch.test_ingress import FRONT
+from tests.executions.test_ingress import FRONT
 
 # Fields that servers before 1.27 do not know and drop.
 NEWER = {"unhealthyPodEvictionPolicy"}

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from dashboard.viewmodels.timeline import TimelineItem, timeline
+from dashboard.executions.viewmodels.timeline import TimelineItem, timeline
 from grid.kube.objects import Event
-from tests.dashboard.executing import RECORD
+from tests.executions.executing import RECORD
 from tests.support import builders
 from tests.support.builders import decode
 

@@ -7,7 +7,7 @@ from typing import Any
 from grid.diagnosis.clusters import ClusterSnapshot, Member, explain_cluster
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
-from tests.dashboard.clustering import autoscaler, head_pod, waiting_worker, worker_pod
+from tests.clusters.clustering import autoscaler, head_pod, waiting_worker, worker_pod
 from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 

@@ -6,7 +6,7 @@ import pytest
 
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.kube.objects import Autoscaler, RawObject
-from tests.dashboard.clustering import autoscaler, worker_pod
+from tests.clusters.clustering import autoscaler, worker_pod
 from tests.diagnosis.situations import told
 from tests.diagnosis.snapshots import NOW, codes, look, member, on_demand, ready, scaler, starting
 from tests.support.builders import MOMENT, condition, decode, stamp

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import POD_DELETION_COST
 from grid.diagnosis.clusters import ClusterSnapshot, Member, deletion_order, explain_cluster, summary
 from grid.kube.objects import Autoscaler, RawObject
-from grid.labels import POD_DELETION_COST
-from tests.dashboard.clustering import autoscaler, head_pod, waiting_worker, worker_pod
+from tests.clusters.clustering import autoscaler, head_pod, waiting_worker, worker_pod
 from tests.diagnosis.situations import told
 from tests.diagnosis.snapshots import (
     LEAVING,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.core.quantity import parse_quantity
 from grid.diagnosis.describe import describe_node, describe_pod
 from grid.diagnosis.describe.values import Amount, human_duration
-from grid.quantity import parse_quantity
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "describe"
 

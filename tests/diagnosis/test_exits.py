@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grid.labels import KEYS
+from grid.core.labels import KEYS
 from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, on_a_node
 from tests.support.builders import MOMENT, condition
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from grid.core.wording import about
 from grid.diagnosis.launchfit import (
     AlikeNodes,
     LaunchFacts,
@@ -17,9 +18,8 @@ from grid.diagnosis.launchfit import (
     places,
 )
 from grid.diagnosis.places import untolerated
-from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
-from grid.wording import about
+from grid.tiers.shortages import NamespaceRefusal
 
 GIB = 2**30
 CARD = "nvidia.com/gpu"

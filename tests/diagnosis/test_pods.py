@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grid.labels import KEYS
+from grid.core.labels import KEYS
 from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, said
 from tests.support.builders import condition, container_status, pod
 

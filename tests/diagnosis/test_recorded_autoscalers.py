@@ -7,7 +7,7 @@ from grid.diagnosis.autoscalers import loads
 from grid.diagnosis.clusters import ClusterSnapshot, Member, explain_cluster, summary
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Autoscaler, Pod
-from tests.dashboard.clustering import head_pod, worker_pod
+from tests.clusters.clustering import head_pod, worker_pod
 from tests.diagnosis.recorded_timelines import Entry, alike, event_of, item_words, moment, recordings
 from tests.diagnosis.situations import told
 from tests.support.builders import condition, container_status, decode, stamp

@@ -4,12 +4,12 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboard.viewmodels.events import headline_of
+from dashboard.shell.viewmodels.events import headline_of
+from grid.core.labels import SAFE_TO_EVICT
 from grid.diagnosis.pods import explain_pod
-from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
 from grid.kube.objects import ConfigMap, Event, Metadata, Node, Pod
-from grid.labels import SAFE_TO_EVICT
-from grid.watch.pools import NodeGroup, node_groups
+from grid.kube.pools import NodeGroup, node_groups
+from grid.nodes.scaledown import ScaleDown, ScaleDownRules, scale_down
 from tests.diagnosis.recorded_timelines import FOLDER, Entry, alike, event_of, moment
 from tests.diagnosis.situations import told
 from tests.support import builders

@@ -10,7 +10,7 @@ from grid.diagnosis.requests import Amounts, summary
 from grid.diagnosis.resources import requested_amounts
 from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Pod
-from grid.watch.store import Store
+from grid.kube.store import Store
 from tests.support.builders import decode, pod
 from tests.support.runtime import become
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scheduling import counted_reasons, promised_size
 from grid.kube.objects import Event, Pod
-from grid.labels import NODE_POOL
 from tests.diagnosis.situations import Case, assert_explained, assert_told_as_stored, said
 from tests.support.builders import MOMENT, condition, decode, pod
 

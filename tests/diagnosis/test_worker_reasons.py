@@ -7,7 +7,7 @@ import pytest
 
 from grid.diagnosis.clusters import Member, explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Severity
-from tests.dashboard.clustering import head_pod, waiting_worker, worker_pod
+from tests.clusters.clustering import head_pod, waiting_worker, worker_pod
 from tests.diagnosis.snapshots import NOW, codes, look, member, ready
 from tests.support.builders import condition, container_status, stamp
 

@@ -90,7 +90,7 @@ def store() -> None:
     from grid.files.repositories import Repositories
     from grid.files.uploading import upload
     from grid.models import EnvironmentRevision, ExecutionLog, LifecycleEntry, Notification, Project, State, User
-    from tests.dashboard.executing import make_environment, make_execution, make_project
+    from tests.executions.executing import make_environment, make_execution, make_project
 
     ada = User.objects.get(username="ada")
     project = make_project(ada)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from grid.core.regexes import Expression
 from grid.edge.bodies import Bodies
 from grid.edge.limits import RequestLimits, Shares
-from grid.regexes import Expression
 from tests.edge.serving import refusals
 
 Caplog = pytest.LogCaptureFixture

@@ -9,10 +9,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import RequestFactory
 
-from dashboard.views.failing import failed
+from dashboard.shell.views.failing import failed
 from grid.edge.logs import JsonFormatter, LineFormatter
 from grid.edge.requestids import RequestIds
-from grid.logcontext import current_request, of_execution, of_request, say_user, subjects
+from grid.observability.logcontext import current_request, of_execution, of_request, say_user, subjects
 
 TEXT, JSON = LineFormatter("%(message)s"), JsonFormatter()
 

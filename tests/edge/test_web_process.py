@@ -40,7 +40,7 @@ class Lines:
     def __call__(self) -> list[str]:
         """Without what it says of the cluster that is not there."""
         new = self._web.lines()[self._before :]
-        return [line for line in new if " grid.watch." not in line and " grid.metrics." not in line]
+        return [line for line in new if " grid.kube." not in line and " grid.metrics." not in line]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ NAMESPACE = "compute-grid"
 
 
 def claim_of(name: str) -> dict[str, Any]:
-    """Return a claim as a launch makes it (`grid.launch.storage`)."""
+    """Return a claim as a launch makes it (`grid.executions.storage`)."""
     size = {"requests": {"storage": "1Gi"}}
     spec = {"accessModes": ["ReadWriteMany"], "resources": size}
     meta = {"name": name, "namespace": NAMESPACE}

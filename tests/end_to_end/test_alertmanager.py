@@ -168,9 +168,9 @@ from datetime import timedelta
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.utils import timezone
-from grid.databasetrouble import TroubleLog
-from grid.launch.alerts import passing
-from grid.launch.alerts.alertmanager import Alertmanager
+from grid.database.trouble import TroubleLog
+from grid.alerts import passing
+from grid.alerts.alertmanager import Alertmanager
 passing.LOOK_SECONDS, passing.MISSING = 0.2, timedelta(seconds=1)
 async def database(work, /, *args, **kwargs):
     return await sync_to_async(work)(*args, **kwargs)

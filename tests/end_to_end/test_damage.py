@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.keptfiles import SECRET_KEY, KeptFile, damages
+from grid.core.keptfiles import SECRET_KEY, KeptFile, damages
 from grid.management.varfiles import KEPT_FILES
 from tests.end_to_end.grid import ROOT, Grid, wait_until
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from grid.launch.registration import NAME
+from grid.clusters.registration import NAME
 from tests.end_to_end.grid import Grid, Place, wait_until
 from tests.end_to_end.scripts import Session, put_into_project, with_dask
 

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from grid.labels import KEYS
+from grid.core.labels import KEYS
 from tests.edge.hostiletext import HARMLESS, LINES, health_of
 from tests.end_to_end.grid import NAMESPACE, Grid, wait_until
 from tests.end_to_end.scripts import Session

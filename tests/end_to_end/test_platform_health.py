@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from grid.launch.apichecks.checks import CHECKS as API_CHECKS
+from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
 from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.scripts import Session
 

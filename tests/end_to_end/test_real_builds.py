@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from grid.environments.buildjobs import BuildSettings
+from grid.environments.jobbuilder import JobBuilder
+from grid.environments.revisions import BuildProgress
 from grid.kube.http import connect
-from grid.launch.buildjobs import BuildSettings
-from grid.launch.jobbuilder import JobBuilder
-from grid.launch.revisions import BuildProgress
 from grid.models import EnvironmentRevision
 from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import ACCESS, DEPLOY, RealGrid, cluster_of_its_own, needs_real_cluster

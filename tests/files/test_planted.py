@@ -17,10 +17,10 @@ from typing import Any, cast
 
 import pytest
 
+from grid.environments.buildjobs import BUILDERS, BuildSettings, RevisionOrder, job_manifest
 from grid.files import executor
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
-from grid.launch.buildjobs import BUILDERS, BuildSettings, RevisionOrder, job_manifest
 from grid.sandbox.imagebuilds import BuildOrder, _Build, _ready
 from grid.sandbox.images import Image
 from grid.sandbox.imagestore import PulledImage

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.listing_ways import both_ways as both_ways
+
 WriteConfig = Callable[..., str]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from grid.errors import ClusterUnavailable, GridError, NotAllowed
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed
 from grid.kube import credentials
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
@@ -201,7 +201,7 @@ def test_several_paths_are_several_files() -> None:
 def test_the_client_library_is_imported_when_a_cluster_is_asked_and_without_its_models() -> None:
     code = """
 import asyncio, contextlib, sys
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
 from grid.kube.http import HttpKubeApi
 from grid.kube.credentials import CredentialSource
 

@@ -6,7 +6,7 @@ import ssl
 import aiohttp
 import pytest
 
-from grid.errors import ClusterUnavailable, Expired, GridError, NotAllowed, Rejected, TooManyRequests
+from grid.core.errors import ClusterUnavailable, Expired, GridError, NotAllowed, Rejected, TooManyRequests
 from grid.kube.errors import answer_of, decode_status, error_of, translated
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from grid.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected
+from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi, connect
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS

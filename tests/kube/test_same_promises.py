@@ -13,12 +13,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from grid.errors import Conflict, NotFound, Rejected
+from grid.core.errors import Conflict, NotFound, Rejected
 from grid.kube.api import KubeApi
+from grid.kube.decoding import Bookmark, Changed, Codec, Failed
 from grid.kube.http import connect
 from grid.kube.objects import ConfigMap, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
-from grid.watch.decoding import Bookmark, Changed, Codec, Failed
 from tests.contract.embedded import EmbeddedCluster
 from tests.support.builders import config_map, pod
 from tests.support.cluster import FakeCluster

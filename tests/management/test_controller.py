@@ -5,12 +5,12 @@ import aiohttp
 import pytest
 from pytest_django import Settings
 
-from grid import database
-from grid.launch.context import LaunchTarget
+from grid.database import threads as database
+from grid.executions.context import LaunchTarget
 from grid.management.commands import controller
+from tests.database.test_database import endless
 from tests.support.ports import free_ports
 from tests.support.promtool import complaints
-from tests.test_database import endless
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,15 +10,15 @@ from django.db import OperationalError
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from grid.core.labels import KEYS, NODE_POOL
+from grid.executions.offers import environments_for, tiers_for
+from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
-from grid.labels import KEYS, NODE_POOL
-from grid.launch import departures
-from grid.launch.offers import environments_for, tiers_for
-from grid.launch.spec import parse_spec
 from grid.management.commands import record_simulated as command
 from grid.management.simulated import record_simulated
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from grid.models.dataplane import LOCAL
+from grid.projects import departures
 from tests.support.builders import decode, pod
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.keptfiles import SECRET_KEY, KeptFile, damage, damages, lack_of_room
+from grid.core.keptfiles import SECRET_KEY, KeptFile, damage, damages, lack_of_room
 from grid.management.varfiles import KEPT_FILES
 from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
@@ -76,8 +76,8 @@ def test_what_cannot_be_read_says_so_and_whom_to_give_it_to(var: Path) -> None:
     for kept in harmed:
         DAMAGES["unreadable"](sorted(var.glob(kept.name))[0])
     code = (
-        "import sys; from pathlib import Path; from grid.keptfiles import damages;"
-        "from grid.sandbox.keptfiles import KEPT_FILES, KeptFile; import grid.keptfiles as k;"
+        "import sys; from pathlib import Path; from grid.core.keptfiles import damages;"
+        "from grid.sandbox.keptfiles import KEPT_FILES, KeptFile; import grid.core.keptfiles as k;"
         "print(*damages(Path(sys.argv[1]) / 'cluster', KEPT_FILES), *damages(Path(sys.argv[1]), [k.SECRET_KEY]), sep='\\n')"
     )
     answer = subprocess.run(

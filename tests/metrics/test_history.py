@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
 from grid.metrics.expressions import metric_label
 from grid.metrics.history import PrometheusHistory
 from grid.models import PoolSample

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import NoMetrics
 from grid.metrics.usage import Measured, Usage, UsageStore

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from grid.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable
 from grid.kube.resources import NODE_METRICS, POD_METRICS
 from grid.metrics.expressions import node_cpu, node_memory, pod_cpu, pod_memory, pods_waiting
 from grid.metrics.sources import MetricsApi, NoMetrics, Prometheus, WithFallback

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import CannotTell, Target
-from grid.launch.grants import Passage
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.sharing.grants import Passage
 
 BASE = "http://workspaces.test:8001"
 ORIGIN = "http://abc.workspaces.test:8001"

@@ -10,8 +10,8 @@ import pytest
 from yarl import URL
 
 from dashboard.proxy.gate import Target
-from grid.launch.grants import digest
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.sharing.grants import digest
 from tests.proxy.support import BASE, COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
 
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from yarl import URL
 
 from dashboard.proxy.gate import Target
-from grid.launch.grants import Passage
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.sharing.grants import Passage
 from tests.proxy.support import OpenToOneSecret, visiting
 
 ORIGIN = "http://workspaces.test:8001"

@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.launch.ingress import AUTH_PATH, auth_key
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.executions.ingress import AUTH_PATH, auth_key
 from tests.proxy.support import OpenToOneSecret, visiting
 
 ORIGIN = "https://abc.workspaces.test"

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from grid.origins import Origins
+from grid.core.origins import Origins
 from tests.proxy.support import BASE, COOKIE, ORIGIN, OpenToOneSecret, visiting
 
 

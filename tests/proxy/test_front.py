@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from dashboard.proxy.gate import Target
-from grid.launch.front import (
+from grid.executions.front import (
     ADDRESS,
     PROBE_HEADER,
     PROGRAM_HOST,
@@ -31,8 +31,8 @@ from grid.launch.front import (
     probe_key,
     token,
 )
-from grid.launch.shutdown.observer import front_use
 from grid.sandbox.needs import SYSTEM_PATH
+from grid.workspaces.shutdown.observer import front_use
 from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
 from tests.support.ports import free_ports
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dashboard.proxy.gate import CannotTell, GrantGate, Target
+from grid.core.labels import KEYS
 from grid.kube.objects import Pod, RawObject
-from grid.labels import KEYS
-from grid.launch.grants import Key, Passage, Use
+from grid.sharing.grants import Key, Passage, Use
 from tests.support.builders import decode, pod
 
 PASSAGE = Passage(execution_id="abc", state="running", message="", port=8888)

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.launch.front import TOKEN_HEADER, USE_PATH, IngressSpec
-from grid.launch.grants import Passage
-from grid.launch.ingress import AUTH_PATH, auth_key, objects
-from tests.launch.test_manifests import spec
+from grid.executions.front import TOKEN_HEADER, USE_PATH, IngressSpec
+from grid.executions.ingress import AUTH_PATH, auth_key, objects
+from grid.sharing.grants import Passage
+from tests.executions.test_manifests import spec
 from tests.proxy.support import HOST, ORIGIN, OpenToOneSecret, UserServer, visiting
 from tests.proxy.test_front import KEY, NGINX, Front, nginx, valid
 from tests.support.ports import free_ports

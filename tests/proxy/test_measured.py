@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.proxy.answers import explain
 from dashboard.proxy.measured import MeasuredProxy, answered_by_program
-from grid.telemetry import OTHER, REGISTRY
+from grid.observability.telemetry import OTHER, REGISTRY
 
 
 def counted(code: str) -> float:

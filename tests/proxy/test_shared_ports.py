@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.launch.grants import Passage
-from grid.origins import Origins
+from grid.core.origins import Origins
+from grid.sharing.grants import Passage
 from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
 
 PASSAGE = Passage("abc", "running", "", 8501, strips_prefix=True, is_shared_port=True)

@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from dashboard.middleware import measured
-from grid import tracing
+from dashboard.shell.middleware import measured
+from grid.observability import tracing
 from tests.proxy.support import COOKIE, ORIGIN
 from tests.support.collector import Collector, attributes, collecting
 
@@ -89,7 +89,7 @@ def test_without_a_collector_nothing_of_the_sdk_is_even_imported(monkeypatch: py
     for name in tracing.ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
     code = (
-        "import sys, dashboard.proxy.http, grid.kube.transport; from grid import tracing; tracing.begin('web')\n"
+        "import sys, dashboard.proxy.http, grid.kube.transport; from grid.observability import tracing; tracing.begin('web')\n"
         "with tracing.of_execution('abc'), tracing.span('GET', tracing.CLIENT) as span: span.set('a', 1)\n"
         "tracing.end(); sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from grid.errors import ClusterUnavailable
+from grid.controller.leader import LEASE, Election
+from grid.core.errors import ClusterUnavailable
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES, Resource
-from grid.launch.leader import LEASE, Election
 from grid.runtime.controllerlease import ControllerAway, ControllerLease
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster

@@ -11,11 +11,13 @@ from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
-from dashboard.middleware import measured
-from grid import database, proxy_asgi, telemetry
-from grid.diagnosis.startup import Phase
+from dashboard.shell.middleware import measured
+from grid import proxy_asgi
+from grid.database import threads as database
 from grid.models import Kind, State
+from grid.observability import telemetry
 from grid.runtime import start_runtime, stop_runtime
+from grid.starts.startup import Phase
 from tests.support.ports import free_ports
 from tests.support.promtool import complaints
 

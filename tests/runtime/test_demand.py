@@ -14,14 +14,14 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.core.labels import KEYS
 from grid.kube.objects import Autoscaler, Metadata
-from grid.labels import KEYS
+from grid.kube.store import Store
 from grid.metrics.demand import METRIC, Demand, read_demand, write_demand
 from grid.metrics.external import LIFETIME, RENEWAL, Authority
 from grid.runtime.demand import OLDEST, DemandServer
 from grid.runtime.frontproxy import FrontProxy
 from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate as SandboxFrontProxy
-from grid.watch.store import Store
 from tests.support.runtime import become
 
 NOW = datetime.now(UTC).replace(microsecond=0)  # certificates are checked by the machine's clock

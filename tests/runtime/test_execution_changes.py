@@ -15,10 +15,10 @@ from django.db import OperationalError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.changefeed import EVERYTHING, Change
+from grid.database.changefeed import EVERYTHING, Change
+from grid.kube.hub import Hub
 from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions, ExecutionRow, SnapshotVersions, read_versions
-from grid.watch.hub import Hub
-from tests.dashboard.executing import ROW
+from tests.executions.executing import ROW
 from tests.support.changefeed import ScriptedFeed
 from tests.support.virtual import cancelled, passes, virtual_time
 

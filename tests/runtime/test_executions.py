@@ -12,9 +12,9 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from grid.kube.hub import Hub
 from grid.models import Environment, Execution, HardwareTier, Project, State
 from grid.runtime.executions import ActiveExecutions, SnapshotVersions, read_rows, read_versions
-from grid.watch.hub import Hub
 from tests.conftest import People
 from tests.support.frozen import on_tier
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import Surroundings
 from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS
-from grid.labels import NODE_POOL
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, explaining, new_runtime
 from grid.runtime.roomchanges import room_topic

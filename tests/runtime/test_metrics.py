@@ -7,10 +7,10 @@ import pytest
 from django.db import OperationalError
 from prometheus_client.parser import text_string_to_metric_families
 
-from grid import telemetry
-from grid.launch.ledger import UnsettledWork
+from grid.executions.ledger import UnsettledWork
+from grid.kube.store import Freshness
+from grid.observability import telemetry
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, WorkCollector, loop_gauge
-from grid.watch.store import Freshness
 
 CACHES = {
     "pods": Freshness(synced=True, behind_seconds=0.0, error=""),

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from grid.errors import NotAllowed
+from grid.core.errors import NotAllowed
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
 from grid.runtime.namespacelimits import NamespaceLimitsReader
 from tests.support.builders import NAMESPACE

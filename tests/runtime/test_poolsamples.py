@@ -10,9 +10,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.requests import Amounts
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
-from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.models import PoolSample, State
 from grid.models.dataplane import LOCAL
@@ -20,7 +20,7 @@ from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime
 from grid.runtime.poolsamples import DELETED_AT_ONCE, KEPT_MINUTES, PoolSampler, PoolTally, sample_of, store, together
 from tests.conftest import People
-from tests.dashboard.executing import make_execution, make_project
+from tests.executions.executing import make_execution, make_project
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import runtime_of

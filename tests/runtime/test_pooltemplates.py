@@ -12,19 +12,19 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
-from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
+from grid.core.labels import NODE_POOL, SIMULATED
+from grid.kube.hub import Hub
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
-from grid.labels import NODE_POOL, SIMULATED
-from grid.launch import pooltemplates
-from grid.launch.pooltemplates import KEPT, read, remember
 from grid.models import PoolSample, PoolTemplate
 from grid.models.dataplane import LOCAL
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.poolshapes import pool_shapes
 from grid.runtime.pooltemplates import PERIOD_SECONDS, TOPIC, PoolTemplates
-from grid.watch.hub import Hub
-from tests.launch.test_at_once import at_once
+from grid.tiers import pooltemplates
+from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
+from grid.tiers.pooltemplates import KEPT, read, remember
+from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS
 from tests.support import builders
 from tests.support.builders import MOMENT, decode

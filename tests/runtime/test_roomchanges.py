@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
+from grid.kube.hub import Hub
 from grid.kube.objects import Node, Pod
-from grid.labels import NODE_POOL
+from grid.kube.store import Store
 from grid.runtime.roomchanges import RoomChanges, room_topic
-from grid.watch.hub import Hub
-from grid.watch.store import Store
 from tests.support import builders
 from tests.support.builders import decode
 from tests.support.virtual import passes, virtual_time

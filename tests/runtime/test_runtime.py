@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from dashboard.access import Role, Viewer
-from dashboard.pages.executions import ExecutionsPage
-from dashboard.pages.feed import Feeds
-from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
-from grid.diagnosis.scaledown import ScaleDownRules
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages.feed import Feeds
+from grid.controller.leader import LEASE
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
-from grid.launch.leader import LEASE
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
+from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import (
     StartedRuntime,
     get_runtime,

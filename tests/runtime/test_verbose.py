@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 from django.db import OperationalError
 
-from grid import verbosity
-from grid.launch.verboselogging import VerboseTimes
-from grid.logcontext import of_execution
+from grid.logs.verboselogging import VerboseTimes
+from grid.observability import verbosity
+from grid.observability.logcontext import of_execution
 from grid.runtime.verbose import VerbosityFollower
 
 
@@ -32,7 +32,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def log(text: str) -> None:
-    logging.getLogger("grid.launch.x").debug(text)
+    logging.getLogger("grid.executions.x").debug(text)
     logging.getLogger("django.db.backends").debug("SELECT %s", "a secret")
 
 
@@ -53,7 +53,7 @@ def test_of_an_execution_only_lines_about_it_are_logged(lines: list[str]) -> Non
         log("asked for another")
     log("execution=abc admitted")
     log("execution=over admitted")
-    logging.getLogger("grid.launch.x").info("as ever")
+    logging.getLogger("grid.executions.x").info("as ever")
     assert lines == ["asked the API server", "execution=abc admitted", "as ever"]
 
 

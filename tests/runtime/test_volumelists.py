@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from grid.kube.hub import Hub
 from grid.kube.objects import Pod
 from grid.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from grid.runtime.volumelists import TOPIC, VolumeLists
-from grid.watch.hub import Hub
 from tests.support.builders import NAMESPACE, decode, metadata, pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, passes, virtual_time

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.client import (
     DEPLOYMENTS,

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from pytest_django.fixtures import Settings
 
 from benchmarks.embedded import process
-from grid.labels import SIMULATED
+from grid.core.labels import SIMULATED
 from grid.sandbox.client import NODES, Client, labels_of
 from grid.sandbox.client import PODS as POD
 from grid.sandbox.control import Control

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grid.requirementlines import BUILT_HERE
+from grid.core.requirementlines import BUILT_HERE
 from grid.sandbox.builtimages import BuildableCatalogue, CannotBuild
 from grid.sandbox.control import Control
 from grid.sandbox.imagebuilds import BuildAnswer, BuildOrder, ImageBuilds

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from django.core.management import CommandError, call_command
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import API_SERVICES, NODES, PODS, SERVICES, Client, Object, SystemClock
 from grid.sandbox.metricsserver import MetricsServer, api_service, service
 from tests.sandbox.controllers.test_horizontal import until

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from grid.databasetrouble import TroubleLog
+from grid.core.labels import NODE_POOL
+from grid.database.trouble import TroubleLog
+from grid.executions.caches import AutoscalerCache, EventCache, PodCache
+from grid.executions.context import Context, LaunchTarget
+from grid.executions.spec import TierSpec
 from grid.kube.http import connect
-from grid.labels import NODE_POOL
-from grid.launch.caches import AutoscalerCache, EventCache, PodCache
-from grid.launch.context import Context, LaunchTarget
-from grid.launch.placeholders import PlaceholderKeeper
-from grid.launch.spec import TierSpec
-from grid.launch.warmhours import WantedPlaceholder
 from grid.sandbox.client import PODS, Client, Object
 from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
+from grid.tiers.placeholders import PlaceholderKeeper
+from grid.tiers.warmhours import WantedPlaceholder
 from tests.sandbox.test_simulated import container, eventually, pod, with_retry
 
 pytestmark = pytest.mark.slow

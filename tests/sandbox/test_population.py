@@ -12,10 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from grid.labels import NODE_POOL, SIMULATED
-from grid.launch.manifests import build
-from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
-from grid.quantity import parse_quantity
+from grid.core.labels import NODE_POOL, SIMULATED
+from grid.core.quantity import parse_quantity
+from grid.executions.manifests import build
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.furnishing import furnish

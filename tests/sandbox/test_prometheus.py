@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grid.errors import GridError
-from grid.labels import NODE_POOL
+from grid.core.errors import GridError
+from grid.core.labels import NODE_POOL
 from grid.metrics.expressions import in_columns, node_columns, pods_columns
 from grid.metrics.history import PrometheusHistory
 from grid.metrics.sources import Prometheus

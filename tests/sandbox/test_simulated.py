@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import PODS, Client, Object
 from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings

@@ -14,8 +14,8 @@ import yaml
 from django.core.management import call_command
 from prometheus_client import Histogram
 
-from grid import telemetry
-from grid.centralconfig.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLDS, WINDOWS
+from grid.configuration.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLDS, WINDOWS
+from grid.observability import telemetry
 from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, burn_alerts
 from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files, rule_groups
 from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets, target_of

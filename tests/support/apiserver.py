@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.kube.errors import Status, error_of
 from grid.kube.objects import RawObject
 from grid.kube.resources import NAMESPACES, PODS, Resource

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from grid.core.labels import NODE_POOL
 from grid.kube.objects import RawObject
-from grid.labels import NODE_POOL
 
 T = TypeVar("T")
 NAMESPACE = "compute-grid"

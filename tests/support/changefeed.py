@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Collection
 
-from grid.changefeed import EVERYTHING, Change, FeedLost
+from grid.database.changefeed import EVERYTHING, Change, FeedLost
 
 
 class ScriptedFeed:

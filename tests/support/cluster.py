@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.api import Propagation
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from msgspec import to_builtins
 
-from grid.launch.jobrows import record_of
+from grid.jobs.jobrows import record_of
 from grid.models import Job, JobRun, RunSettings, Schedule
-from tests.launch.conftest import Shop
+from tests.support.shop import Shop
 
 
 def copies_of(job: Job, count: int) -> list[Job]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from grid.launch.spec import pod_columns, tier_spec
+from grid.executions.spec import pod_columns, tier_spec
 from grid.models import Execution, HardwareTier
 
 

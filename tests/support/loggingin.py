@@ -10,8 +10,8 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.test import Client
 
+from grid.accounts.sessions import SessionStore
 from grid.models import User
-from grid.sessions import SessionStore
 
 BACKEND = settings.AUTHENTICATION_BACKENDS[-1]
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from grid.translation import LANGUAGE
+from grid.core.translation import LANGUAGE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".pytest_cache" / "migrated"

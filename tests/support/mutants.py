@@ -1,4 +1,4 @@
-"""Mutation testing: `python -m tests.support.mutants [grid/launch/quota.py ...]` breaks rules and says which breaks no test notices.
+"""Mutation testing: `python -m tests.support.mutants [grid/queue/quota.py ...]` breaks rules and says which breaks no test notices.
 
 Which modules and which tests is in `pyproject.toml`. mutmut writes a copy of the project with all mutants into `mutants/`.
 """

@@ -5,12 +5,12 @@ from datetime import timedelta
 import msgspec
 from django.utils import timezone
 
-from grid.diagnosis.platform.apichecks import ApiCheckResult
-from grid.diagnosis.platform.facts import Light, PlatformPod, Workload
-from grid.diagnosis.platform.versions import VersionLine
-from grid.launch.platform.reading import PlatformLook
-from grid.launch.platform.records import record
 from grid.models import ApiCheckRun, Environment
+from grid.platformhealth.apicheckresults import ApiCheckResult
+from grid.platformhealth.facts import Light, PlatformPod, Workload
+from grid.platformhealth.reading import PlatformLook
+from grid.platformhealth.records import record
+from grid.platformhealth.versions import VersionLine
 from tests.support.builders import MOMENT
 
 PODS = (

@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from asgiref.sync import async_to_sync
 
+from grid.controller.leader import LEASE
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, Resource
-from grid.launch.leader import LEASE
+from grid.kube.store import HasMetadata, Store
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
-from grid.watch.store import HasMetadata, Store
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
-from grid.databasetrouble import TroubleLog
-from grid.launch.scheduler import JobScheduler, look_at_due, run_schedule
+from grid.database.trouble import TroubleLog
+from grid.jobs.scheduler import JobScheduler, look_at_due, run_schedule
 from tests.support.virtual import loop_time
 
 P = ParamSpec("P")

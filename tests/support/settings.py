@@ -1,6 +1,6 @@
 """Changes a setting as the configuration page does, without the page."""
 
-from grid import centralconfig
+from grid import configuration as centralconfig
 from grid.models import User
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from grid.textwork import TextWorkers, TextWorkFailed
+from grid.edge.textwork import TextWorkers, TextWorkFailed
 
 
 class FailingWorkers(TextWorkers):

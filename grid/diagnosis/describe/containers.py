@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from grid.core.quantity import parse_quantity
 from grid.diagnosis.describe.columns import Columns
 from grid.diagnosis.describe.common import RawObject
 from grid.diagnosis.describe.values import capital_bool, full_time, small_bool
-from grid.quantity import parse_quantity
 
 _PATH_SAFE = "$&+,/:;=@-_.~"  # what Go's net/url leaves as it is in a path
 _PROBES = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))

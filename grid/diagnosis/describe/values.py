@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
+from grid.core.translation import gettext as _
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
 from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
 from grid.kube.objects import Node, Pod
-from grid.translation import gettext as _
 
 BetweenKind = Literal["apart", "beside", "spread"]
 _Domain = tuple[str, str]

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
 from grid.diagnosis.diagnosis import latest
 from grid.diagnosis.placement.obstacles import NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count
 from grid.diagnosis.resources import ResourceAmounts
 from grid.kube.objects import Event, Node
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.watch.pools import NodeGroup
+from grid.kube.pools import NodeGroup
 
 _BACKOFF = "in backoff after failed scale-up"
 # What happened to a node; a new one like it does not have it.

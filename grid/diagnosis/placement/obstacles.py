@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from grid.core.labels import TO_BE_DELETED_TAINT
+from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
 from grid.diagnosis.placement.between import BetweenPods, counted_by
@@ -14,8 +16,6 @@ from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resourc
 from grid.diagnosis.selectors import in_words, keys_of, matches_terms
 from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
-from grid.labels import TO_BE_DELETED_TAINT
-from grid.translation import gettext as _
 
 Kind = Literal[
     "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "volume",

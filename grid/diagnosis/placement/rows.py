@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from heapq import nsmallest
 
+from grid.core.translation import gettext as _
+from grid.core.wording import listed_up_to
 from grid.diagnosis.diagnosis import EvidenceRow, Lasting
 from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle, Placement
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
-from grid.translation import gettext as _
-from grid.wording import listed_up_to
 
 _NAMED = 3
 _ROWS = 8

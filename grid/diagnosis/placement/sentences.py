@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.resources import PODS, compared
 from grid.diagnosis.selectors import in_words
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import listed, plural
 
 _ZONE = "topology.kubernetes.io/zone"
 _BY_ITSELF = _("Nothing to do: it starts by itself.")

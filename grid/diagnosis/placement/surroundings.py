@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.placement.alike import NodeKinds, NodeQuestion
 from grid.diagnosis.resources import ResourceAmounts
 from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Event, Node, Pod, StorageClass, Volume, VolumeClaim
-from grid.labels import NODE_POOL
-from grid.watch.pools import NodeGroup
+from grid.kube.pools import NodeGroup
 
 
 def _nobody(pod: Pod) -> str:

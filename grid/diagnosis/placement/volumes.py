@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from grid.core.quantity import format_bytes, whole
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import capitalised, listed
 from grid.diagnosis.claims import OURS, claim_words
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
 from grid.diagnosis.placement.surroundings import Surroundings
 from grid.kube.constraints import NodeTerms
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
-from grid.quantity import format_bytes, whole
-from grid.translation import gettext as _
-from grid.translation import ngettext
-from grid.wording import capitalised, listed
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _NO_CLASS = 'storageclass.storage.k8s.io "{}" not found'

@@ -17,27 +17,27 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from grid import tracing
-from grid.backoff import Backoff
-from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
-from grid.database import DatabaseThreads
+from grid.clusters.registration import Registration, ask_servers
+from grid.controller.controller import Controller
+from grid.controller.leader import LEASE, Election
+from grid.core.backoff import Backoff
+from grid.core.egress import read_egress
+from grid.core.errors import GridError, NotAllowed
+from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+from grid.database.threads import DatabaseThreads
 from grid.dataplanes import api_of, data_planes
-from grid.egress import read_egress
-from grid.errors import GridError, NotAllowed
+from grid.executions import ledger
+from grid.executions.apply import ensure_namespace
+from grid.executions.context import Databases, LaunchTarget
+from grid.executions.policykeeper import Network
+from grid.executions.storage import Storage
+from grid.executions.token import access_token, front_key
 from grid.kube.http import HttpKubeApi
-from grid.launch import ledger
-from grid.launch.apply import ensure_namespace
-from grid.launch.context import Databases, LaunchTarget
-from grid.launch.controller import Controller
-from grid.launch.leader import LEASE, Election
-from grid.launch.logshipping.receiver import LogReceiver, configured
-from grid.launch.platform.keeper import watched
-from grid.launch.policykeeper import Network
-from grid.launch.registration import Registration, ask_servers
-from grid.launch.storage import Storage
-from grid.launch.token import access_token, front_key
+from grid.logs.logshipping.receiver import LogReceiver, configured
 from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
+from grid.observability import tracing
+from grid.platformhealth.keeper import watched
 from grid.runtime import usage_source_of
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint, WorkCollector, loop_gauge

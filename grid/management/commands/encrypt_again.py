@@ -4,10 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from grid.launch.notifications.channels import encrypt_targets_again
-from grid.launch.remotes import encrypt_remotes_again
-from grid.launch.storedsecrets import encrypt_all_again
-from grid.wording import plural
+from grid.core.wording import plural
+from grid.files.stored_remotes import encrypt_remotes_again
+from grid.notifications.channels import encrypt_targets_again
+from grid.secrets.storedsecrets import encrypt_all_again
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from grid import centralconfig
+from grid import configuration as centralconfig
 from grid.servicelevels.files import monitoring_files
 from grid.servicelevels.levels import default_targets
 

@@ -10,12 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from grid.core.errors import GridError
+from grid.core.labels import KEYS, SIMULATED
 from grid.dataplanes import api_of
-from grid.errors import GridError
+from grid.executions.apply import list_all
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
-from grid.labels import KEYS, SIMULATED
-from grid.launch.apply import list_all
 from grid.management.simulated import record_simulated
 from grid.models.dataplane import LOCAL
 from grid.models.environment import Kind

@@ -23,7 +23,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
+from grid.configuration import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
 from grid.management.demoprometheus import DemoPrometheus, chosen_prometheus

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from grid.auditchain import ChainBroken, Link
-from grid.auditsealing import MOST_COUNTED, unsealed_count, verify
-from grid.wording import plural
+from grid.audit.chain import ChainBroken, Link
+from grid.audit.sealing import MOST_COUNTED, unsealed_count, verify
+from grid.core.wording import plural
 
 
 class Command(BaseCommand):

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from grid.core.origins import is_loopback
 from grid.edge.server import make_server
 from grid.management.varfiles import refuse_unusable_database
-from grid.origins import is_loopback
 
 _LARGEST_MESSAGE = 4096  # bytes of one websocket message: live pages read none
 

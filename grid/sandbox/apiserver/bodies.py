@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver import protobuf
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type

@@ -9,7 +9,7 @@ are refused.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver.kinds import KINDS, STATUS, Object, ServedKind, find_kind, has_group, stored_kinds
 from grid.sandbox.apiserver.status import StatusCause, required, unsupported, wrong
 from grid.sandbox.apiserver.store import ObjectStore, StoreEvent

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import PODS, Object, ServedKind
 from grid.sandbox.apiserver.quantities import canonical, is_binary
 from grid.sandbox.apiserver.quota import pod_amounts

@@ -3,7 +3,7 @@
 Each function returns the list of problems, empty when all is well.
 """
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 
 _SUBDOMAIN = Expression(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_1123 = Expression(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

@@ -1,6 +1,6 @@
 """Facts about a pod that more than one part of the API server needs. Pure functions of the object."""
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 
 FINISHED = ("Succeeded", "Failed")

@@ -2,7 +2,7 @@
 
 from decimal import ROUND_CEILING, Decimal
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 
 _BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _DECIMAL = (

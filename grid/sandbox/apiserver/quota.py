@@ -7,7 +7,7 @@ are not.
 from collections.abc import Mapping
 from decimal import Decimal
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import PODS, Object, ServedKind, stored_kinds
 from grid.sandbox.apiserver.pods import is_finished
 from grid.sandbox.apiserver.quantities import canonical, is_binary

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.quantities import canonical_text
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from grid.regexes import Expression, RepeatedExpression
+from grid.core.regexes import Expression, RepeatedExpression
 from grid.sandbox.apiserver.kinds import Object, ServedKind, dig
 from grid.sandbox.apiserver.names import label_key_problems, label_value_problems
 from grid.sandbox.apiserver.status import bad_request, shown

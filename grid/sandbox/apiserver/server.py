@@ -15,7 +15,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver import counting, discovery, openapi
 from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.store import Record
 from grid.sandbox.exposition import Family, Sample, label_name, text_of
 

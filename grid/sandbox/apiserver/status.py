@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from grid.databasetrouble import DatabaseTrouble, trouble_of
+from grid.database.trouble import DatabaseTrouble, trouble_of
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 
 

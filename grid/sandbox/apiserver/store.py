@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from grid.databasetrouble import TroubleLog
+from grid.database.trouble import TroubleLog
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.status import not_stored
 

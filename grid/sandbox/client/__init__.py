@@ -1,4 +1,4 @@
-"""The API client of the embedded cluster's controllers and kubelets, on `grid.kube` and `grid.watch`, for any Kubernetes API server.
+"""The API client of the embedded cluster's controllers and kubelets, on `grid.kube`, for any Kubernetes API server.
 
     async with Client.from_kubeconfig("var/kubeconfig") as client:
         pods = Mirror(client, PODS, field_selector="spec.nodeName=node-1")

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
-from grid.errors import Conflict, GridError, NotAllowed, NotFound
+from grid.core.errors import Conflict, GridError, NotAllowed, NotFound
 from grid.kube.resources import EVENTS
 from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.http import Api

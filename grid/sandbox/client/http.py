@@ -1,6 +1,6 @@
 """An API server as the controllers and the kubelets ask it: a `grid.kube` transport, with plain dicts at their paths.
 
-Each request is sent once: retrying is up to the caller. Every failure is an error of `grid.errors`.
+Each request is sent once: retrying is up to the caller. Every failure is an error of `grid.core.errors`.
 """
 
 import ssl

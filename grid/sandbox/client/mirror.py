@@ -1,4 +1,4 @@
-"""A cache of one resource, which controllers read instead of asking the server; `grid.watch` keeps it fresh.
+"""A cache of one resource, which controllers read instead of asking the server; `grid.kube` keeps it fresh.
 
 Any code on the same loop may read a mirror. The objects that it returns are shared and must not be changed. Listeners are called at
 once, in order, on the loop, with the old and the new object; they only enqueue keys.
@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+from grid.core.labels import SIMULATED
 from grid.kube.api import Followable
+from grid.kube.hub import Hub
+from grid.kube.listing import Timing
+from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import Resource
-from grid.labels import SIMULATED
+from grid.kube.store import Store
 from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.objects import Object
-from grid.watch.hub import Hub
-from grid.watch.listing import Timing
-from grid.watch.reflector import ListWatch, Reflector
-from grid.watch.store import Store
 
 # Nothing between a controller and its server cuts what is quiet, every kubelet has a watch of its own, and a streaming list costs a
 # connection that is closed after it, with both its ends in the embedded cluster's process; so watches are long, and lists come in pages.

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from grid.errors import GridError, NotFound
-from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
+from grid.core.errors import GridError, NotFound
+from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,

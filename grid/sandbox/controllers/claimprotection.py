@@ -8,8 +8,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from grid.errors import NotFound
-from grid.labels import SIMULATED
+from grid.core.errors import NotFound
+from grid.core.labels import SIMULATED
 from grid.sandbox.client import (
     PODS,
     VOLUME_CLAIMS,

@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar
 
-from grid.backoff import Backoff
+from grid.core.backoff import Backoff
+from grid.core.workqueue import WorkQueue
 from grid.sandbox.client import Api, Clock, EventRecorder, Mirrors, SystemClock
 from grid.sandbox.controllers.workoff import work_off
-from grid.workqueue import WorkQueue
 
 _FIRST_RETRY, _LONGEST_RETRY = 0.1, 60.0
 

@@ -6,7 +6,7 @@
 import contextlib
 from datetime import UTC, datetime
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     CRON_JOBS,
     JOBS,

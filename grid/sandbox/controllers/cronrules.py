@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from grid.cron import CronSchedule, find_zone, parse_schedule
+from grid.core.cron import CronSchedule, find_zone, parse_schedule
 from grid.sandbox.client import Object, name_of, namespace_of, parse_time
 from grid.sandbox.controllers.jobrules import finished_condition
 

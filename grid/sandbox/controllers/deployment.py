@@ -10,7 +10,7 @@ import copy
 import logging
 from collections.abc import Sequence
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     DEPLOYMENTS,
     PODS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.errors import NotFound
+from grid.core.errors import NotFound
 from grid.sandbox.client import (
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,

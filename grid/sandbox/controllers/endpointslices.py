@@ -6,7 +6,7 @@ is made twice while a mirror is behind. Slices go with their Service, which owns
 
 import contextlib
 
-from grid.errors import NotFound
+from grid.core.errors import NotFound
 from grid.sandbox.client import (
     ENDPOINT_SLICES,
     ENDPOINTS,

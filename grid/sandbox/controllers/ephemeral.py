@@ -7,7 +7,7 @@ an event that says so. The controller is level-triggered.
 from collections.abc import Mapping
 from typing import Any
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import (
     PODS,
     VOLUME_CLAIMS,

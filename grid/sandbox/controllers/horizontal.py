@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from grid.errors import Conflict, GridError, NotFound
-from grid.quantity import millicores
-from grid.regexes import Expression
+from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.quantity import millicores
+from grid.core.regexes import Expression
 from grid.sandbox.client import (
     AUTOSCALERS,
     POD_METRICS,

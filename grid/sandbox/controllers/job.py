@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     JOBS,
     PODS,

@@ -11,7 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     LEASES,
     NODES,

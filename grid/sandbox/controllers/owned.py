@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from grid.errors import GridError, NotAllowed
+from grid.core.errors import GridError, NotAllowed
 from grid.sandbox.client import Clock, Object, answer_of, controller_of, is_terminating, uid_of
 
 _GIVE_UP_SECONDS = 60.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from grid.quantity import millicores, whole
+from grid.core.quantity import millicores, whole
 
 Amounts = dict[str, int]
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grid.errors import Conflict, GridError, NotFound
-from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
+from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     NODES,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from grid.pod_ranking import RankedPod, rank_for_deletion, read_cost
+from grid.core.pod_ranking import RankedPod, rank_for_deletion, read_cost
 from grid.sandbox.client import (
     Object,
     annotations_of,

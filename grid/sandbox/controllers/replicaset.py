@@ -11,7 +11,7 @@ import contextlib
 import copy
 import logging
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
     REPLICA_SETS,

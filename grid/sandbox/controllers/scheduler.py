@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     DISRUPTION_BUDGETS,
     NAMESPACES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.client import annotations_of, is_terminating, labels_of, name_of, namespace_of, uid_of
 from grid.sandbox.controllers.selectors import matches_labels
 from grid.sandbox.storage import PROVISIONED_BY, SELECTED_NODE, class_of, requested_storage

@@ -5,7 +5,7 @@ The API server gives each volume the finalizer; this controller takes it away at
 
 import contextlib
 
-from grid.errors import NotFound
+from grid.core.errors import NotFound
 from grid.sandbox.client import VOLUMES, Object, is_terminating, name_of
 from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.storage import VOLUME_PROTECTION

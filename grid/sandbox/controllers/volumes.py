@@ -5,7 +5,7 @@ Volumes are made, and deleted, by the provisioner that the claim's class names. 
 
 import contextlib
 
-from grid.errors import NotFound
+from grid.core.errors import NotFound
 from grid.sandbox.client import (
     STORAGE_CLASSES,
     VOLUME_CLAIMS,

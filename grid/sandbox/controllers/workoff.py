@@ -8,8 +8,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from grid.errors import Conflict, GridError
-from grid.workqueue import WorkQueue
+from grid.core.errors import Conflict, GridError
+from grid.core.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
 

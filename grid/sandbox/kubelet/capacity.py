@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from grid.quantity import millicores, parse_quantity, whole
+from grid.core.quantity import millicores, parse_quantity, whole
 
 _CPU_RESERVE_MILLI = 80
 _MEMORY_RESERVE = 2**30

@@ -7,7 +7,7 @@ a URL, never inside a longer number. Addresses of no Service stay.
 
 from collections.abc import Iterable, Mapping
 
-from grid.regexes import RepeatedExpression
+from grid.core.regexes import RepeatedExpression
 
 # All numbers between dots; that there are four of up to three digits each makes an address of them.
 _DOTTED = RepeatedExpression(r"[0-9]+(?:\.[0-9]+)+")

@@ -10,7 +10,7 @@ import logging
 from datetime import datetime, timedelta
 from typing import Literal
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import Object, name_of, namespace_of, uid_of
 from grid.sandbox.kubelet.backoff import RestartBackoff, spell
 from grid.sandbox.kubelet.handlers import HandlerOutcome, HandlerTarget

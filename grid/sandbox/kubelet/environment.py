@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING
 from typing import Any, NamedTuple, Protocol
 
-from grid.quantity import parse_quantity
-from grid.regexes import Expression
+from grid.core.quantity import parse_quantity
+from grid.core.regexes import Expression
 from grid.sandbox.client import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 
 _KEYED = Expression(r"metadata\.(labels|annotations)\['(.*)'\]")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from grid.quantity import whole
+from grid.core.quantity import whole
 from grid.sandbox.client import Object
 
 _RESOURCE = "ephemeral-storage"

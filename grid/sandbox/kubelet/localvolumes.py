@@ -10,7 +10,7 @@ import contextlib
 import logging
 from pathlib import Path
 
-from grid.errors import GridError, NotFound
+from grid.core.errors import GridError, NotFound
 from grid.sandbox.client import (
     VOLUME_CLAIMS,
     VOLUMES,

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grid.errors import Conflict, GridError, NotFound
-from grid.quantity import parse_quantity
+from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.quantity import parse_quantity
 from grid.sandbox.client import (
     LEASES,
     NODES,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from grid.errors import Conflict, GridError, NotFound
+from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
     Object,

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from grid.regexes import Expression
+from grid.core.regexes import Expression
 from grid.sandbox import programs
 from grid.sandbox.client import parse_time
 from grid.sandbox.kubelet import shim as shim_program

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from grid.errors import GridError, NotFound
+from grid.core.errors import GridError, NotFound
 from grid.sandbox.client import (
     CONFIG_MAPS,
     PODS,

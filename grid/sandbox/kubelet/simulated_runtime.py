@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grid.quantity import millicores, whole
+from grid.core.quantity import millicores, whole
 from grid.sandbox.client import Clock
 from grid.sandbox.images import Image
 from grid.sandbox.imagestore import ImageStore, PulledImage, PullFailed

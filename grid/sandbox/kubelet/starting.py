@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from grid.quantity import whole
+from grid.core.quantity import whole
 from grid.sandbox.client import Object, name_of, namespace_of, uid_of
 from grid.sandbox.imagestore import PulledImage, PullFailed
 from grid.sandbox.kubelet.backoff import spell

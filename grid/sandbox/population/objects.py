@@ -7,7 +7,7 @@ the product's own. Times are Kubernetes' text.
 import json
 from typing import Any
 
-from grid.labels import (
+from grid.core.labels import (
     APP_COMPONENT,
     APP_INSTANCE,
     APP_NAME,
@@ -20,7 +20,7 @@ from grid.labels import (
     SAFE_TO_EVICT,
     SIMULATED,
 )
-from grid.quantity import millicores, whole
+from grid.core.quantity import millicores, whole
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.capacity import allocatable_of
 from grid.sandbox.pools import NodePool
@@ -233,7 +233,7 @@ def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
 
 
 def _settings_volume(execution: SimulatedExecution) -> Object:
-    """Return the volume with what JupyterLab is told, as `grid.launch.jupyter` makes it."""
+    """Return the volume with what JupyterLab is told, as `grid.workspaces.jupyter` makes it."""
     folders = {
         "default_setting_overrides.json": "labconfig/",
         "jupyter_server_config.json": "",

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from grid.labels import HEAD, WORKER
+from grid.core.labels import HEAD, WORKER
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
 from grid.sandbox.apiserver.status import Failure

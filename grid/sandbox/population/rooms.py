@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from grid.quantity import millicores, whole
+from grid.core.quantity import millicores, whole
 from grid.sandbox.kubelet.capacity import allocatable_of
 from grid.sandbox.pools import NodePool
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from grid.labels import PREFIX
+from grid.core.labels import PREFIX
 from grid.sandbox.client import Object
 from grid.sandbox.population import happenings
 from grid.sandbox.population.plan import PopulationPlan

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from grid.labels import SIMULATED
+from grid.core.labels import SIMULATED
 from grid.sandbox.client import (
     PODS,
     SERVICES,

@@ -5,7 +5,7 @@ It shares nothing with `grid.diagnosis.placement`. Resources are whole numbers h
 
 from typing import Any
 
-from grid.labels import NODE_POOL
+from grid.core.labels import NODE_POOL
 
 Raw = dict[str, Any]
 HEALTH = ("node.kubernetes.io/not-ready", "node.kubernetes.io/disk-pressure")

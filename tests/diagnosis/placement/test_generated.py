@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Node, Pod
-from grid.labels import NODE_POOL
-from grid.watch.pools import NodeGroup
+from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.oracle import CONTROL_PLANE, Raw, alone, on, reasons
 from tests.diagnosis.placement.worlds import as_read, surroundings
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp

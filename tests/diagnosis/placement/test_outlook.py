@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.kube.objects import Event, Pod
-from grid.labels import NODE_POOL
-from grid.watch.pools import NodeGroup
+from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import said
 from tests.support.builders import MOMENT, condition, decode, node, pod

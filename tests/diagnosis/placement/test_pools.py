@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
-from grid.labels import NODE_POOL
-from grid.watch.pools import NodeGroup
+from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
 from tests.diagnosis.situations import said
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp

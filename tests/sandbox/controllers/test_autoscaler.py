@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from grid.errors import NotFound
-from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
+from grid.core.errors import NotFound
+from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     EVENTS,

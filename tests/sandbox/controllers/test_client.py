@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.errors import Conflict, NotFound, Rejected
+from grid.core.errors import Conflict, NotFound, Rejected
 from grid.sandbox.client import CONFIG_MAPS, EVENTS, Client, EventRecorder, Object, answer_of, reference_to
 from tests.sandbox.support import FastClock, api_server
 

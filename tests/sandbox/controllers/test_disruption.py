@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grid.errors import TooManyRequests
+from grid.core.errors import TooManyRequests
 from grid.sandbox.client import DEPLOYMENTS, DISRUPTION_BUDGETS, EVENTS, PODS, Client, Mirrors, Object, name_of
 from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolve, selector_in_go
 from grid.sandbox.controllers.manager import ControllerManager

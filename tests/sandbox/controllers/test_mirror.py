@@ -1,4 +1,4 @@
-"""A mirror keeps whole objects by a reflector, and tells its listeners of each change. How it follows a server is in `tests/watch`."""
+"""A mirror keeps whole objects by a reflector, and tells its listeners of each change. How it follows a server is in `tests/kube`."""
 
 import asyncio
 from collections.abc import AsyncIterator

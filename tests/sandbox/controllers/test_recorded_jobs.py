@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import (
     EVENTS,
     JOBS,

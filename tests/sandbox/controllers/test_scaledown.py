@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from grid.core.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import Object, name_of
 from grid.sandbox.controllers.autoscaling.scaledown import (
     NodeVerdict,

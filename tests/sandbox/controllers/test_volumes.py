@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from grid.core.errors import GridError, NotAllowed
 from grid.diagnosis.placement.explain import explain_placement
-from grid.errors import GridError, NotAllowed
+from grid.executions.around import NodesAround
+from grid.kube.events import EventStore
 from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Pod
-from grid.launch.around import NodesAround
 from grid.sandbox.client import (
     EVENTS,
     PODS,
@@ -32,8 +33,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
-from grid.watch.events import EventStore
-from tests.launch.test_around import nothing_remembered
+from tests.executions.test_around import nothing_remembered
 from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 

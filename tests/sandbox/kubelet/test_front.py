@@ -14,10 +14,10 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
+from grid.executions.front import TOKEN_HEADER, FrontSpec, token
+from grid.executions.manifests import build
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.kube.resources import PODS, VOLUME_CLAIMS
-from grid.launch.front import TOKEN_HEADER, FrontSpec, token
-from grid.launch.manifests import build
-from grid.launch.spec import EnvironmentSpec, ExecutionSpec
 from grid.sandbox.needs import SYSTEM_PATH
 from tests.end_to_end.grid import IMAGES
 from tests.sandbox.kubelet.support import NODE, World, eventually

@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from grid.executions.manifests import build
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec
 from grid.kube.resources import PODS, VOLUME_CLAIMS
-from grid.launch.manifests import build
-from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec
 from grid.management.demo import JUPYTERLAB_COMMAND
+from tests.clusters.cluster_specs import HEAD_TIER
 from tests.end_to_end.grid import IMAGES
-from tests.launch.cluster_specs import HEAD_TIER
 from tests.sandbox.kubelet.support import NODE, World, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

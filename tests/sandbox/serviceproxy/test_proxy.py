@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grid.errors import GridError
+from grid.core.errors import GridError
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.serviceproxy import ServiceProxy

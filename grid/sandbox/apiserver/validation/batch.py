@@ -1,6 +1,6 @@
 """Validation of Jobs and CronJobs."""
 
-from grid.cron import BadSchedule, find_zone, parse_schedule
+from grid.core.cron import BadSchedule, find_zone, parse_schedule
 from grid.sandbox.apiserver.batch import NAME_LABEL, OLD_NAME_LABEL, OLD_UID_LABEL, UID_LABEL
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems

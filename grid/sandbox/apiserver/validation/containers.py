@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from grid.quantity import parse_quantity
-from grid.regexes import Expression
+from grid.core.quantity import parse_quantity
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems, label_key_problems
 from grid.sandbox.apiserver.status import StatusCause, duplicate, missing, prohibited, required, unsupported, wrong

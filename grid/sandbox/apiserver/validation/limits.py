@@ -1,6 +1,6 @@
 """Validation of LimitRanges: their numbers must agree with each other."""
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.status import StatusCause, duplicate, prohibited, required, wrong
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import config_key_problems
 from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong

@@ -1,6 +1,6 @@
 """Validation of PersistentVolumes and StorageClasses."""
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.schema import SCHEMA
 from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from grid.quantity import parse_quantity
-from grid.regexes import Expression
+from grid.core.quantity import parse_quantity
+from grid.core.regexes import Expression
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.selectors import selects
 from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from grid.core.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import annotations_of, controller_of, is_terminating, labels_of, namespace_of, uid_of
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.scheduling import NodeState, Snapshot

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.quantity import parse_quantity
+from grid.core.quantity import parse_quantity
 from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, ScalingSettings, Tolerance
 
 WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from grid.quantity import millicores
+from grid.core.quantity import millicores
 from grid.sandbox.controllers.scaling.model import CannotCompute, External, MetricView
 
 _NO_TARGET = "invalid external metric source: neither a value target nor an average value target was set"

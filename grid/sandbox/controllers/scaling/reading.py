@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grid.quantity import millicores
-from grid.regexes import RepeatedExpression
+from grid.core.quantity import millicores
+from grid.core.regexes import RepeatedExpression
 from grid.sandbox.client import condition_of, is_terminating, name_of, parse_time
 from grid.sandbox.controllers.scaling.model import NamespaceUsage, PodMetrics, PodState
 from grid.sandbox.controllers.scaling.proposal import MetricTarget

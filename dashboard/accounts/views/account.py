@@ -1,0 +1,194 @@
+"""Logging in and out, the user's own account, and the choice of theme."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.password_validation import password_validators_help_texts
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dashboard.accounts.forms.account import ProfileForm
+from dashboard.accounts.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
+from dashboard.accounts.people import set_profile
+from dashboard.accounts.viewmodels.logins import session_rows
+from dashboard.accounts.viewmodels.people import ROLE_TITLES, ROLE_WORDS
+from dashboard.notifications.notification_channels import outward_channels_view, pending_view
+from dashboard.notifications.records import channels_for, choice_rows, events_for
+from dashboard.shell.access import may_observe, role_of
+from grid.accounts import sessions
+from grid.accounts.lockouts import client_network
+from grid.accounts.sessions import stored_key
+from grid.audit.entries import write_entry
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.models import AuditEntry, Membership, User
+from grid.notifications.addresses import call_off
+
+_BUSY_SECONDS = 5
+
+
+class Login(LoginView):
+    """The login page. It responds with 503 when too many passwords are being checked at once, and with 429 to a locked-out user."""
+
+    template_name = "accounts/login.html"
+    authentication_form = LoginForm
+    redirect_authenticated_user = True
+
+    def get_default_redirect_url(self) -> str:
+        """Return where to go without a `next`: those who watch the cluster see it first, everybody else their own work."""
+        return reverse("overview" if may_observe(self.request.user) else "home")
+
+    def form_valid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
+        user = form.get_user()
+        with transaction.atomic():
+            answer = super().form_valid(form)
+            _write_login(self.request, user, AuditEntry.Action.LOGGED_IN)
+        return answer
+
+    def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
+        return _refused(self.request, super().form_invalid(form), form)
+
+
+class Logout(LogoutView):
+    """Logs out, with an audit entry of whoever was logged in."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with transaction.atomic():
+            if isinstance(request.user, User):
+                _write_login(request, request.user, AuditEntry.Action.LOGGED_OUT)
+            answer: HttpResponse = super().post(request, *args, **kwargs)
+        return answer
+
+
+def _write_login(request: HttpRequest, user: User, action: str) -> None:
+    AuditEntry.objects.create(
+        actor=user,
+        actor_name=user.get_username(),
+        action=action,
+        object_type="login",
+        object_id=user.get_username(),
+        object_name=_("{name} at {address}", name=user.get_username(), address=client_network(request))[:200],
+    )
+
+
+login = require_http_methods(["GET", "HEAD", "POST"])(Login.as_view())
+logout = Logout.as_view()
+
+
+@login_not_required
+@require_GET
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Redirect Django's admin to the one login page: a second one would be another way to try passwords."""
+    if request.user.is_authenticated:
+        raise PermissionDenied(_("Only admins can see this page."))
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """Show the user's own profile, role, projects, notifications and sessions, and change the profile."""
+    user, now = _user(request), timezone.now()
+    form = ProfileForm(request.POST if request.method == "POST" else None, user=user)
+    if form.is_valid():
+        try:
+            changed = set_profile(user, **form.cleaned_data, now=now)
+        except Rejected as refused:
+            form.add_error("email", refused.sentences)
+        else:
+            messages.success(request, _profile_words(changed, form.cleaned_data["email"]))
+            return redirect("account")
+    offered = channels_for(user)
+    context = {
+        "form": form,
+        "pending": pending_view(user, now),
+        "role": f"{ROLE_TITLES[role_of(user)]}: {ROLE_WORDS[role_of(user)]}",
+        "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
+        "choices": choice_rows(user.pk, offered, events_for(user)),
+        "channels": offered.values(),
+        "outward": outward_channels_view(user, now),
+        "rows": session_rows(sessions.of_user(user, now), _this(request)),
+        "now": now,
+    }
+    return render(request, "accounts/account.html", context, status=422 if form.is_bound else 200)
+
+
+def _profile_words(changed: Collection[str], address: str) -> str:
+    if "new_email" in changed:
+        return _("A link was sent to {address}. Open it to use the address from then on.", address=address)
+    return _("Your profile is saved.") if changed else _("Nothing was changed.")
+
+
+@require_POST
+def session_end(request: HttpRequest) -> HttpResponse:
+    """End one of the user's own sessions, by its stored key."""
+    key = request.POST.get("session", "")
+    if key == _this(request):
+        return logout(request)
+    ended = _end_sessions(_user(request), lambda user: int(sessions.end(user, key)))
+    messages.success(request, _("Session ended.") if ended else _("That session had already ended."))
+    return redirect("account")
+
+
+@require_POST
+def sessions_end_others(request: HttpRequest) -> HttpResponse:
+    _end_sessions(_user(request), lambda user: sessions.end_others(user, _this(request)))
+    messages.success(request, _("All your other sessions were ended."))
+    return redirect("account")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
+def password(request: HttpRequest) -> HttpResponse:
+    """Change the user's own password, and end all of the user's other sessions."""
+    form = OwnPasswordForm(request, request.POST or None)
+    if form.is_valid():
+        with transaction.atomic():
+            user = form.save()
+            update_session_auth_hash(request, user)
+            sessions.end_others(user, _this(request))
+            call_off(user)
+            write_entry(user, user, {"password": [_("old"), _("changed")]})
+        messages.success(request, _("Your password was changed, and all your other sessions were ended."))
+        return redirect("account")
+    page = render(request, "accounts/password.html", {"form": form, "rules": password_validators_help_texts()})
+    return _refused(request, page, form)
+
+
+def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
+    """Return the page with status 429 (locked) or 503 (busy) and the seconds to wait, if one applies; its form says why."""
+    lock = lock_met_by(request)
+    if lock is not None:
+        page.status_code = 429
+        page["Retry-After"] = str(max(1, round((lock.until - timezone.now()).total_seconds())))
+    elif any(form.has_error(field, code=BUSY) for field in form.errors):
+        page.status_code = 503
+        page["Retry-After"] = str(_BUSY_SECONDS)
+    return page
+
+
+@transaction.atomic
+def _end_sessions(user: User, end: Callable[[User], int]) -> int:
+    """End sessions of the user's own, with an audit entry, and return how many."""
+    count = end(user)
+    if count:
+        write_entry(user, user, {"sessions": [_("{count} open", count=count), _("ended")]})
+    return count
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _this(request: HttpRequest) -> str:
+    return stored_key(request.session.session_key or "")

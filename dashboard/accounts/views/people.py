@@ -1,0 +1,251 @@
+"""The admins' pages of people: who may log in, with which role, since when; invitations, links, and closed accounts."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import SuspiciousOperation
+from django.core.paginator import Page, Paginator
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.accounts import people as accounts
+from dashboard.accounts.forms.people import InviteForm, PeopleFilterForm, RoleForm
+from dashboard.accounts.people import OwnAccount
+from dashboard.accounts.viewmodels.logins import session_rows
+from dashboard.accounts.viewmodels.memberships import role_sentences
+from dashboard.accounts.viewmodels.people import (
+    ROLE_TITLES,
+    deactivation_sentences,
+    people_chips,
+    person_row,
+    person_rows,
+    valid_for,
+)
+from dashboard.administration.viewmodel import history_lines
+from dashboard.shell.access import PERMISSIONS, Role, admin_required
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Paging
+from grid.accounts import sessions
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.core.translation import gettext as _
+from grid.models import AuditEntry, Execution, Membership, State, User
+from grid.models.execution import ACTIVE_STATES
+
+_PAGE_LENGTH = 50
+_MADE = {
+    Role.PRACTITIONER: _("Make {subject} a practitioner"),
+    Role.AUDITOR: _("Make {subject} an auditor"),
+    Role.OPERATOR: _("Make {subject} an operator"),
+    Role.ADMIN: _("Make {subject} an admin"),
+}
+_HISTORY_LENGTH = 50
+HISTORY_LABELS = {
+    "role": _("Role"),
+    "state": _("State"),
+    "link": _("Link to set a password"),
+    "password": _("Password"),
+    "sessions": _("Sessions"),
+    "name": _("Display name"),
+    "email": _("E-mail address"),
+    "secret": _("Secret"),
+    "new_email": _("New e-mail address, to be confirmed"),
+    "webhook": _("Webhook"),
+    "notifications": _("Notifications"),
+    "test": _("Test of notifications"),
+    "file": _("File"),
+    "filter": _("Filter"),
+}
+
+
+@require_safe
+@admin_required
+def people(request: HttpRequest) -> HttpResponse:
+    form = PeopleFilterForm(request.GET)
+    conditions = form.conditions()
+    page = Paginator(accounts.matching(**conditions), _PAGE_LENGTH).get_page(request.GET.get("page"))
+    shown = list(page)
+    context = {
+        "form": form,
+        "rows": person_rows(shown, accounts.roles_of(shown), accounts.project_names(shown)),
+        "conditions": conditions,
+        "chips": people_chips(conditions),
+        "paging": _paging(page, conditions),
+        "now": timezone.now(),
+    }
+    answer = render(request, "accounts/people.html", context)
+    answer["HX-Push-Url"] = request.path + (f"?{urlencode(conditions)}" if conditions else "")
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def invite(request: HttpRequest) -> HttpResponse:
+    """Make an account without a password, and show the link with which its owner sets one."""
+    form = InviteForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        actor = _actor(request)
+        try:
+            with transaction.atomic():
+                user = accounts.invite(form.instance, Role(form.cleaned_data["role"]), actor=actor)
+        except IntegrityError:
+            form.add_error("username", _("This name is taken."))
+        else:
+            return _link_page(request, *accounts.make_link(user.pk, actor=actor))
+    status = 400 if form.is_bound else 200
+    return render(request, "accounts/person_invite.html", {"form": form}, status=status)
+
+
+@require_safe
+@admin_required
+def person(request: HttpRequest, id: int) -> HttpResponse:
+    user = get_object_or_404(User, pk=id)
+    now = timezone.now()
+    role = accounts.roles_of([user])[user.pk]
+    entries = AuditEntry.objects.filter(object_type="user", object_id=str(id))[:_HISTORY_LENGTH]
+    context = {
+        "person": user,
+        "now": now,
+        "x": person_row(user, role, ()),
+        "is_own": user == request.user,
+        "form": RoleForm(initial={"role": role.value}),
+        "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
+        "sessions": session_rows(sessions.of_user(user, now), ""),
+        "history": history_lines(entries, HISTORY_LABELS, is_reversible=False),
+    }
+    return render(request, "accounts/person.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def person_role(request: HttpRequest, id: int) -> HttpResponse:
+    """Give the person another role, after a question that says what it gives and takes."""
+    form = RoleForm(request.POST if request.method == "POST" else request.GET)
+    if not form.is_valid():
+        raise SuspiciousOperation(_("There is no such role."))
+    role = Role(form.cleaned_data["role"])
+    if request.method != "POST":
+        question = _role_question(get_object_or_404(User, pk=id), role)
+        return render(request, "shell/question.html", {"question": question})
+    try:
+        user = accounts.change_role(id, role, actor=_actor(request))
+    except OwnAccount:
+        messages.error(request, _("You cannot change your own role. Ask another admin."))
+    else:
+        messages.success(request, _("{user} has the role {role} now.", user=user, role=ROLE_TITLES[role].lower()))
+    return redirect("person", id)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def person_link(request: HttpRequest, id: int) -> HttpResponse:
+    """Ask, then make a link to set a password, and show it once: it is stored nowhere."""
+    user = get_object_or_404(User, pk=id, is_active=True)
+    if request.method == "POST":
+        return _link_page(request, *accounts.make_link(id, actor=_actor(request)))
+    context = {"person": user, "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT)}
+    return render(request, "accounts/person_link.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
+    """Say what deactivating the account does, then do it."""
+    user = get_object_or_404(User, pk=id)
+    if request.method != "POST":
+        is_own = user == request.user
+        context = {"person": user, "is_own": is_own, "consequences": _consequences(user)}
+        return render(request, "accounts/person_deactivate.html", context)
+    try:
+        accounts.set_active(id, False, actor=_actor(request))
+    except OwnAccount:
+        messages.error(request, _("You cannot deactivate yourself. Ask another admin."))
+    else:
+        messages.success(request, _("{user} is deactivated and logged out everywhere.", user=user))
+    return redirect("person", id)
+
+
+@require_POST
+@admin_required
+def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
+    try:
+        user = accounts.set_active(id, True, actor=_actor(request))
+    except OwnAccount:
+        return redirect("person", id)
+    messages.success(request, _("{user} may log in again.", user=user))
+    return redirect("person", id)
+
+
+@require_POST
+@admin_required
+def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
+    """End one session by its stored key, or all without a key."""
+    key = request.POST.get("session", "").replace("\0", "")
+    ended = accounts.end_sessions(id, key, actor=_actor(request))
+    messages.success(request, _("Ended sessions: {ended}.", ended=ended) if ended else _("No session was open."))
+    return redirect("person", id)
+
+
+def _role_question(user: User, role: Role) -> Confirmation:
+    before = accounts.roles_of([user])[user.pk]
+    page = reverse("person", args=[user.pk])
+    return Confirmation(
+        _MADE[role],
+        user.get_username(),
+        role_sentences(PERMISSIONS[before], PERMISSIONS[role]),
+        action_url=reverse("person-role", args=[user.pk]),
+        answer=_("Change role"),
+        keep=_("Keep {role}", role=ROLE_TITLES[before].lower()),
+        keep_url=page,
+        fields=(("role", role.value),),
+        is_danger=bool(PERMISSIONS[before] ^ PERMISSIONS[role]),
+    )
+
+
+def _link_page(request: HttpRequest, user: User, link: str) -> HttpResponse:
+    context = {
+        "person": user,
+        "link": link,
+        "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT),
+        "is_invited": not user.has_usable_password(),
+    }
+    return render(request, "accounts/person_link.html", context)
+
+
+def _consequences(user: User) -> list[str]:
+    active = Execution.objects.unsettled().filter(owner=user, state__in=ACTIVE_STATES)
+    waiting = active.filter(state=State.QUEUED).count()
+    owned = Membership.objects.filter(user=user, role=Membership.Role.OWNER, project__is_archived=False)
+    return deactivation_sentences(
+        sessions=sessions.of_user(user, timezone.now()).count(),
+        waiting=waiting,
+        running=active.count() - waiting,
+        grace=timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)),
+        owned=list(owned.order_by("project__name").values_list("project__name", flat=True)),
+    )
+
+
+def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
+    def link(number: int) -> str:
+        return "?" + urlencode(conditions | {"page": str(number)})
+
+    return Paging(
+        _(
+            "{first:,} to {last:,} of {total:,}",
+            first=page.start_index(),
+            last=page.end_index(),
+            total=page.paginator.count,
+        ),
+        link(page.previous_page_number()) if page.has_previous() else "",
+        link(page.next_page_number()) if page.has_next() else "",
+    )
+
+
+def _actor(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,164 @@
+"""Alerts as the page shows them, and what to do about them from `docs/alerts.md`; pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from typing import Protocol
+
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.core.translation import gettext as _
+
+# Alertmanager tells again of what fires after repeat_interval, four hours by default.
+SILENT = timedelta(hours=5)
+_SEVERITIES = {
+    "page": StatusLine("problem", _("Now")),
+    "critical": StatusLine("problem", _("Now")),
+    "ticket": StatusLine("wait", _("Within days")),
+    "warning": StatusLine("wait", _("Within days")),
+}
+URGENT = tuple(name for name, status in _SEVERITIES.items() if status.severity == "problem")
+_HEADING = RepeatedExpression(r"(?m)^## (.+)$")
+_INLINE = (
+    (RepeatedExpression(r"`([^`\n]+)`"), r"<code>\1</code>"),
+    (RepeatedExpression(r"\*\*([^*\n]+)\*\*"), r"<b>\1</b>"),
+    (RepeatedExpression(r"\*([^*\n]+)\*"), r"<em>\1</em>"),
+    (RepeatedExpression(r"\[([^\]\n]+)\]\([^)\n]*\)"), r"\1"),
+)
+_NOT_IN_AN_ANCHOR = RepeatedExpression(r"[^a-z0-9 -]")
+_SLUG = Expression(r"[a-z0-9-]{1,100}")
+_ID = Expression(r"[a-z0-9]{1,16}")  # of an execution
+_LABEL_VALUE = Expression(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+# As kube-state-metrics and our own metrics name the pool of a node.
+_POOL_LABELS = ("pool", "node_pool", "nodepool", "label_dominodatalab_com_node_pool")
+_NAME = Expression(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class AlertLike(Protocol):
+    @property
+    def pk(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+    @property
+    def started_at(self) -> datetime: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+    @property
+    def heard_at(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPlace:
+    """A page that the labels lead to: `kind` is execution, pod, node or pool."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertLine:
+    """`places` are the pages that the labels lead to; `runbook` the section about what to do; `silenced` says
+    until when nobody is told of it, and who wants that why."""
+
+    id: int
+    name: str
+    status: StatusLine
+    summary: str
+    description: str
+    started_at: datetime
+    ended_at: datetime | None
+    silent_since: datetime | None
+    runbook: str
+    places: tuple[AlertPlace, ...]
+    silenced: str = ""
+
+
+def alert_line(alert: AlertLike, now: datetime, *, silenced: str = "") -> AlertLine:
+    runbook = alert.annotations.get("runbook", "")
+    is_silent = alert.ended_at is None and now - alert.heard_at > SILENT
+    return AlertLine(
+        id=alert.pk,
+        name=alert.name,
+        status=_status(alert),
+        summary=alert.annotations.get("summary", ""),
+        description=alert.annotations.get("description", ""),
+        started_at=alert.started_at,
+        ended_at=alert.ended_at,
+        silent_since=alert.heard_at if is_silent else None,
+        runbook=runbook if _SLUG.fullmatch(runbook) else "",
+        places=tuple(_places(alert.labels)),
+        silenced=silenced,
+    )
+
+
+def _status(alert: AlertLike) -> StatusLine:
+    """Return when somebody is needed; of what is over, when somebody was, without its colour."""
+    found = _SEVERITIES.get(alert.severity, StatusLine("neutral", alert.severity or _("Not said")))
+    return found if alert.ended_at is None else StatusLine("neutral", found.word)
+
+
+def _places(labels: Mapping[str, str]) -> Iterator[AlertPlace]:
+    """Yield the pages of the execution, pod, node and pool that the labels name; what is no name of Kubernetes leads nowhere."""
+    named = {name: value for name, value in labels.items() if _NAME.fullmatch(value)}
+    if _ID.fullmatch(execution := named.get("execution", "")):
+        yield AlertPlace("execution", execution)
+    if named.keys() >= {"namespace", "pod"}:
+        yield AlertPlace("pod", named["pod"], named["namespace"])
+    if node := named.get("node"):
+        yield AlertPlace("node", node)
+    pool = next((labels[name] for name in _POOL_LABELS if name in labels), "")
+    if _LABEL_VALUE.fullmatch(pool):
+        yield AlertPlace("pool", pool)
+
+
+def section_of(document: str, slug: str) -> tuple[str, str]:
+    """Return the title and the text of the section whose heading has this anchor; "" twice when there is none."""
+    parts = _HEADING.split(document)
+    for title, text in zip(parts[1::2], parts[2::2], strict=True):
+        if _anchor(title) == slug:
+            return title, text.strip()
+    return "", ""
+
+
+def _anchor(title: str) -> str:
+    """Return the anchor of a heading, as code hosts make it."""
+    return _NOT_IN_AN_ANCHOR.sub("", title.lower()).replace(" ", "-")
+
+
+def runbook_html(text: str) -> str:
+    """Return a section as HTML in which each line is escaped: paragraphs, lists, code, bold and emphasis."""
+    return "".join(_blocks(text))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    items: list[str] = []
+    lines: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("- "):
+            items.append(line[2:])
+        elif line.strip() and items:
+            items[-1] += f" {line.strip()}"
+        elif line.strip():
+            lines.append(line.strip())
+        if not line.strip() or (items and lines):
+            if lines:
+                yield f"<p>{_inline(' '.join(lines))}</p>"
+                lines = []
+            if items and not line.strip():
+                yield f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in items)}</ul>"
+                items = []
+
+
+def _inline(text: str) -> str:
+    shown = escape(text)
+    for pattern, instead in _INLINE:
+        shown = pattern.sub(instead, shown)
+    return shown

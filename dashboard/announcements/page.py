@@ -1,0 +1,30 @@
+"""The announcements of open pages: read for all pages of a process together, twice a minute, because they begin and end by the clock."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+
+from django.utils import timezone
+
+from dashboard.announcements.records import shown_announcements
+from dashboard.announcements.viewmodel import AnnouncementRecord, banners_fragment
+from dashboard.shell.pages.board import Board
+from dashboard.shell.viewmodels.live import PageUpdate
+
+LOOK_SECONDS = 30.0
+KEPT_SECONDS = 15.0  # what one page has read serves all others meanwhile
+SPREAD_SECONDS = 5.0
+
+_board = Board[Sequence[AnnouncementRecord]]("announcements", shown_announcements, ())
+
+
+async def announcement_updates(user_id: int) -> AsyncIterator[Sequence[PageUpdate]]:
+    """Yield the announcements of a person's page whenever they change. The first look, half a minute after the page's first paint, yields
+    them in any case: what the browser shows is not known."""
+    shown = None
+    while True:
+        await asyncio.sleep(LOOK_SECONDS + random.random() * SPREAD_SECONDS)
+        fragment = banners_fragment(await _board.value(KEPT_SECONDS), user_id, timezone.now())
+        if fragment != shown:
+            shown = fragment
+            yield [PageUpdate("replace", fragment.id, (fragment,))]

@@ -1,0 +1,104 @@
+"""Reads announcements for pages, and writes what people decide about them; synchronously."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+
+from dashboard.announcements.viewmodel import AnnouncementRecord
+from grid.announcements.gate import announced
+from grid.announcements.rules import coming_sentence, in_force, next_one, refused_sentence
+from grid.audit import entries as audit
+from grid.models import Announcement, AnnouncementReader, AuditEntry, User
+
+MOST_LISTED = 100
+
+
+def shown_announcements(now: datetime) -> list[AnnouncementRecord]:
+    """Return what is shown now, with who has hidden it: one query, and another while there is anything."""
+    rows = list(Announcement.objects.shown(now))
+    hidden: defaultdict[str, set[int]] = defaultdict(set)
+    if rows:
+        readers = AnnouncementReader.objects.filter(announcement__in=rows, hidden_at__isnull=False)
+        for id, user in readers.values_list("announcement_id", "user_id"):
+            hidden[id].add(user)
+    return [_record(row, frozenset(hidden[row.pk])) for row in rows]
+
+
+def announcements_for(user_id: int, now: datetime) -> list[AnnouncementRecord]:
+    """Return what one person has not hidden of what is shown now, in one query."""
+    rows = Announcement.objects.shown(now)
+    return [_record(row) for row in rows.exclude(pk__in=_hidden_of(user_id))]
+
+
+def latest_announcements() -> list[AnnouncementRecord]:
+    return [_record(row) for row in Announcement.objects.all()[:MOST_LISTED]]
+
+
+def maintenance_for_launch(now: datetime) -> tuple[str, str]:
+    """Return why a launch would be refused now, and from when on it will be; "" for each without maintenance."""
+    known = announced(now)
+    current, coming = in_force(known, now), next_one(known, now)
+    return refused_sentence(current) if current else "", coming_sentence(coming) if coming else ""
+
+
+def hide(announcement_id: str, user_id: int, now: datetime) -> None:
+    """Hide an announcement from one person for its life; nothing for one that does not exist."""
+    if Announcement.objects.filter(pk=announcement_id).exists():
+        AnnouncementReader.objects.update_or_create(
+            announcement_id=announcement_id, user_id=user_id, defaults={"hidden_at": now}
+        )
+
+
+@transaction.atomic
+def save(instance: Announcement, actor: User) -> bool:
+    """Store an announcement, with an audit entry; return False when nothing differs from what is stored."""
+    stored = Announcement.objects.select_for_update(no_key=True).filter(pk=instance.pk).first()
+    before = audit.snapshot(stored) if stored is not None else None
+    if stored is None:
+        instance.author_name = actor.get_username()
+    instance.save()
+    if stored is not None and (stored.no_launches_from, stored.until_at) != (
+        instance.no_launches_from,
+        instance.until_at,
+    ):
+        instance.readers.update(told_at=None)  # what owners were told of these times no longer holds
+    action = AuditEntry.Action.CREATED if stored is None else AuditEntry.Action.CHANGED
+    return _recorded(instance, actor, action, before)
+
+
+@transaction.atomic
+def end(announcement_id: str, actor: User, now: datetime) -> bool:
+    """End an announcement now, with an audit entry; return False when it has ended already. One that was not shown yet never is."""
+    row = Announcement.objects.select_for_update(no_key=True).not_ended(now).filter(pk=announcement_id).first()
+    if row is None:
+        return False
+    before = audit.snapshot(row)
+    row.from_at, row.until_at = min(row.from_at, now), now
+    row.save(update_fields=["from_at", "until_at"])
+    return _recorded(row, actor, AuditEntry.Action.ENDED, before)
+
+
+def _recorded(instance: Announcement, actor: User, action: AuditEntry.Action, before: dict[str, Any] | None) -> bool:
+    changes = audit.differences(before or {}, audit.snapshot(instance))
+    shown = {name: [_shown(old), _shown(new)] for name, (old, new) in changes.items()}
+    if shown:
+        audit.write_entry(actor, instance, shown, action=action)
+    return bool(shown)
+
+
+def _shown(value: Any) -> Any:
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
+
+
+def _hidden_of(user_id: int) -> Any:
+    return AnnouncementReader.objects.filter(user=user_id, hidden_at__isnull=False).values("announcement_id")
+
+
+def _record(row: Announcement, hidden_by: frozenset[int] = frozenset()) -> AnnouncementRecord:
+    return AnnouncementRecord(
+        *(row.pk, row.text, row.severity, row.from_at, row.until_at, row.author_name),
+        no_launches_from=row.no_launches_from,
+        hidden_by=hidden_by,
+    )

@@ -1,0 +1,90 @@
+"""Announcements: operators and admins write, edit and end them; everybody may hide one from their own pages."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.administration.viewmodel import history_lines
+from dashboard.announcements import records
+from dashboard.announcements.forms import AnnouncementForm
+from dashboard.announcements.viewmodel import announcement_rows
+from dashboard.shell.access import may_operate
+from dashboard.shell.ids import id_in
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.views.preferences import back
+from grid.core.translation import gettext as _
+from grid.models import Announcement, AuditEntry, User
+
+_HISTORY_LENGTH = 50
+
+
+@require_safe
+def announcements(request: HttpRequest) -> HttpResponse:
+    """List the latest announcements, with what was done to them."""
+    _refuse_others(request)
+    entries = AuditEntry.objects.filter(object_type="announcement")[:_HISTORY_LENGTH]
+    labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
+    context = {
+        "rows": announcement_rows(records.latest_announcements(), timezone.now()),
+        "history": history_lines(entries, labels, is_reversible=False),
+    }
+    return render(request, "announcements/announcements.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def announcement_edit(request: HttpRequest, id: str = "") -> HttpResponse:
+    """Write an announcement, or edit one that has not ended."""
+    actor = _refuse_others(request)
+    row = get_object_or_404(Announcement, pk=id) if id else None
+    if row is not None and row.until_at is not None and row.until_at <= timezone.now():
+        messages.info(request, _("This announcement has ended. Write a new one instead."))
+        return redirect("announcements")
+    form = AnnouncementForm(request.POST if request.method == "POST" else None, instance=row)
+    if form.is_bound and form.is_valid():
+        if records.save(form.instance, actor):
+            messages.success(request, _("The announcement is saved."))
+        return redirect("announcements")
+    context: dict[str, Any] = {"form": form, "row": row}
+    return render(request, "announcements/announcement_edit.html", context, status=400 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def announcement_end(request: HttpRequest, id: str) -> HttpResponse:
+    """End an announcement now, after a question that works without a script."""
+    actor = _refuse_others(request)
+    if request.method == "POST":
+        if records.end(id, actor, timezone.now()):
+            messages.success(request, _("The announcement has ended."))
+        return redirect("announcements")
+    row = get_object_or_404(Announcement, pk=id)
+    question = Confirmation(
+        *(_("End the announcement {subject}"), str(row)),
+        (_("It disappears from all pages. To show it again, write a new one."),),
+        action_url=request.path,
+        answer=_("End it now"),
+        keep=_("Keep it"),
+        keep_url=reverse("announcements"),
+    )
+    return render(request, "shell/question.html", {"question": question})
+
+
+@require_POST
+def announcement_hide(request: HttpRequest) -> HttpResponse:
+    """Hide an announcement from the pages of whoever asks, for its life, and redirect back."""
+    id = id_in(request.POST, "announcement")
+    if id and request.user.pk is not None:
+        records.hide(id, request.user.pk, timezone.now())
+    return back(request)
+
+
+def _refuse_others(request: HttpRequest) -> User:
+    """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
+    if not isinstance(request.user, User) or not may_operate(request.user):
+        raise PermissionDenied(_("Only operators and admins write announcements."))
+    return request.user

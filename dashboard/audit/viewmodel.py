@@ -1,0 +1,260 @@
+"""The page of the audit log: its filter, its entries in the words of the objects' own histories, and a file for spreadsheets; pure."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from dashboard.administration.viewmodel import EntryLike, FieldChange, HistoryLine, history_lines
+from dashboard.shell.viewmodels.chips import FilterChip
+from dashboard.shell.viewmodels.format import spreadsheet_text
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+
+_LONGEST = 200
+# By object type. A kind that is missing here is shown as it is stored.
+KINDS = {
+    "hardwaretier": _("Tier"),
+    "environment": _("Environment"),
+    "project": _("Project"),
+    "projectbudget": _("Budget"),
+    "user": _("Person"),
+    "group": _("Group"),
+    "login": _("Login"),
+    "setting": _("Setting"),
+    "knowledgeentry": _("Knowledge entry"),
+    "execution": _("Execution"),
+    "workspace": _("Workspace"),
+    "job": _("Job"),
+    "announcement": _("Announcement"),
+    "message": _("Message"),
+    "nodetask": _("Node"),
+    "nodepool": _("Node pool"),
+    "apicheckrun": _("API check"),
+    "queuetakeover": _("Queue"),
+    "verboselogging": _("Verbose logs"),
+    "alertsilence": _("Silence"),
+    "rushplan": _("Rush plan"),
+}
+_CHIPS = {
+    "who": _("Who: {value}"),
+    "kind": _("Object: {value}"),
+    "action": _("Action: {value}"),
+    "text": "“{value}”",
+    "since": _("From {value}"),
+    "until": _("Until {value}"),
+}
+_COLUMNS = ("number", "time", "who", "action", "kind", "object_id", "object", "change", "hash")
+_VALUES_HIDDEN = frozenset({"variables"})  # environment variables: the names are shown, the values may be secret
+
+
+class AuditEntryLike(EntryLike, Protocol):
+    """A stored entry with its kind of object and its place in the chain."""
+
+    @property
+    def object_type(self) -> str: ...
+    @property
+    def number(self) -> int | None: ...
+    @property
+    def hash(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPosition:
+    """The place of an entry in the order of time; entries of the same moment are in the order of their ids."""
+
+    at: datetime
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}~{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "AuditPosition | None":
+        """Parse the text that `str` wrote; None when it is invalid."""
+        at, _, id = text.partition("~")
+        try:
+            moment = datetime.fromisoformat(at)
+            if moment.tzinfo is None or not (id.isascii() and id.isdigit()) or len(id) > 18:
+                return None
+            return cls(moment.astimezone(UTC), int(id))
+        except (ValueError, OverflowError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditView:
+    """What of the audit log is shown; "" and None leave a condition out. `until` is a whole day (UTC), `before` where the page begins."""
+
+    who: str = ""
+    kind: str = ""
+    action: str = ""
+    text: str = ""
+    since: date | None = None
+    until: date | None = None
+    before: AuditPosition | None = None
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> "AuditView":
+        """Parse an address; what is not valid is no condition."""
+        texts = {name: query.get(name, "").replace("\0", "").strip()[:_LONGEST] for name in _CHIPS}
+        return cls(
+            who=texts["who"],
+            kind=texts["kind"],
+            action=texts["action"],
+            text=texts["text"],
+            since=_day(texts["since"]),
+            until=_day(texts["until"]),
+            before=AuditPosition.parse(query.get("before", "")),
+        )
+
+    @property
+    def first_moment(self) -> datetime | None:
+        return datetime.combine(self.since, time(), UTC) if self.since else None
+
+    @property
+    def end(self) -> datetime | None:
+        """The moment after the last day; None at the end of the calendar, too."""
+        if self.until is None or self.until == date.max:
+            return None
+        return datetime.combine(self.until + timedelta(days=1), time(), UTC)
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.query != ""
+
+    @property
+    def query(self) -> str:
+        """The conditions as a query string, without the page."""
+        return self._query()
+
+    def _query(self, leaving_out: str = "") -> str:
+        values = {name: str(getattr(self, name) or "") for name in _CHIPS if name != leaving_out}
+        given = urlencode({name: value for name, value in values.items() if value})
+        return f"?{given}" if given else ""
+
+    def page_at(self, position: str) -> str:
+        """Return the query string of the page that begins after a position."""
+        return f"{self.query or '?'}{'&' if self.query else ''}{urlencode({'before': position})}"
+
+    def chips(self, actions: Mapping[str, str]) -> list[FilterChip]:
+        """Return each condition, with the way to drop it alone; `actions` are the titles."""
+        chips = []
+        for name, words in _CHIPS.items():
+            if value := str(getattr(self, name) or ""):
+                titles = {"kind": KINDS, "action": actions}.get(name, {})
+                chips.append(FilterChip(words.format(value=titles.get(value, value)), self._query(leaving_out=name)))
+        return chips
+
+    def begins_at(self, position: AuditPosition | None) -> "AuditView":
+        return replace(self, before=position)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One entry in words. `url` is the object's page, "" when it is gone or has none that the viewer may open."""
+
+    line: HistoryLine
+    kind: str
+    url: str
+    is_sealed: bool
+
+
+def audit_lines(
+    entries: Iterable[AuditEntryLike], labels: Mapping[str, Mapping[str, str]], urls: Mapping[Any, str]
+) -> list[AuditLine]:
+    """Return the entries in words; `labels` are those of fields by object type, `urls` the objects' pages by entry."""
+    return [
+        AuditLine(
+            line=_line(entry, labels),
+            kind=KINDS.get(entry.object_type, entry.object_type),
+            url=urls.get(entry.pk, ""),
+            is_sealed=entry.number is not None,
+        )
+        for entry in entries
+    ]
+
+
+def sealing_sentence(unsealed: int, most: int) -> str:
+    """Say how many entries are not sealed; above `most` they were not counted further."""
+    if not unsealed:
+        return _("All entries are sealed.")
+    if unsealed > most:
+        return _(
+            "More than {most:,} entries are not sealed yet: the controller seals new ones every ten seconds.", most=most
+        )
+    return ngettext(
+        "{count:,} entry is not sealed yet: the controller seals new ones every ten seconds.",
+        "{count:,} entries are not sealed yet: the controller seals new ones every ten seconds.",
+        unsealed,
+    )
+
+
+def audit_head() -> str:
+    return _written([_COLUMNS])
+
+
+def audit_rows(entries: Iterable[AuditEntryLike], labels: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the entries as rows of a CSV file. A text that a spreadsheet would compute is quoted with an apostrophe."""
+    return _written(
+        (
+            "" if entry.number is None else entry.number,
+            entry.at.astimezone(UTC).isoformat(),
+            *map(
+                spreadsheet_text,
+                (
+                    _line(entry, labels).who,
+                    entry.get_action_display(),
+                    KINDS.get(entry.object_type, entry.object_type),
+                    entry.object_id,
+                    entry.object_name,
+                    "; ".join(_change_text(change) for change in _line(entry, labels).changes),
+                ),
+            ),
+            entry.hash,
+        )
+        for entry in entries
+    )
+
+
+def _written(rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _line(entry: AuditEntryLike, labels: Mapping[str, Mapping[str, str]]) -> HistoryLine:
+    [line] = history_lines([entry], labels.get(entry.object_type, {}), is_reversible=False)
+    changes = tuple(
+        _names_only(change.label, *entry.changes[name]) if name in _VALUES_HIDDEN else change
+        for name, change in zip(entry.changes, line.changes, strict=False)
+    )
+    return replace(line, who=line.who or _("not logged in"), changes=changes)
+
+
+def _names_only(label: str, old: Any, new: Any) -> FieldChange:
+    """Return which environment variables came, went or got another value, without any value."""
+    before, after = (dict(value) if isinstance(value, dict) else {} for value in (old, new))
+    changed = [name for name in sorted(before) if name in after and after[name] != before[name]]
+    removed = [name for name in sorted(before) if name not in after]
+    removed += [_("{name} (old value)", name=name) for name in changed]
+    added = [name for name in sorted(after) if name not in before]
+    added += [_("{name} (new value)", name=name) for name in changed]
+    return FieldChange(label, removed=tuple(removed), added=tuple(added))
+
+
+def _change_text(change: FieldChange) -> str:
+    if change.removed or change.added:
+        words = [*(f"-{text}" for text in change.removed), *(f"+{text}" for text in change.added)]
+        return f"{change.label}: {', '.join(words)}" if change.label else ", ".join(words)
+    return f"{change.label}: {change.old} → {change.new}" if change.label else f"{change.old} → {change.new}"
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,326 @@
+"""The launch form's cluster part, for a cluster alone or attached to a workspace or job; its choices depend on the framework.
+
+It only parses the input; the rules of `grid.clusters` decide what may be launched, and their problems are shown at these fields.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.db.models import Model, QuerySet
+
+from dashboard.executions.viewmodels.launch import tier_option
+from grid.clusters.request import ClusterRequest, workers_within
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.core.errors import Problem
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.executions.offers import environments_for, tiers_for
+from grid.models import Environment, HardwareTier, User
+from grid.models.environment import Framework, Kind
+
+_BOXES = ("autoscale", "on_demand")
+_NOT_OFFERED = {
+    "framework": _("The framework that was asked for is not available to you; check what is chosen instead."),
+    "cluster_environment": _(
+        "The cluster's environment that was asked for is not available to you; check what is chosen instead."
+    ),
+    "head_tier": _("The head's tier that was asked for is not available to you; check what is chosen instead."),
+    "worker_tier": _("The workers' tier that was asked for is not available to you; check what is chosen instead."),
+}
+FIRST_MAXIMUM = 5  # the initial maximum of workers
+_WHOLE = Expression(r"-?[0-9]{1,9}")
+_NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
+
+
+class WholeNumberField(forms.CharField):
+    """A whole number in ASCII digits; Python's `int` would also accept other scripts' digits and underscores."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(value if value is not None else "").strip()
+        if not text:
+            return None if self.required else 0
+        if not _WHOLE.fullmatch(text):
+            raise forms.ValidationError(_("“{text}” is not a whole number; write for example 5.", text=text[:20]))
+        return int(text)
+
+    def validate(self, value: Any) -> None:
+        if value is None:
+            raise forms.ValidationError(self.error_messages["required"], code="required")
+
+
+def linked_cluster(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the initial values that an address asks for."""
+    found = {name: query[name] for name in ClusterForm.base_fields if query.get(name)}
+    return found | {name: query[name] == "on" for name in _BOXES if name in query}
+
+
+def _choice(sentence: str) -> dict[str, str]:
+    return {
+        "required": sentence,
+        "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence),
+    }
+
+
+def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
+    """Return a number field; `required` is the message when it is missing, "" for an optional one."""
+    messages = {"required": required} if required else {}
+    return WholeNumberField(
+        label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterOffers:
+    """What a user may choose for clusters, each list read once for a page: tiers of any framework, and those of single ones."""
+
+    user: User
+    environments: Sequence[Environment]
+    tiers: QuerySet[HardwareTier]
+    slots: int
+    _policies: dict[str, ClusterPolicy] = dataclasses.field(default_factory=dict)
+    _tiers_for: dict[str, Sequence[HardwareTier]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, user: User) -> "ClusterOffers":
+        environments = list(environments_for(user, Kind.CLUSTER))
+        return cls(user, environments, tiers_for(user, Kind.CLUSTER), value_of(MAXIMUM_EXECUTIONS_PER_USER))
+
+    def policy(self, framework: str) -> ClusterPolicy:
+        if framework not in self._policies:
+            self._policies[framework] = cluster_policy(framework)
+        return self._policies[framework]
+
+    def tiers_for(self, framework: str) -> Sequence[HardwareTier]:
+        if framework not in self._tiers_for:
+            self._tiers_for[framework] = list(tiers_for(self.user, Kind.CLUSTER, framework))
+        return self._tiers_for[framework]
+
+
+class ClusterForm(forms.Form):
+    """The cluster part. It is unbound when none of its fields was sent, and then shows a cluster that can be launched as it is."""
+
+    use_required_attribute = False  # the part may be hidden, where a browser could not point at a missing field
+    framework = forms.ChoiceField(label=_("Framework"), error_messages=_choice(_("Choose a framework.")))
+    cluster_environment = forms.ModelChoiceField(
+        Environment.objects.none(),
+        label=_("Environment of the cluster"),
+        empty_label=None,
+        error_messages=_choice(_("Choose an environment for the cluster.")),
+    )
+    head_tier = forms.ModelChoiceField(
+        HardwareTier.objects.none(),
+        label=_("Head"),
+        empty_label=None,
+        error_messages=_choice(_("Choose a hardware tier for the head.")),
+        help_text=_("Coordinates the workers; a small tier is usually enough."),
+    )
+    worker_tier = forms.ModelChoiceField(
+        HardwareTier.objects.none(),
+        label=_("Each worker"),
+        empty_label=None,
+        error_messages=_choice(_("Choose a hardware tier for the workers.")),
+        help_text=_("Your tasks run here."),
+    )
+    workers_minimum = _number(
+        _("Workers"),
+        required=_("Enter the minimum number of workers."),
+        help_text=_("Started at launch; the cluster never has fewer."),
+    )
+    autoscale = forms.BooleanField(label=_("Grow and shrink with the load"), required=False)
+    workers_maximum = _number(_("Maximum workers"))
+    target_cpu = _number(_("CPU target"))
+    target_memory = _number(_("Memory target"))
+    on_demand = forms.BooleanField(
+        label=_("Also grow for waiting tasks"),
+        required=False,
+        help_text=_(
+            "Counts tasks that no worker has taken yet. Useful for work that waits for disks, networks or GPUs. "
+            "With both targets empty the cluster also shrinks as soon as no task is left."
+        ),
+    )
+    local_storage = forms.CharField(
+        label=_("Local storage of each worker"),
+        required=False,
+        max_length=20,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": _("none")}),
+        help_text=_("A scratch volume such as 20Gi, deleted with the worker."),
+    )
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None,
+        *,
+        user: User,
+        initial: Mapping[str, Any],
+        slots: int,
+        is_attached: bool,
+        offers: ClusterOffers | None = None,
+    ) -> None:
+        """Create the form; `slots` limits the initial maximum of workers, `offers` are read when they are not given."""
+        self.user = user
+        self.offers = offers or ClusterOffers.read(user)
+        self.is_attached = is_attached
+        self.typed: Mapping[str, Any] = {}
+        self.offers_demand: bool = settings.DEMAND_IS_SERVED
+        environments = list(self.offers.environments)
+        self.frameworks = [name for name in Framework if any(name.value in one.frameworks for one in environments)]
+        sent = data if data is not None and "framework" in data else None
+        asked = str((sent if sent is not None else initial).get("framework", ""))
+        self.chosen_framework = (
+            Framework(asked) if asked in self.frameworks else next(iter(self.frameworks), Framework.DASK)
+        )
+        self.policy = self.offers.policy(self.chosen_framework.value)
+        self.environments = [one for one in environments if self.chosen_framework.value in one.frameworks]
+        self.versions = {name: _versions(name, environments) for name in self.frameworks}
+        self.tiers = self.offers.tiers_for(self.chosen_framework.value)
+        super().__init__(sent, initial=self._first_choices(initial, slots))
+        self._offer(environments)
+        self._describe()
+
+    @property
+    def is_offered(self) -> bool:
+        return bool(self.frameworks)
+
+    @property
+    def autoscales(self) -> bool:
+        return bool(self["autoscale"].value())
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.autoscales and not self["workers_maximum"].value() and "workers_maximum" not in self.errors:
+            self.add_error("workers_maximum", _("Enter the maximum number of workers."))
+        if not self.autoscales and "workers_minimum" in cleaned:
+            # Without an autoscaler its fields are hidden, so their errors are dropped.
+            for name in ("workers_maximum", "target_cpu", "target_memory"):
+                self.errors.pop(name, None)
+            unused = {"target_cpu": 0, "target_memory": 0, "on_demand": False}
+            cleaned |= {"workers_maximum": cleaned["workers_minimum"], **unused}
+        self.typed = dict(cleaned)  # for the estimate: Django removes fields with later errors from `cleaned_data`
+        return cleaned
+
+    def request(self) -> ClusterRequest:
+        """Return what to launch; the form must have no errors."""
+        data = self.cleaned_data
+        return ClusterRequest(
+            framework=data["framework"],
+            environment=data["cluster_environment"],
+            head_tier=data["head_tier"],
+            tier=data["worker_tier"],
+            workers_minimum=data["workers_minimum"],
+            workers_maximum=data["workers_maximum"],
+            autoscale=self.autoscales,
+            target_cpu=data["target_cpu"],
+            target_memory=data["target_memory"],
+            on_demand=data["on_demand"],
+            local_storage=data["local_storage"],
+        )
+
+    def choices(self) -> list[str]:
+        """Return all chosen values as texts, to tell two launches apart."""
+        chosen = vars(self.request()).values()
+        return [str(one.pk if isinstance(one, Model) else one) for one in chosen]
+
+    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Add each problem at its field; return those that are not about a field of this form."""
+        foreign = []
+        for problem in problems:
+            if problem.path in self.fields:
+                self.add_error(problem.path, problem.message)
+            else:
+                foreign.append(problem)
+        return foreign
+
+    def link(self) -> dict[str, str]:
+        """Return the values for an address that opens the form like this; a box that is not ticked says so."""
+        values = {name: self[name].value() for name in self.fields}
+        boxes = {name: "on" if values[name] else "off" for name in _BOXES}
+        return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
+
+    def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
+        """Return a sentence for each field that does not offer what was asked for."""
+        tiers, environments = {one.pk for one in self.tiers}, {one.pk for one in self.environments}
+        choices = (
+            ("framework", {name.value for name in self.frameworks}),
+            ("cluster_environment", environments),
+            ("head_tier", tiers),
+            ("worker_tier", tiers),
+        )
+        return [_NOT_OFFERED[name] for name, offered in choices if asked.get(name) and asked[name] not in offered]
+
+    def as_sent(self) -> dict[str, Any]:
+        """Return the data that a browser would send for the unchanged form."""
+        values = {name: self[name].value() for name in self.fields}
+        return {name: "on" if value is True else value for name, value in values.items() if value not in (False, None)}
+
+    def _first_choices(self, initial: Mapping[str, Any], slots: int) -> dict[str, Any]:
+        """Return the initial values: those given, where they are offered, and for the rest what suits a newcomer."""
+        tiers = {tier.pk for tier in self.tiers}
+        environments = [one.pk for one in self.environments]
+        offered = {"cluster_environment": set(environments), "head_tier": tiers, "worker_tier": tiers}
+        kept = {
+            name: value
+            for name, value in initial.items()
+            if value is not None and (name not in offered or value in offered[name])
+        }
+        default = next((tier.pk for tier in self.tiers if tier.is_default), self.tiers[0].pk if self.tiers else "")
+        first = {
+            "cluster_environment": environments[0] if environments else "",
+            "head_tier": default,
+            "worker_tier": default,
+            "workers_minimum": 1,
+            "workers_maximum": max(1, min(FIRST_MAXIMUM, self.policy.maximum_workers, slots)),
+            "autoscale": True,
+            "target_cpu": self.policy.target_cpu,
+            "target_memory": self.policy.target_memory,
+            **kept,
+            "framework": self.chosen_framework.value,
+        }
+        return first if self.policy.autoscaling else first | {"autoscale": False}
+
+    def _offer(self, environments: list[Environment]) -> None:
+        """Set the choices. Values of other frameworks are valid too, because the rules reject them with a better message than Django."""
+        framework, environment = self.fields["framework"], self.fields["cluster_environment"]
+        assert isinstance(framework, forms.ChoiceField)
+        assert isinstance(environment, forms.ModelChoiceField)
+        framework.choices = [(name.value, name.label) for name in self.frameworks]
+        environment.queryset = Environment.objects.filter(pk__in=[one.pk for one in environments])
+        name = self.chosen_framework
+        _show(environment, [(one.pk, f"{one.name} ({name.label} {one.frameworks[name]})") for one in self.environments])
+        for tier in ("head_tier", "worker_tier"):
+            field = self.fields[tier]
+            assert isinstance(field, forms.ModelChoiceField)
+            field.queryset = self.offers.tiers
+            _show(field, [(one.pk, tier_option(one)) for one in self.tiers])
+
+    def _describe(self) -> None:
+        """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
+        policy = self.policy
+        bounds = _(
+            "{minimum} to {maximum}; leave empty to ignore.",
+            minimum=policy.minimum_target,
+            maximum=policy.maximum_target,
+        )
+        within = workers_within(self.offers.slots, is_attached=self.is_attached)
+        self.fields["workers_maximum"].help_text = (
+            _("Your quota allows up to {workers}.", workers=plural(within, "worker", "workers"))
+            if 0 < within < policy.maximum_workers
+            else _("Your admin allows {maximum:,}.", maximum=policy.maximum_workers)
+        )
+        self.fields["target_cpu"].help_text = _("Adds workers above this CPU use. {bounds}", bounds=bounds)
+        self.fields["target_memory"].help_text = _("Adds workers above this memory use. {bounds}", bounds=bounds)
+        for name, field in self.fields.items():
+            described = f"id_{name}_error id_{name}_helptext" if field.help_text else f"id_{name}_error"
+            field.widget.attrs["aria-describedby"] = described
+
+
+def _show(field: forms.Field, options: list[tuple[str, str]]) -> None:
+    assert isinstance(field.widget, forms.Select)
+    field.widget.choices = options
+
+
+def _versions(framework: str, environments: Iterable[Environment]) -> list[str]:
+    return sorted({one.frameworks[framework] for one in environments if framework in one.frameworks})

@@ -1,0 +1,73 @@
+"""Reads stored clusters from the database, synchronously, as values for pages: the spec, the samples and the attached execution."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion
+from dashboard.clusters.viewmodels.samples import SamplePoint
+from grid.models import ClusterSample, Execution
+
+RECENT = timedelta(minutes=20)
+_SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
+
+
+def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
+    """Return the cluster's values, or None for another kind of execution. With `now`, its recent samples are read too."""
+    if execution.kind != "cluster":
+        return None
+    spec = _dict(_dict(execution.spec).get("cluster"))
+    head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
+    recent: Sequence[SamplePoint] = ()
+    if now is not None:
+        recent = read_samples(execution.pk, after=(execution.ended_at or now) - RECENT)
+    return ClusterRecord(
+        framework=execution.framework,
+        version=str(spec.get("version", "")),
+        head_tier_name=str(head.get("name", "")),
+        head_millicores=execution.head_millicores,
+        head_memory_bytes=execution.head_memory_bytes,
+        head_gpus=execution.head_gpus,
+        head_cost_per_hour=execution.head_price_per_hour,
+        workers_minimum=execution.workers_minimum,
+        workers_maximum=execution.workers_maximum,
+        autoscale=bool(scaling.get("autoscale", True)),
+        target_cpu=int(scaling.get("target_cpu", 80)),
+        target_memory=int(scaling.get("target_memory", 80)),
+        on_demand=bool(scaling.get("on_demand", False)),
+        local_storage=str(spec.get("local_storage", "")),
+        pending_tasks=recent[-1].pending_tasks if recent else None,
+        wanted_before=tuple((one.at, one.wanted) for one in recent),
+    )
+
+
+def companion(execution: Execution) -> Companion | None:
+    """Return the execution that this cluster is attached to, or else the newest cluster attached to this execution; None without any."""
+    other = execution.attached_to
+    if other is not None:
+        return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
+    found = execution.attached.order_by("-requested_at").first()
+    if found is None:
+        return None
+    return Companion(
+        id=found.pk,
+        kind=found.kind,
+        name=found.title or found.object_name,
+        object_name=found.object_name,
+        state=found.state,
+        node_pool=found.node_pool,
+        cluster=cluster_record(found),
+    )
+
+
+def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
+    """Return all samples, or those after a time, oldest first. The controller thins old samples: a week of a steady cluster has some
+    2,500."""
+    found = ClusterSample.objects.filter(execution=execution_id).order_by("at")
+    if after is not None:
+        found = found.filter(at__gt=after)
+    return [SamplePoint(*values) for values in found.values_list(*_SAMPLE)]
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

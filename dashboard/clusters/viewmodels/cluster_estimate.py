@@ -1,0 +1,293 @@
+"""Estimates a cluster before its launch: slots, nodes and price at its minimum and maximum, and how its workers fit on the nodes of
+their pool; pure.
+
+Nodes are estimated as if they were empty but for the pods that run on every node: first fit, largest first, on the largest node that
+each pool has now, or as its nodes were when last seen. Free space on nodes in use makes the real number smaller.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from dashboard.executions.viewmodels.launch import Slots
+from dashboard.shell.viewmodels.sizes import cores_words
+from dashboard.usage.viewmodels.prices import price_number
+from grid.core.quantity import format_bytes
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import CURRENCY, listed, plural
+from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, Pools, fit, largest_for, nodes_needed, places
+from grid.diagnosis.requests import Amounts, summary
+
+Severity = Literal["ok", "wait", "problem"]
+_HALF = 2  # more than half of a node's CPU or memory left unused is worth advice
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One pod of a tier: the tier's price an hour, its limit of simultaneous executions (`places`) and how many run now."""
+
+    plan: PodPlan
+    price: Decimal
+    places: int | None = None
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """A cluster to be estimated. `companion` is the machine of the execution that it is attached to; None for a cluster alone."""
+
+    head: Machine
+    worker: Machine
+    minimum: int
+    maximum: int
+    companion: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the estimate, with one amount for each column."""
+
+    label: str
+    amounts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    severity: Severity
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate in words. `sentence` is about slots; `columns` are the headers of minimum and maximum, or one when they are equal."""
+
+    sentence: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[Note, ...]
+
+
+def estimate(plan: ClusterPlan, slots: Slots, pools: Pools | None) -> Estimate:
+    """Return the estimate, without a word about nodes while the cluster is unknown (`pools` is None)."""
+    counts = tuple(dict.fromkeys((plan.minimum, plan.maximum)))
+    low, high = slots_of(plan, plan.minimum), slots_of(plan, plan.maximum)
+    rows = [Row(_("Slots"), tuple(f"{slots_of(plan, workers):,}" for workers in counts))]
+    if pools is not None:
+        rows.append(Row(_("Nodes"), tuple(nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
+    rows.append(Row(_("Price an hour"), tuple(_price(price_of(plan, workers)) for workers in counts)))
+    taken = (
+        plural(low, "slot", "slots")
+        if low == high
+        else _("{slots} at minimum, {high:,} at maximum", slots=plural(low, "slot", "slots"), high=high)
+    )
+    return Estimate(
+        sentence=_("{taken}; you use {used:,} of {maximum:,}.", taken=taken, used=slots.used, maximum=slots.maximum),
+        columns=tuple(plural(workers, "worker", "workers") for workers in counts),
+        rows=tuple(rows),
+        notes=(
+            _slots_note(plan, slots, high),
+            *_place_notes(plan),
+            *(_node_notes(plan, pools) if pools is not None else ()),
+        ),
+    )
+
+
+def slots_of(plan: ClusterPlan, workers: int) -> int:
+    """Return the slots of the head, of each worker, and of the execution that the cluster is attached to: one each."""
+    return 1 + workers + (plan.companion is not None)
+
+
+def price_of(plan: ClusterPlan, workers: int) -> Decimal:
+    companion = plan.companion.price if plan.companion else Decimal(0)
+    return plan.head.price + workers * plan.worker.price + companion
+
+
+def nodes_of(plan: ClusterPlan, workers: int, pools: Pools) -> dict[str, int | None]:
+    """Return the number of nodes by pool; None where it is unknown, because the pool has no node, and none is remembered, or only
+    too small ones."""
+    wanted: dict[str, list[PodPlan]] = {}
+    for machine, count in ((plan.worker, workers), (plan.head, 1), (plan.companion, 1)):
+        if machine is not None:
+            wanted.setdefault(machine.plan.pool, []).append(replace(machine.plan, count=count))
+    return {name: nodes_needed(plans, _pool(name, pools)) for name, plans in wanted.items()}
+
+
+def nodes_words(by_pool: Mapping[str, int | None]) -> str:
+    known = [count for count in by_pool.values() if count is not None]
+    if not known:
+        return _("not known")
+    return f"{sum(known):,}" if len(known) == len(by_pool) else _("{known:,} and more", known=sum(known))
+
+
+def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
+    if not slots.maximum:
+        return Note("wait", _("Launching is switched off by your admin; this waits until that changes."))
+    if most > slots.maximum:
+        return Note(
+            "problem",
+            _("That is more than your {slots}; choose fewer workers.", slots=plural(slots.maximum, "slot", "slots")),
+        )
+    kept = ngettext(
+        "{count:,} slot is kept for it from the start", "{count:,} slots are kept for it from the start", most
+    )
+    if most > slots.maximum - slots.used:
+        free = max(0, slots.maximum - slots.used)
+        return Note(
+            "wait",
+            _(
+                "{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.",
+                kept=kept,
+                free=free,
+            ),
+        )
+    grows = plan.maximum > plan.minimum
+    return Note("ok", _("{kept}, so that it can always grow.", kept=kept) if grows else f"{kept}.")
+
+
+def _place_notes(plan: ClusterPlan) -> list[Note]:
+    """Return notes about tiers that limit simultaneous executions. A cluster counts once on its workers' tier, and once on its head's if
+    that is another; the execution that it is attached to counts on its own."""
+    cluster = {one.plan.tier: one for one in (plan.head, plan.worker)}
+    companion = {plan.companion.plan.tier: plan.companion} if plan.companion else {}
+    notes = []
+    for tier, wanted in Counter([*cluster, *companion]).items():
+        machine = (cluster | companion)[tier]
+        if machine.places is None or wanted <= machine.places - machine.running:
+            continue
+        takes = _(
+            "This takes {places} on the tier {tier}, which runs at most {most:,} at once",
+            places=plural(wanted, "place", "places"),
+            tier=tier,
+            most=machine.places,
+        )
+        if wanted > machine.places:
+            notes.append(
+                Note(
+                    "problem", _("{takes}. Choose another tier for the cluster or what it is attached to.", takes=takes)
+                )
+            )
+        else:
+            notes.append(
+                Note(
+                    "wait",
+                    _(
+                        "{takes} and {running:,} now: it waits in the queue until one ends.",
+                        takes=takes,
+                        running=machine.running,
+                    ),
+                )
+            )
+    return notes
+
+
+def _node_notes(plan: ClusterPlan, pools: Pools) -> list[Note]:
+    low, high = nodes_of(plan, plan.minimum, pools), nodes_of(plan, plan.maximum, pools)
+    notes = [_misfit(plan.worker, _("Choose another tier for the worker."), pools) or _packing(plan.worker.plan, pools)]
+    if plan.head.plan != plan.worker.plan:
+        notes.append(_misfit(plan.head, _("Choose another tier for the head."), pools))
+    notes += [_pool_note(_pool(name, pools), low[name], high[name]) for name in high]
+    return [note for note in notes if note is not None]
+
+
+def _misfit(machine: Machine, advice: str, pools: Pools) -> Note | None:
+    """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node and
+    gets none, or nobody knows how large one would be."""
+    found, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
+    if found.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
+        return None
+    return Note("problem", f"{found.sentence} {advice}")
+
+
+def _packing(worker: PodPlan, pools: Pools) -> Note | None:
+    """Return how many workers one empty node takes, and what then stays unused; None when the pool has no node, and none is remembered."""
+    node = largest_for(worker, _pool(worker.pool, pools))
+    if node is None:
+        return None
+    count = places(worker.requests, node.empty)
+    left = {name: amount - count * worker.requests.get(name, 0) for name, amount in node.empty.items()}
+    offered, unused = summary(node.empty), summary(left)
+    whole = _(
+        "A node of the pool {pool} ({offered} after overhead) takes {workers}",
+        pool=worker.pool,
+        offered=_amounts_words(offered),
+        workers=plural(count, "worker", "workers"),
+    )
+    stranded = _amounts_words(unused)
+    if not stranded:
+        return Note("ok", _("{whole}, with nothing left over.", whole=whole))
+    much = unused.cpu * _HALF > offered.cpu or unused.memory * _HALF > offered.memory or unused.gpus > 0
+    advice = _(" Another tier may use it better.") if much else ""
+    return Note(
+        "wait" if much else "ok",
+        _("{whole}; {stranded} of it stay unused.{advice}", whole=whole, stranded=stranded, advice=advice),
+    )
+
+
+def _pool(name: str, pools: Pools) -> LaunchPool:
+    return pools.get(name, LaunchPool(name))
+
+
+def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
+    now = state.size
+    pool = state.name
+    most = max(now, state.maximum)
+    if not now and not state.maximum:
+        return Note(
+            "problem",
+            _("The pool {pool} has no node, and none may be started. Choose a tier of another pool.", pool=pool),
+        )
+    if not now and low is not None and low > most:
+        has = _("The pool {pool} has no node now, and may have {most:,}", pool=pool, most=most)
+        return Note(
+            "problem",
+            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
+        )
+    if not now:
+        return Note(
+            "wait",
+            _(
+                "The pool {pool} has no node now; up to {most:,} are started as they are needed, in a few minutes.",
+                pool=pool,
+                most=most,
+            ),
+        )
+    has = _(
+        "The pool {pool} has {nodes}, and up to {maximum:,} more may be started",
+        pool=pool,
+        nodes=plural(now, "node", "nodes"),
+        maximum=state.maximum - now,
+    )
+    if state.maximum <= now:
+        has = _(
+            "The pool {pool} has {nodes}, and no more may be started", pool=pool, nodes=plural(now, "node", "nodes")
+        )
+    if low is None or high is None:
+        return Note("ok", f"{has}.")
+    if low > most:
+        return Note(
+            "problem",
+            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
+        )
+    if high > most:
+        return Note("wait", _("{has}: at the maximum, some workers will wait for a place.", has=has))
+    if low > now:
+        return Note("wait", _("{has}: it starts when the new ones are ready, in a few minutes.", has=has))
+    return Note("ok", f"{has}.")
+
+
+def _amounts_words(some: Amounts) -> str:
+    parts = []
+    if some.cpu > 0:
+        parts.append(cores_words(f"{some.cpu}m"))
+    if some.memory > 0:
+        parts.append(_("{size} of memory", size=format_bytes(some.memory)))
+    if some.gpus > 0:
+        parts.append(plural(some.gpus, "GPU", "GPUs"))
+    return listed(parts) if parts else ""
+
+
+def _price(cost: Decimal) -> str:
+    return f"{CURRENCY}{price_number(cost)}" if cost else _("free")

@@ -1,0 +1,177 @@
+"""The launch form's cluster part: an estimate that follows the form's values, and the choices for a framework."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from dashboard.clusters.forms.cluster import ClusterForm
+from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
+from dashboard.executions.forms import ATTACHABLE_KINDS, LaunchForm
+from dashboard.executions.launch_facts import card_of, cluster_known, running_by_tier, slots_of
+from dashboard.executions.viewmodels.executions_view import KINDS
+from dashboard.executions.viewmodels.fit_card import ClusterKnown
+from dashboard.executions.viewmodels.launch import Slots
+from grid.clusters.request import version_mismatch
+from grid.diagnosis.launchfit import Pools
+from grid.executions.preview import pod_plan
+from grid.executions.spec import parse_spec, tier_spec
+from grid.models import Execution, HardwareTier, User
+from grid.models.environment import Kind
+from grid.runtime import get_runtime
+
+_TIER_FIELDS = frozenset({"tier", "head_tier", "worker_tier"})
+_CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # reset to the framework's configured defaults
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkCard:
+    """A card for choosing a framework; `versions` are those in the environments that have the framework."""
+
+    value: str
+    label: str
+    versions: str
+    is_chosen: bool
+
+
+def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
+    """Return the form as it is filled in now, bound to the posted values."""
+    assert isinstance(request.user, User)
+    return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
+
+
+def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
+    """Return the template context of the whole page; an unbound form is estimated with its initial values."""
+    part = form.cluster
+    if part is None:
+        return {"cluster": None}
+    return {
+        "cluster": part,
+        "frameworks": [
+            FrameworkCard(name.value, name.label, ", ".join(part.versions[name]), name == part.chosen_framework)
+            for name in part.frameworks
+        ],
+        "wants_cluster": form.wants_cluster,
+        "kind_word": KINDS[form.kind].lower(),
+        **_estimate_context(form if part.is_bound else form.as_sent, held, running),
+    }
+
+
+def link_of(form: LaunchForm) -> str:
+    """Return the address that opens the form with its present values."""
+    return f"{reverse('launch')}?{urlencode(form.link())}"
+
+
+def with_choice(data: QueryDict) -> QueryDict:
+    """Return the posted values with the tier of the pressed button "Choose ..." in its field."""
+    field, _, id = data.get("choose", "").partition(":")
+    if field not in _TIER_FIELDS or not id:
+        return data
+    changed = data.copy()
+    changed[field] = id
+    return changed
+
+
+@require_POST
+async def launch_estimate(request: HttpRequest) -> HttpResponse:
+    """Return the card for the posted form as a fragment, with the errors of the cluster's fields."""
+    answer: HttpResponse = await sync_to_async(_estimate)(request, await cluster_known(get_runtime()))
+    return answer
+
+
+@require_POST
+def launch_choices(request: HttpRequest) -> HttpResponse:
+    """Return the choices for the posted framework as a fragment, which keeps the other posted values where possible."""
+    assert isinstance(request.user, User)
+    typed = {name: value for name, value in request.POST.dict().items() if name not in _CHOSEN_AGAIN}
+    boxes = {name: name in request.POST for name in ("autoscale", "on_demand")}
+    is_attached = typed.get("kind") != Kind.CLUSTER
+    part = ClusterForm(None, user=request.user, initial=typed | boxes, slots=0, is_attached=is_attached)
+    return render(request, "clusters/fragments/cluster_choices.html", {"cluster": part})
+
+
+def cluster_initial(execution: Execution) -> dict[str, Any]:
+    """Return the form's fields as a previous cluster was launched with; {} when its spec cannot be read any more."""
+    try:
+        spec = parse_spec(execution).cluster
+    except ValueError:
+        return {}
+    if spec is None:
+        return {}
+    scaling = spec.scaling
+    grown = {
+        "workers_maximum": spec.workers_maximum,
+        "target_cpu": scaling.target_cpu,
+        "target_memory": scaling.target_memory,
+        "on_demand": scaling.on_demand,
+    }
+    return {
+        "framework": spec.framework,
+        "cluster_environment": execution.environment_id,
+        "head_tier": execution.head_tier_id,
+        "worker_tier": execution.tier_id,
+        "workers_minimum": spec.workers_minimum,
+        "autoscale": scaling.autoscale,
+        "local_storage": spec.local_storage,
+        **(grown if scaling.autoscale else {}),
+    }
+
+
+def workers_left(held: Slots, kind: str) -> int:
+    """Return the free slots left for workers: the head takes one, and so does the execution that the cluster is attached to."""
+    return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
+
+
+def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
+    form = posted_form(request, known.pools)
+    held = slots_of(form.user)
+    running = running_by_tier()
+    estimated = _estimate_context(form, held, running)
+    context = {"is_update": True, "cluster": form.cluster, "link": link_of(form), **estimated}
+    context["card"] = card_of(form, held, known, running)
+    return render(request, "executions/fragments/fit_card.html", context)
+
+
+def _estimate_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
+    """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
+    part = form.cluster
+    plan = _plan(form, part, running) if form.errors is not None and part and part.errors is not None else None
+    shown: Estimate | None = estimate(plan, held, form.pools) if plan else None
+    return {
+        "estimate": shown,
+        "has_estimate": part is not None and form.wants_cluster,
+        "mismatch": _mismatch(form, part) if part and form.wants_cluster else "",
+    }
+
+
+def _plan(form: LaunchForm, part: ClusterForm, running: Mapping[str, int]) -> ClusterPlan | None:
+    """Return the plan that the form describes; None while a value is missing or invalid."""
+    typed = part.typed
+    head, worker = typed.get("head_tier"), typed.get("worker_tier")
+    minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
+    own = form.chosen_tier
+    if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
+        return None
+    return ClusterPlan(
+        head=_machine(head, running),
+        worker=_machine(worker, running),
+        minimum=minimum,
+        maximum=maximum,
+        companion=_machine(own, running) if own else None,
+    )
+
+
+def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
+    return Machine(pod_plan(tier_spec(tier)), tier.cost_per_hour, tier.maximum_simultaneous, running.get(tier.pk, 0))
+
+
+def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
+    theirs = part.typed.get("cluster_environment")
+    ours = form.chosen_environment
+    return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""

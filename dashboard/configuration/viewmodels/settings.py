@@ -1,0 +1,328 @@
+"""Puts the central configuration into words: each setting with its value in force, in sections, and a change of several; pure.
+
+The settings of one framework are a section of their own; where such a setting is not set, its row shows the inherited value.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Protocol
+
+from dashboard.administration.viewmodel import amount, number
+from dashboard.configuration.viewmodels.consequences import Consequence
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+
+# Titles by the second-to-last part of a key, its topic.
+_TOPICS = {
+    "sagaStateTimeouts": _("Time limits of executions"),
+    "userExecutionsQuota": _("Slots and queue"),
+    "shares": _("Shares of one person and one project"),
+    "shutdown": _("Idle shut-down and lifetime"),
+    "homes": _("Home volumes"),
+    "front": _("The nginx in front of workspaces and apps"),
+    "files": _("Project files in Git"),
+    "nodes": _("Nodes and the autoscaler"),
+    "sessions": _("Sessions of the dashboard"),
+    "logins": _("Logins"),
+    "retention": _("Retention"),
+    "serviceLevels": _("Service levels"),
+    "clusters": _("Clusters"),
+    "dask": _("Dask clusters, where they differ"),
+    "ray": _("Ray clusters, where they differ"),
+    "spark": _("Spark clusters, where they differ"),
+}
+
+
+class SettingLike(Protocol):
+    """The part of `grid.configuration.Setting` that is used here."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def default(self) -> int: ...
+    @property
+    def minimum(self) -> int: ...
+    @property
+    def maximum(self) -> int: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def is_switch(self) -> bool: ...
+    @property
+    def general(self) -> str: ...
+    @property
+    def framework(self) -> str: ...
+    def written(self, value: int) -> str: ...
+    def parse(self, text: str) -> int: ...
+
+
+class RecordLike(Protocol):
+    """The part of a stored override that is used here."""
+
+    @property
+    def value(self) -> str: ...
+    @property
+    def updated_by(self) -> str: ...
+    @property
+    def updated_at(self) -> datetime: ...
+
+
+class ChangeLike(Protocol):
+    """The part of `grid.configuration.SettingChange` that is used here."""
+
+    @property
+    def setting(self) -> SettingLike: ...
+    @property
+    def stored(self) -> str | None: ...
+    @property
+    def wanted(self) -> str | None: ...
+    @property
+    def before(self) -> int: ...
+    @property
+    def after(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What an admin has typed and not saved, and what is wrong with it, both by key."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFilter:
+    """Which settings the page shows: those with every word of `words`, and only changed ones if `is_changed_only`."""
+
+    words: str = ""
+    is_changed_only: bool = False
+
+    def finds(self, text: str) -> bool:
+        text = text.casefold()
+        return all(word in text for word in self.words.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting. `value` is the field's text; "" when another one applies in its place, and `placeholder` is then what applies. A switch
+    offers it as a choice, in words (`fallback`), if `has_fallback`."""
+
+    key: str
+    title: str
+    meaning: str
+    unit: str
+    is_switch: bool
+    value: str
+    placeholder: str
+    fallback: str
+    has_fallback: bool
+    help: str
+    back: str
+    errors: tuple[str, ...]
+    is_typed: bool
+    is_changed: bool
+    is_shown: bool
+    set_by: str
+    set_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSection:
+    """A section of the page; `changed` of its settings are set. A collapsible one (`is_closed`) starts open when one is set, wrong or
+    searched for; `note` sums it up."""
+
+    anchor: str
+    title: str
+    short_title: str
+    rows: tuple[SettingRow, ...]
+    changed: int
+    is_shown: bool
+    is_closed: bool = False
+    is_open: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewLine:
+    """A change before it is saved: the values in words, whether each is the one that applies without an override, and what saving does."""
+
+    key: str
+    title: str
+    text: str
+    old: str
+    is_old_default: bool
+    new: str
+    is_new_default: bool
+    default_word: str
+    consequence: Consequence
+
+
+def in_force(setting: SettingLike, value: int) -> str:
+    """Return a value in words: "25 slots", "5400 seconds (1 h 30 min)", "on"."""
+    return setting.written(value) if setting.is_switch else amount(value, setting.unit)
+
+
+def own_text(setting: SettingLike, stored: Mapping[str, str]) -> str:
+    """Return what the field of a setting shows with these overrides; "" when it is not set for its framework. Raise ValueError for an
+    override that the setting does not allow."""
+    text = stored.get(setting.key)
+    if text is None:
+        return "" if setting.general else setting.written(setting.default)
+    return setting.written(setting.parse(text))
+
+
+def setting_sections(
+    settings: Iterable[SettingLike],
+    values: Mapping[str, int],
+    records: Mapping[str, RecordLike],
+    typed: Typed,
+    shown: SettingFilter,
+) -> list[SettingSection]:
+    """Return the settings in sections; `values` are the values in force, `records` the overrides, both by key."""
+    found: dict[tuple[str, str, str], list[SettingRow]] = {}
+    for setting in settings:
+        topic = setting.key.split(".")[-2]
+        title = _TOPICS.get(topic, _("Other"))
+        row = _row(setting, values, records.get(setting.key), typed, shown, title)
+        found.setdefault((title, topic, setting.framework), []).append(row)
+    return [_section(*name, tuple(rows), shown) for name, rows in found.items()]
+
+
+def review_lines(changes: Iterable[ChangeLike], effects: Mapping[str, Consequence]) -> list[ReviewLine]:
+    """Return the changes in words; `effects` are by key."""
+    return [
+        ReviewLine(
+            key=change.setting.key,
+            title=change.setting.title,
+            text="" if change.wanted is None else change.setting.written(change.after),
+            old=in_force(change.setting, change.before),
+            is_old_default=change.stored is None,
+            new=in_force(change.setting, change.after),
+            is_new_default=change.wanted is None,
+            default_word=_as_what(change.setting),
+            consequence=effects[change.setting.key],
+        )
+        for change in changes
+    ]
+
+
+def saved_sentence(changes: Iterable[ChangeLike]) -> str:
+    """Return what saving these changes did."""
+    lines = list(changes)
+    if len(lines) > 1:
+        return _("{settings} changed; they are in force already.", settings=plural(len(lines), "setting", "settings"))
+    (change,) = lines
+    setting, now = change.setting, in_force(change.setting, change.after)
+    if change.wanted is not None:
+        return _("{title} is now {value}; it is in force already.", title=setting.title, value=now)
+    if setting.general:
+        return _("{title} is {as_what}, {value}.", title=setting.title, as_what=_as_what(setting), value=now)
+    return _("{title} is back to the default of {value}.", title=setting.title, value=now)
+
+
+def overtaken_sentence(setting: SettingLike, value: int, who: str, at: datetime | None) -> str:
+    """Return who changed a setting to `value` since an admin opened the page, and when; `who` is "" when nobody knows."""
+    named = {"who": who or _("Somebody"), "value": in_force(setting, value)}
+    if at is None:
+        return _("{who} changed this to {value}. Review again to save your value instead.", **named)
+    return _(
+        "{who} changed this to {value} on {at:%Y-%m-%d at %H:%M:%S} UTC. Review again to save your value instead.",
+        at=at,
+        **named,
+    )
+
+
+def _section(
+    title: str, topic: str, framework: str, rows: tuple[SettingRow, ...], shown: SettingFilter
+) -> SettingSection:
+    changed = sum(bool(row.set_by) for row in rows)
+    section = SettingSection(
+        f"settings-{topic}", title, title.partition(",")[0], rows, changed, is_shown=any(row.is_shown for row in rows)
+    )
+    if not framework:
+        return section
+    note = (
+        _("{changed} of {rows} differ from all frameworks.", changed=changed, rows=len(rows))
+        if changed
+        else _("No value differs from those for all frameworks.")
+    )
+    is_open = any(row.is_changed or row.errors for row in rows) or bool(shown.words)
+    return replace(section, is_closed=True, is_open=is_open, note=note)
+
+
+def _row(
+    setting: SettingLike,
+    values: Mapping[str, int],
+    record: RecordLike | None,
+    typed: Typed,
+    shown: SettingFilter,
+    section: str,
+) -> SettingRow:
+    now = values[setting.key]
+    own = own_text(setting, {setting.key: record.value} if record else {})
+    text, errors = typed.texts.get(setting.key, own), typed.errors.get(setting.key, ())
+    meaning = "" if setting.general else setting.meaning  # shown at the setting for all
+    is_typed = text != own
+    is_changed = is_typed or record is not None
+    is_found = shown.finds(f"{section} {setting.title} {meaning} {setting.key}")
+    return SettingRow(
+        key=setting.key,
+        title=setting.title,
+        meaning=meaning,
+        unit=setting.unit,
+        is_switch=setting.is_switch,
+        value=text,
+        placeholder=_inherited(setting, values),
+        fallback=_fallback(setting, values),
+        has_fallback=bool(setting.general or record or not text),
+        help=_help(setting, values),
+        back=_back(setting),
+        errors=tuple(_("{error} In force is {value}.", error=error, value=in_force(setting, now)) for error in errors),
+        is_typed=is_typed,
+        is_changed=is_changed,
+        is_shown=bool(errors) or (is_found and (is_changed or not shown.is_changed_only)),
+        set_by=(record.updated_by or _("somebody")) if record else "",
+        set_at=record.updated_at if record else None,
+    )
+
+
+def _fallback(setting: SettingLike, values: Mapping[str, int]) -> str:
+    return f"{_as_what(setting)}: {_inherited(setting, values)}"
+
+
+def _as_what(setting: SettingLike) -> str:
+    """Return what the setting is while it is not set itself: as another one, or the default."""
+    if not setting.general:
+        return _("default")
+    return _("as for all frameworks") if setting.framework else _("as for all levels")
+
+
+def _back(setting: SettingLike) -> str:
+    if not setting.general:
+        return _("Back to the default")
+    return _("Use the value for all frameworks") if setting.framework else _("Use the value for all levels")
+
+
+def _inherited(setting: SettingLike, values: Mapping[str, int]) -> str:
+    """Return what applies while the setting is not set."""
+    return _short(setting, values[setting.general] if setting.general else setting.default)
+
+
+def _help(setting: SettingLike, values: Mapping[str, int]) -> str:
+    bounds = (
+        _("On or off")
+        if setting.is_switch
+        else _("{minimum} to {maximum}", minimum=setting.minimum, maximum=number(setting.maximum, setting.unit))
+    )
+    if setting.general:
+        return _("{bounds}; not set, it is {value}.", bounds=bounds, value=_fallback(setting, values))
+    return _("{bounds}; the default is {value}.", bounds=bounds, value=_short(setting, setting.default))
+
+
+def _short(setting: SettingLike, value: int) -> str:
+    return setting.written(value) if setting.is_switch else number(value, setting.unit)

@@ -1,0 +1,204 @@
+"""The revisions of an environment, for admins: the list, one with the log of its build, a new one, and deprecating one."""
+
+from dataclasses import replace
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.environments.forms import BUILT, IMAGE, DeprecationForm, RevisionForm
+from dashboard.environments.records import base_of, bases_of, lines_of, revisions_of
+from dashboard.environments.viewmodels.revisions import deprecation_sentences, revision_line
+from dashboard.logs.viewmodels.log import LogQuery, LogView
+from dashboard.logs.viewmodels.log_lines import cursor_before, parse_cursor
+from dashboard.logs.views.log_reading import kept_lines, read_rows
+from dashboard.shell.access import admin_required
+from grid.audit import entries as audit
+from grid.core.errors import GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.environments import revisions as rules
+from grid.environments.jobbuilder import build_repository, build_settings
+from grid.environments.revisionbuilds import NO_BUILDER
+from grid.kube.objects import Node
+from grid.models import AuditEntry, Environment, EnvironmentRevision, User
+from grid.runtime import Runtime, get_runtime
+
+
+@require_safe
+@admin_required
+def revision_list(request: HttpRequest, id: str) -> HttpResponse:
+    environment = get_object_or_404(Environment, pk=id)
+    context = {"environment": environment, "revisions": revisions_of(environment, _nodes())}
+    return render(request, "environments/revisions.html", context)
+
+
+@require_safe
+@admin_required
+async def revision(request: HttpRequest, id: str, number: int) -> HttpResponse:
+    """Show one revision with the log of its build; the lines alone for the log's script, or the log as a file."""
+    stored = await sync_to_async(_stored)(id, number)
+    if request.GET.get("download") == "1":
+        file = HttpResponse(stored.log, content_type="text/plain; charset=utf-8")
+        file["Content-Disposition"] = f'attachment; filename="{stored.environment_id}-{stored.number}.log"'
+        return file
+    view = await _log(request, stored) if stored.base else None
+    if request.GET.get("part") == "rows":
+        return await sync_to_async(render)(request, "logs/fragments/log_rows.html", {"log": view or LogView()})
+    answer: HttpResponse = await sync_to_async(_revision_page)(request, stored, view)
+    return answer
+
+
+def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogView | None) -> HttpResponse:
+    environment = stored.environment
+    (line,) = lines_of(environment, [stored], _nodes())
+    context = {"environment": environment, "line": line, "digest": stored.digest, "log": view}
+    return render(request, "environments/revision.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+async def revision_new(request: HttpRequest, id: str) -> HttpResponse:
+    """Show the form of a new revision, or make it."""
+    is_built_here = await builds_images(get_runtime())
+    answer: HttpResponse = await sync_to_async(_new)(request, id, is_built_here)
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpResponse:
+    """Deprecate a revision, after a question that says who uses it."""
+    stored = _stored(id, number)
+    environment = stored.environment
+    form = DeprecationForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        before = audit.snapshot(environment)
+        try:
+            rules.deprecate(id, number, because=form.cleaned_data["because"])
+        except Rejected as refused:
+            messages.error(request, refused.sentences)
+        else:
+            _record(request, environment, before)
+            messages.success(
+                request, _("Revision {number} of {environment} is deprecated.", number=number, environment=environment)
+            )
+        return redirect("environment-revisions", id)
+    uses = rules.uses_of(id).get(number)
+    line = revision_line(stored, base=base_of(stored), current=environment.current_revision, uses=uses)
+    states = environment.revisions.exclude(number=number).values_list("number", "state")
+    context = {
+        "environment": environment,
+        "line": line,
+        "form": form,
+        "sentences": deprecation_sentences(uses, rules.current_number(states)),
+    }
+    return render(request, "environments/revision_deprecate.html", context, status=422 if form.errors else 200)
+
+
+async def builds_images(runtime: Runtime) -> bool:
+    """Return whether a builder is set, or the cluster builds images itself; one that does not answer is taken for one that does: the
+    build then waits."""
+    if build_settings() is not None:
+        return True
+    try:
+        await runtime.api.ask_sandbox("GET", "population")
+    except (NotFound, NotAllowed):
+        return False
+    except GridError:
+        return True
+    return True
+
+
+def _nodes() -> list[Node]:
+    return list(get_runtime().nodes.values())
+
+
+def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
+    environment = get_object_or_404(Environment, pk=id)
+    data = request.POST if request.method == "POST" else None
+    form = RevisionForm(data, bases=bases_of(environment), initial=_initial(request, environment))
+    if form.is_bound and form.is_valid():
+        before = audit.snapshot(environment)
+        try:
+            made = _made(form, request, environment, is_built_here)
+        except Rejected as refused:
+            form.add_problems(refused.problems)
+        else:
+            _record(request, environment, before)
+            named = {"number": made.number, "environment": environment}
+            messages.success(
+                request,
+                _(
+                    "Revision {number} of {environment} is being built; launches take it as soon as it is ready.",
+                    **named,
+                )
+                if form.is_built
+                else _("Revision {number} of {environment} is the current one.", **named),
+            )
+            return redirect("environment-revision", id, made.number)
+    context = {"environment": environment, "form": form, "no_builder": "" if is_built_here else NO_BUILDER}
+    return render(request, "environments/revision_new.html", context, status=422 if form.is_bound else 200)
+
+
+def _made(
+    form: RevisionForm, request: HttpRequest, environment: Environment, is_built_here: bool
+) -> EnvironmentRevision:
+    data = form.cleaned_data
+    about: dict[str, Any] = {"note": data["note"], "by": request.user.get_username(), "now": timezone.now()}
+    if not form.is_built:
+        return rules.make_image(environment.pk, data["image"], **about)
+    if not is_built_here:
+        raise Rejected([Problem("requirements", NO_BUILDER, "no_builder")])
+    return rules.make_built(
+        environment.pk, data["base"] or 0, data["requirements"], repository=build_repository(), **about
+    )
+
+
+def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:
+    """Return what the form begins with: of `?from=NUMBER` what that revision was, such as one that failed."""
+    initial: dict[str, Any] = {"what": IMAGE, "base": environment.current_revision}
+    asked = request.GET.get("from", "")
+    like = environment.revisions.select_related("base").filter(number=asked).first() if _is_number(asked) else None
+    if like is None:
+        return initial
+    if like.base is None:
+        return {**initial, "image": like.image}
+    return {"what": BUILT, "base": like.base.number, "requirements": like.requirements, "note": like.note}
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 9
+
+
+def _record(request: HttpRequest, environment: Environment, before: dict[str, Any]) -> None:
+    assert isinstance(request.user, User)
+    environment.refresh_from_db()
+    audit.record(actor=request.user, instance=environment, action=AuditEntry.Action.CHANGED, before=before)
+
+
+def _stored(id: str, number: int) -> EnvironmentRevision:
+    rows = EnvironmentRevision.objects.select_related("environment", "base").defer("base__log")
+    return get_object_or_404(rows, environment=id, number=number)
+
+
+async def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
+    page = reverse("environment-revision", args=[stored.environment_id, stored.number])
+    asked = LogQuery.parse(request.GET.dict())
+    found = await kept_lines(stored.log, asked)
+    rows, problem = await read_rows(found)
+    is_building = stored.state == EnvironmentRevision.State.BUILDING
+    view = LogView(page, page, asked=asked, scope=_("The end of the build’s log, at most 64 KiB."))
+    return replace(
+        view,
+        rows=rows,
+        problem=problem,
+        before=cursor_before(found.lines, parse_cursor(asked.before)) if found.has_earlier else {},
+        why_empty=_("It has not begun yet.")
+        if is_building
+        else _("The build wrote nothing, or ended before logs were kept."),
+    )

@@ -1,0 +1,171 @@
+"""What is known of a launch before it happens, for the card beside the form; from the database in a thread, from the caches on its loop."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Count, F, Sum
+from django.utils import timezone
+
+from dashboard.announcements.records import maintenance_for_launch
+from dashboard.executions.forms import LaunchForm
+from dashboard.executions.launch_waits import with_waits
+from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
+from dashboard.executions.viewmodels.launch import Slots, slots
+from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
+from dashboard.queue.records import expected_wait, how_right, read_takeover
+from dashboard.queue.viewmodels.expected_wait import launch_wait
+from dashboard.usage.budget_records import left_for_launch
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.core.labels import SIMULATED
+from grid.core.slices import in_slices
+from grid.diagnosis.launchfit import LaunchPool, PodPlan
+from grid.diagnosis.poolstates import RoomTally
+from grid.executions import dryrun
+from grid.executions.launchsettings import launch_settings
+from grid.executions.preview import Preview, place_in_queue, pod_plan, with_sidecars
+from grid.executions.request import draft
+from grid.executions.spec import ExecutionSpec, tier_spec
+from grid.models import Execution, LaunchCheck, User, WaitPrediction
+from grid.queue import snapshot
+from grid.runtime import Runtime, get_runtime
+from grid.starts.startuphistory import usual_node_start
+
+NODES_AT_ONCE = 250  # some 2 ms of the loop
+
+
+async def cluster_known(runtime: Runtime) -> ClusterKnown:
+    """Return what is known of the cluster for the card. Call it on the event loop."""
+    return ClusterKnown(await pool_states(runtime), await runtime.limits())
+
+
+async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:
+    """Return the states of all pools, or of one; None until the cluster has been read. Call it on the event loop, which it gives a pause
+    again and again."""
+    if not runtime.freshness().synced:
+        return None
+    groups, found = runtime.groups.by_name(), dict[str, LaunchPool]()
+    for name in {*runtime.nodes.values_of("pool"), *groups} if only is None else {only}:
+        tally = RoomTally(runtime.room)
+        async for node in in_slices(runtime.nodes.by("pool", name), NODES_AT_ONCE):
+            if SIMULATED not in node.metadata.labels:
+                tally.count(node)
+        found[name] = tally.state(name, groups.get(name), runtime.templates.get(name))
+    return found
+
+
+def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping[str, int]) -> FitCard | None:
+    """Return the card for what a bound form asks; None while something of it is missing. Reads the database."""
+    if not form.is_valid():
+        return None
+    now = timezone.now()
+    unit = drafted(form, now=now)
+    question = question_of(form, unit, running, now=now)
+    if known.pools is None:
+        return fit_card(question, known, held)
+    starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
+    pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
+    known = replace(known, pools=pools)
+    answer = fit_card(question, known, held).fit
+    return fit_card(with_waits(question, answer.code, unit, get_runtime(), now), known, held)
+
+
+def slots_of(user: User) -> Slots:
+    mine = Execution.objects.filter(owner=user).order_by()
+    used = mine.holding_slots().aggregate(Sum("slots"))
+    queued = mine.queued().aggregate(Sum("slots"))
+    return slots(
+        used=used["slots__sum"] or 0,
+        queued=queued["slots__sum"] or 0,
+        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+    )
+
+
+def running_by_tier() -> dict[str, int]:
+    """Return the number of all users' executions that hold slots, by tier. As in the queue, a cluster whose head has another tier
+    counts on both tiers."""
+    holding = Execution.objects.holding_slots().order_by()
+    heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
+    counts: Counter[str] = Counter()
+    for column, rows in (("tier_id", holding), ("head_tier_id", heads)):
+        counts.update(dict(rows.values_list(column).annotate(Count("pk"))))
+    return dict(counts)
+
+
+def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
+    """Return the rows that the form would store, with the ids that they would have; the form must be valid."""
+    return draft(form.request(), now=now, execution_id=form.execution_id())
+
+
+def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
+    """Ask the cluster to confirm the form's launch, or return what it has answered; None while the form is not valid. What is awaited is
+    not asked for again."""
+    if not form.is_valid():
+        return None
+    now, id = timezone.now(), form.execution_id()
+    if is_awaited:
+        check = LaunchCheck.objects.filter(pk=id, user=form.user).first()
+    else:
+        unit = drafted(form, now=now)
+        check = dryrun.ask(id, form.user, unit[0].data_plane_id, Preview.of(unit), now=now)
+    if check is None:
+        return None if is_awaited else TOO_OFTEN
+    return check_line(
+        check.outcome,
+        check.message,
+        check.evidence,
+        answered_at=check.answered_at,
+        is_current=dryrun.is_current(check, now),
+    )
+
+
+def question_of(
+    form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], *, now: datetime
+) -> FitQuestion:
+    """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
+    request = form.request()
+    preview = Preview.of(unit)
+    pods = preview.pods()
+    prices = [row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit]
+    queue = place_in_queue(unit)
+    budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
+    full, coming = maintenance_for_launch(now)
+    coming = coming or read_takeover(now)
+    full = full or over_budget or snapshot.why_queue_is_full(unit, launch_settings().queue_limits, read=snapshot.look)
+    waits = queue is not None and not queue.for_good and not full
+    return FitQuestion(
+        pods=tuple(pods),
+        slots=sum(row.slots for row in unit),
+        price=sum(prices, Decimal(0)),
+        gpus=request.tier.gpus,
+        queue=queue,
+        full=full,
+        expected=launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED)) if waits else (),
+        needs=tuple(preview.needs()),
+        secrets=tuple(one.name for one in preview.specs[0].secrets),
+        budget=budget,
+        coming=coming,
+        beside=preview.beside(),
+        price_beside=preview.specs[0].price_beside,
+        choices=tuple(_choices(form, pods, running, preview.specs[0])),
+    )
+
+
+def _choices(
+    form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
+) -> Iterable[TierChoice]:
+    """Yield the other tiers of the form's main choice: of the workers for a cluster alone, else of the execution itself."""
+    asked = form.request().tier
+    field, offered = ("worker_tier", form.cluster.tiers) if form.is_cluster and form.cluster else ("tier", form.tiers)
+    at = (len(pods) - 1) if form.is_cluster else 0
+    for tier in offered:
+        if tier.pk == asked.pk:
+            continue
+        plans = list(pods)
+        plan = replace(pod_plan(tier_spec(tier)), count=pods[at].count)
+        plans[at] = with_sidecars(plan, spec)
+        most = tier.maximum_simultaneous
+        is_full = most is not None and running.get(tier.pk, 0) >= most
+        yield TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)

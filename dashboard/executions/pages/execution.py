@@ -1,0 +1,315 @@
+"""One execution's page, live: the stored record, overlaid with the present state of its pods and its pool."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.conf import settings
+from django.http import QueryDict
+
+from dashboard.clusters.page import (
+    CLUSTER_STATES,
+    cluster_diagnosis,
+    cluster_fragments,
+    cluster_nodes,
+    cluster_objects,
+    cluster_snapshot,
+    companion_fragment,
+    is_head,
+)
+from dashboard.executions.pages.execution_pods import explain, pods_of
+from dashboard.executions.records import read_record
+from dashboard.executions.viewmodels.execution import (
+    CONTRIBUTING,
+    ExecutionRecord,
+    Head,
+    Person,
+    PodLink,
+    facts,
+    head,
+    head_of,
+    steps,
+)
+from dashboard.executions.viewmodels.execution_actions import actions
+from dashboard.executions.viewmodels.leaving import leaving
+from dashboard.executions.viewmodels.run_files import run_files
+from dashboard.executions.viewmodels.timeline import timeline
+from dashboard.queue.pages.expected import EXPECTED
+from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.viewmodels.events import history
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
+from dashboard.usage.viewmodels.contention import short_of_cpu
+from dashboard.usage.viewmodels.sizehints import size_note
+from dashboard.workspaces.viewmodels.shutdown import stop_notice
+from grid.core.translation import gettext as _
+from grid.database import threads as database
+from grid.diagnosis.clusters import explain_cluster
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.events import topic_about
+from grid.kube.hub import NAME, Topic
+from grid.kube.objects import Event, Node, Pod, is_ready
+from grid.runtime import Runtime
+from grid.runtime.contention import EXECUTION as SHORT_OF_CPU
+from grid.runtime.contention import TOPIC as CONTENTION
+from grid.runtime.executions import OWNER, ExecutionRow
+from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.runtime.starts import STARTING
+from grid.starts.startup import StartFacts, start_phases
+from grid.starts.startupevents import start_events
+
+RECORD_SECONDS = 2.0  # the controller adds lines of history without writing the execution's row
+_RECORDS_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    id: str
+    tab: str = ""
+
+
+def person(viewer: Viewer, record: ExecutionRecord | ExecutionRow) -> Person:
+    """Return the viewer's rights. Members may look, contributors may open a cluster's web page, and who is chosen by name a shared app;
+    only the project's owner, operators and admins may stop or change another user's execution. An owner who left the project, or only
+    views it, may still stop the execution."""
+    is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
+    is_shared = isinstance(record, ExecutionRecord) and viewer.id in record.shared_with and role is not None
+    contributes, is_operator = role in CONTRIBUTING, may_operate(viewer)
+    return Person(
+        may_open=is_shared or (contributes and (is_owner or record.kind == "cluster")),
+        may_stop=is_owner or is_operator or role == "owner",
+        is_operator=is_operator,
+        sees_all=may_observe(viewer),
+        has_left=is_owner and role is None,
+        contributes=contributes,
+        is_owner=is_owner,
+        is_member=role is not None,
+        may_share=is_owner and contributes and record.kind == "app",
+    )
+
+
+class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
+    name = "execution"
+    regions = frozenset({"timeline", "events", "workers"})
+    refusal = _("This execution does not exist, or you have no access to it.")
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, tuple[float, object, ExecutionRecord | None]] = OrderedDict()
+
+    def view(self, query: QueryDict) -> ExecutionView:
+        tab = str(query.get("tab", ""))
+        return ExecutionView(str(query.get("id", ""))[:16], tab if tab in ("events", "log") else "")
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
+        row = runtime.executions.get(view.id)
+        return row is not None and may_see_execution(viewer, row)
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
+        """Return True also when the execution has left the runtime's list, an hour after its end: the stored page stays visible."""
+        return runtime.executions.get(view.id) is None or self.allowed(runtime, viewer, view)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer
+
+    def remember(
+        self, runtime: Runtime, execution_id: str, record: ExecutionRecord | None, before: ExecutionRow | None
+    ) -> None:
+        """Keep a record that was just read, so that a page shows a write before the snapshot has it: a browser without scripts gets no
+        later update. `before` is the snapshot's row when the reading began; once the row differs, the record is read again."""
+        self._records[execution_id] = (asyncio.get_running_loop().time(), (id(runtime), before), record)
+        self._records.move_to_end(execution_id)
+        if len(self._records) > _RECORDS_KEPT:
+            self._records.popitem(last=False)
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> ExecutionRecord | None:
+        record = await self._record(runtime, view.id)
+        if record is not None and record.state in STARTING:
+            await EXPECTED.value(runtime)
+        return record
+
+    def topics(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
+    ) -> Collection[Topic]:
+        """Return the topics of the execution, its pods, events and pool's nodes, and of its companion."""
+        found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name, (CONTENTION, SHORT_OF_CPU, view.id)}
+        if record is None:
+            return found
+        together = {record.id: record.node_pool}
+        if record.companion is not None:
+            together[record.companion.id] = record.companion.node_pool
+        for id, pool in together.items():
+            for pod in pods_of(runtime, id):
+                found |= {
+                    topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
+                    *runtime.explainer.topics(pod),
+                }
+            found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
+            found.add(("nodes", "pool", pool))
+        if record.is_restarting:
+            found.add((EXECUTIONS, OWNER, str(record.owner_id)))  # the execution that follows
+        return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None, now: datetime
+    ) -> Sequence[Fragment]:
+        if record is None or not may_see_execution(viewer, record):
+            return []
+        return execution_fragments(runtime, record, person(viewer, record), view, now)
+
+    async def _record(self, runtime: Runtime, execution_id: str) -> ExecutionRecord | None:
+        """Return the record, read again only when the execution's row has changed or after `RECORD_SECONDS`: pods change far more often."""
+        row, at = runtime.executions.get(execution_id), asyncio.get_running_loop().time()
+        known = self._records.get(execution_id)
+        if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
+            return known[2]
+        record = await database.pages.run(read_record, execution_id)
+        self.remember(runtime, execution_id, record, row)
+        return record
+
+
+def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
+    """Return what the page says first: the state and its cause, for who takes the history with them."""
+    _group, diagnosis, *_others = _present(runtime, record, _pods(runtime, record), viewer, now)
+    return head_of(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
+
+
+def execution_fragments(
+    runtime: Runtime, record: ExecutionRecord, viewer: Person, view: ExecutionView, now: datetime
+) -> list[Fragment]:
+    """Return all fragments of the page, also for an execution that ended long ago."""
+    pods = _pods(runtime, record)
+    first, diagnosis, workers, extra = _present(runtime, record, pods, viewer, now)
+    if record.cluster is not None:
+        listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)
+    else:
+        listed, nodes = pods, list(runtime.nodes.by("pool", record.node_pool))
+    node = first.spec.node_name if first is not None else ""
+    links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
+    events = _events(runtime, record, pods)
+    found = [
+        head(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now)),
+        leaving(record, viewer),
+        stop_notice(record.stop_outlook, may_keep=viewer.may_stop),
+        actions(record, viewer, is_ready=first is not None and is_ready(first)),
+        steps(record),
+        waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),
+        _size(record, viewer),
+        _contention(runtime, record, viewer),
+        facts(record, viewer, pods=links, node=node, workers=workers, now=now),
+        _files(record, viewer),
+        *extra,
+    ]
+    if record.companion is not None:
+        found.append(companion_fragment(runtime, record.companion, now, to_owner=viewer.is_owner))
+    if view.tab == "":
+        assigned = "" if record.cluster is not None else node or record.node_name
+        found += timeline(record, events, nodes, assigned_node=assigned)
+    elif view.tab == "events":
+        found += history(events)
+    return found
+
+
+def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:
+    """Return its pods, its own first."""
+    return sorted(
+        pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
+    )
+
+
+def _present(
+    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
+) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
+    """Return the pod that counts and its diagnosis; of a cluster, also the workers that hold a node and the fragments about it."""
+    if record.cluster is not None:
+        first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
+    else:
+        first, workers, extra = pods[0] if pods else None, 0, list[Fragment]()
+        diagnosis = explain(runtime, first, now, sees_all=viewer.sees_all) if first is not None else None
+    if diagnosis is not None and not viewer.may_read:
+        diagnosis = replace(diagnosis, evidence=())
+    return first, diagnosis, workers, extra
+
+
+def _start(
+    record: ExecutionRecord, pod: Pod | None, events: Sequence[Event], nodes: Sequence[Node], now: datetime
+) -> StartMeasures | None:
+    """Return the stored start, or while it starts what is known of it now; None where it was never measured."""
+    if record.start is not None or record.state not in STARTING:
+        return record.start
+    own = [event for event in events if pod is not None and event.involved_object.name == pod.metadata.name]
+    node_name = pod.spec.node_name if pod is not None else ""
+    facts = StartFacts(
+        requested_at=record.requested_at,
+        admitted_at=next((line.at for line in record.lifecycle if line.to_state == "deploying"), None),
+        until=now,
+        ran=False,
+        pod=pod,
+        events=start_events(own, pod),
+        node=next((node for node in nodes if node.metadata.name == node_name), None),
+        is_cluster=record.cluster is not None,
+    )
+    return of_phases(start_phases(facts), ran=False)
+
+
+def _cluster(
+    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
+) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
+    """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
+    assert record.cluster is not None
+    look = cluster_snapshot(runtime, record.id, record.cluster, record.node_pool, now, sees_all=viewer.sees_all)
+    found = explain_cluster(look, now=now)
+    if not viewer.may_read:
+        found = tuple(replace(one, evidence=()) for one in found)
+    extra = cluster_fragments(
+        runtime, record, look, found, is_operator=viewer.is_operator, sees_all=viewer.sees_all, now=now
+    )
+    first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
+    diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None
+    return first, diagnosis, look.on_nodes, extra
+
+
+def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
+    """Return what it used, for its owner and those who may see everything."""
+    shown = record.size if viewer.is_owner or viewer.sees_all else None
+    can_launch = viewer.is_owner and not viewer.has_left
+    return size_note(shown, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch)
+
+
+def _contention(runtime: Runtime, record: ExecutionRecord, viewer: Person) -> Fragment:
+    victim = None if record.is_final else runtime.contention.victims.get(record.id)
+    return short_of_cpu(victim, record.kind, is_owner=viewer.is_owner, sees_all=viewer.sees_all)
+
+
+def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
+    return run_files(
+        record.files,
+        state=record.state,
+        is_final=record.is_final,
+        contributes=viewer.contributes,
+        job_of=record.project_id if record.kind == "job" and viewer.is_member else "",
+    )
+
+
+def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
+    """Return the events about the execution's objects, oldest first, including those of a deleted pod, which is found by its name."""
+    uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
+    found = [
+        event
+        for kind, name in _objects(runtime, record)
+        for event in runtime.events.about(
+            kind=kind, name=name, namespace=settings.GRID_NAMESPACE, uid=uids.get(name, "") if kind == "Pod" else ""
+        )
+    ]
+    return sorted(found, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
+
+
+def _objects(runtime: Runtime, record: ExecutionRecord) -> list[tuple[str, str]]:
+    """Return the kinds and names of the objects that events may be about: pods, also a deleted one, and a cluster's controllers."""
+    names = dict.fromkeys([*(pod.metadata.name for pod in pods_of(runtime, record.id)), record.object_name])
+    return [*(("Pod", name) for name in names), *(cluster_objects(record) if record.cluster is not None else ())]
+
+
+EXECUTION = ExecutionPage()

@@ -1,0 +1,173 @@
+"""Reads stored executions from the database, synchronously, as values for pages."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from dashboard.clusters.records import cluster_record, companion
+from dashboard.executions.run_files_records import run_files_record
+from dashboard.executions.run_records import run_place
+from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.shell.access import Viewer, may_observe
+from dashboard.starts.startup_records import start_of, usual_start
+from dashboard.usage.size_records import size_facts
+from dashboard.usage.viewmodels.prices import Spending
+from dashboard.workspaces.shutdown_records import stop_outlook
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.logs import logfindings
+from grid.logs.logfindings import LogFinding
+from grid.models import (
+    AppShare,
+    Execution,
+    ExecutionLog,
+    LifecycleEntry,
+    LogOccurrence,
+    Membership,
+    ShippedLog,
+    State,
+    UsageInterval,
+)
+from grid.models.environment import Kind
+
+_LIFECYCLE_READ = 1000
+_WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
+
+
+_JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
+
+
+def read_record(execution_id: str) -> ExecutionRecord | None:
+    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, for an app's shares and for
+    a workspace's execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended,
+    and what was found in the log of one that failed."""
+    execution = Execution.objects.select_related(*_JOINED).filter(pk=execution_id).first()
+    if execution is None:
+        return None
+    project, tier, lost_at = execution.project, _part(execution, "tier"), execution.access_lost_at
+    workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
+    return ExecutionRecord(
+        id=execution.pk,
+        kind=execution.kind,
+        title=execution.title,
+        object_name=execution.object_name,
+        owner_id=execution.owner_id,
+        owner_username=execution.owner.get_username(),
+        project_id=project.pk,
+        project_name=project.name,
+        project_roles=dict(project.memberships.values_list("user_id", "role")),
+        environment_name=str(_part(execution, "environment").get("name") or execution.environment.name),
+        image=str(_part(execution, "environment").get("image") or execution.environment.image),
+        tier_id=execution.tier_id,
+        tier_name=str(tier.get("name") or execution.tier.name),
+        node_pool=execution.node_pool,
+        millicores=execution.millicores,
+        memory_bytes=execution.memory_bytes,
+        gpus=execution.gpus,
+        shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
+        cost_per_hour=execution.price_per_hour,
+        slots=execution.slots,
+        state=execution.state,
+        state_since=execution.state_since,
+        message=execution.message,
+        requested_at=execution.requested_at,
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        stop_requested_at=execution.stop_requested_at,
+        stop_requested_by=execution.stop_requested_by,
+        node_name=execution.node_name,
+        lifecycle=_lifecycle(execution),
+        spending=_spending(execution.pk),
+        cluster=cluster_record(execution, now=timezone.now()),
+        companion=companion(execution),
+        owner_is_active=execution.owner.is_active,
+        is_settled=execution.settled_at is not None,
+        stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
+        workspace_id=workspace.pk if workspace else "",
+        workspace_name=str(workspace or ""),
+        is_restarting=workspace is not None and workspace.restart_requested_at is not None,
+        shared_with=_shared_with(execution) if execution.kind == Kind.APP else {},
+        newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
+        run=run_place(execution),
+        has_page=bool((execution.spec or {}).get("port")),
+        files=run_files_record(execution),
+        size=size_facts(execution),
+        findings=_findings(execution),
+        start=start_of(execution.pk),
+        usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
+        stop_outlook=stop_outlook(execution, timezone.now()),
+    )
+
+
+def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
+    """Return the executions that the viewer may see, by the same rule as `may_see_execution`."""
+    if may_observe(viewer):
+        return Execution.objects.all()
+    mine = Membership.objects.filter(user=viewer.id).values("project")
+    return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
+
+
+def _findings(execution: Execution) -> tuple[LogFinding, ...]:
+    """Return what was found in its kept log, with the cures of now; an entry that is switched off by now has none."""
+    if execution.state not in _WITH_FINDINGS:
+        return ()
+    entries = {one.key: one for one in logfindings.in_force().patterns}
+    found = []
+    for one in LogOccurrence.objects.filter(log=execution.pk):
+        entry = entries.get(one.entry)
+        cure, link = (entry.cure, entry.link) if entry else ("", "")
+        found.append(LogFinding(one.entry, one.meaning, one.line, cure, link))
+    return tuple(found)
+
+
+def _spending(execution_id: str) -> Spending:
+    intervals = UsageInterval.objects.filter(execution=execution_id).order_by()
+    ended = intervals.filter(seconds__isnull=False).values_list("price_per_hour").annotate(Sum("seconds"))
+    running = intervals.filter(ended_at__isnull=True).values_list("price_per_hour", "began_at")
+    return Spending(tuple(ended), tuple(running))
+
+
+def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
+    """Return the newest `_LIFECYCLE_READ` lines, oldest first."""
+    newest = execution.lifecycle.order_by("-at", "-id")[:_LIFECYCLE_READ]
+    return tuple(_line(entry) for entry in reversed(newest))
+
+
+def _line(entry: LifecycleEntry) -> LifecycleLine:
+    return LifecycleLine(
+        at=entry.at,
+        to_state=entry.to_state,
+        about=entry.object,
+        level=entry.level,
+        reason=entry.reason,
+        message=entry.message,
+        count=entry.count,
+        actor=entry.actor,
+        event_uid=entry.event_uid,
+    )
+
+
+def _shared_with(execution: Execution) -> dict[int, str]:
+    return dict(AppShare.objects.filter(execution=execution).values_list("user_id", "user__username"))
+
+
+def _newer_id(execution: Execution) -> str:
+    """Return the execution in which a settled one's workspace goes on; "" when it is stopped."""
+    others = Execution.objects.unsettled().filter(workspace=execution.workspace_id)
+    return others.values_list("pk", flat=True).first() or ""
+
+
+def _part(execution: Execution, name: str) -> dict[str, Any]:
+    part = (execution.spec or {}).get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def final_log(execution_id: str) -> str:
+    """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
+    return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""
+
+
+def lost_lines(execution_id: str) -> int:
+    """Return how many lines of the execution's log are missing at the log receiver."""
+    return ShippedLog.objects.filter(pk=execution_id).values_list("lost", flat=True).first() or 0

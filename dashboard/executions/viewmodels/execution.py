@@ -1,0 +1,378 @@
+"""One execution's page: its state and the cause, the steps of its life with their times, its facts; pure.
+
+`ExecutionRecord` has the stored values, read once for each change; the cluster's present state is laid over it. The stored part stays
+true when the pod, its events and its node are gone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
+from dashboard.executions.viewmodels.executions_view import KINDS
+from dashboard.executions.viewmodels.run_files import RunFilesRecord
+from dashboard.executions.viewmodels.run_place import RunPlace
+from dashboard.executions.viewmodels.states import ENDED_STATES, state_status, state_word
+from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
+from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.queue.viewmodels.expected_wait import WaitLine
+from dashboard.shell.viewmodels.format import span
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.sizes import size_words
+from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
+from dashboard.usage.viewmodels.prices import Spending, price_words
+from dashboard.usage.viewmodels.sizehints import SizeFacts
+from dashboard.workspaces.viewmodels.shutdown import StopOutlook
+from grid.core.translation import gettext as _
+from grid.core.wording import money, plural
+from grid.diagnosis.pods import Diagnosis
+from grid.logs.logfindings import LogFinding
+from grid.queue.quota import about_owner
+
+_WAY = ("queued", "deploying", "preparing", "running")
+_ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
+CONTRIBUTING = frozenset({"owner", "contributor"})
+_BROWSER_KINDS = frozenset({"workspace", "app"})
+OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleLine:
+    """One line of the stored history; `event_uid` is set when it came from a Kubernetes event."""
+
+    at: datetime
+    to_state: str
+    about: str
+    level: str
+    reason: str
+    message: str
+    count: int
+    actor: str
+    event_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord:
+    """The stored values of one execution, with the tier as it was at launch."""
+
+    id: str
+    kind: str
+    title: str
+    object_name: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_roles: Mapping[int, str]  # by the member's id
+    environment_name: str
+    image: str
+    tier_id: str
+    tier_name: str
+    node_pool: str
+    millicores: int
+    memory_bytes: int
+    gpus: int
+    shared_memory: str
+    cost_per_hour: Decimal
+    slots: int
+    state: str
+    state_since: datetime
+    message: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    stop_requested_at: datetime | None
+    stop_requested_by: str
+    node_name: str
+    lifecycle: tuple[LifecycleLine, ...]
+    spending: Spending = field(default_factory=Spending)
+    cluster: ClusterRecord | None = None
+    companion: Companion | None = None
+    owner_is_active: bool = True
+    is_settled: bool = True  # it has ended, and its pod has been seen gone
+    stops_at: datetime | None = None  # when it is stopped because its owner has lost access
+    workspace_id: str = ""  # "" without a workspace, or when that is deleted
+    workspace_name: str = ""
+    is_restarting: bool = False  # its workspace is launched again as soon as this has settled
+    # Of an app: the names of the members who may open it too, by id.
+    shared_with: Mapping[int, str] = field(default_factory=dict)
+    newer_id: str = ""  # the workspace's execution that has not settled, when that is another one
+    run: RunPlace | None = None  # None for what is no job
+    has_page: bool = False  # its program serves a web page
+    files: RunFilesRecord | None = None  # None where the project's files are a volume
+    size: SizeFacts | None = None  # None while it runs, and of a cluster
+    findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
+    start: StartMeasures | None = None  # once it ran, or ended before
+    usual_start: UsualStart = field(default_factory=UsualStart)
+    stop_outlook: StopOutlook | None = None  # None without a limit
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    def contributes(self, user_id: int) -> bool:
+        """Return whether the user may launch and open executions in the project, and not only view them."""
+        return self.project_roles.get(user_id) in CONTRIBUTING
+
+    @property
+    def owner_has_access(self) -> bool:
+        return self.owner_is_active and self.contributes(self.owner_id)
+
+    @property
+    def name(self) -> str:
+        return self.title or self.object_name
+
+    @property
+    def opens(self) -> bool:
+        """Whether there is a page to open while it runs: any but a job's is always there."""
+        return self.kind in OPENED_KINDS or (self.has_page and self.state not in ("finishing", *ENDED_STATES))
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in ENDED_STATES
+
+    @property
+    def stopping_words(self) -> str:
+        if self.is_restarting:
+            return _("Restarting: it is launched again as soon as its pod is gone.")
+        return (
+            _("Stop requested by {username}.", username=self.stop_requested_by)
+            if self.stop_requested_by
+            else _("It is stopping.")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The viewer's rights on one execution. `has_left` is true for an owner who is no longer in the project, `contributes` for a member
+    who may do more than view."""
+
+    may_open: bool
+    may_stop: bool
+    is_operator: bool
+    sees_all: bool = False
+    has_left: bool = False
+    contributes: bool = False
+    is_owner: bool = False
+    is_member: bool = False
+    may_share: bool = False
+
+    @property
+    def may_read(self) -> bool:
+        """True when the person may read the log and the program's messages."""
+        return self.sees_all or not self.has_left
+
+    @property
+    def may_change(self) -> bool:
+        """True when the person may resize a cluster and restart its head."""
+        return self.is_operator or (self.may_stop and self.contributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    status: StatusLine
+    advice: str
+    evidence: tuple[str, ...]
+    since: datetime
+    has_ended: bool
+    reasons: NodeReasons | None = None
+    findings: tuple[ShownFinding, ...] = ()
+    wait: WaitLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an execution's life: done (with the time that it took), the present one, a future one, or one that was skipped."""
+
+    word: str
+    place: Literal["done", "now", "todo", "skipped", "problem"]
+    at: datetime | None
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodLink:
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    kind: str
+    workspace_id: str
+    workspace_name: str
+    run: RunPlace | None
+    shared_with: str
+    owner: str
+    project: str
+    environment: str
+    image: str
+    tier: str
+    size: str
+    head_tier: str
+    head_size: str
+    price: str
+    price_bounds: str
+    cost: str
+    slots: str
+    node: str
+    node_is_link: bool
+    pods: tuple[PodLink, ...]
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    ran_for: str
+
+
+def head(
+    record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None
+) -> Fragment:
+    """Return the state and its cause; `head_of` has the words."""
+    return Fragment("head", "executions/fragments/execution_head.html", head_of(record, diagnosis, viewer, wait))
+
+
+def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None) -> Head:
+    """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
+    current = None if record.is_final else diagnosis
+    message = record.message if viewer.is_owner else about_owner(record.message, record.owner_username)
+    status, advice = state_status(record.state, message=message, diagnosis=current)
+    since = record.state_since
+    if record.cluster is not None and current is not None and record.state == "running":
+        status = StatusLine(status.severity, status.word, current.sentence)
+    if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
+        status = StatusLine("wait", _("Restarting") if record.is_restarting else _("Stopping"), record.stopping_words)
+        advice, since = "", record.stop_requested_at
+    elif record.state == "running" and not status.note:
+        status = StatusLine(status.severity, status.word, _running_note(record, viewer))
+    evidence = current.evidence if current is not None and current.severity != "ok" else ()
+    stops = record.stop_requested_at is not None
+    return Head(
+        status,
+        advice,
+        evidence,
+        since,
+        has_ended=record.is_final,
+        reasons=None if stops else _reasons(record, current, viewer),
+        findings=shown_findings(record.findings if viewer.may_read else (), status.note),
+        wait=None if stops else wait,
+    )
+
+
+def _reasons(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> NodeReasons | None:
+    project = record.project_id if viewer.may_read else ""  # who has left it gets no answer there
+    return node_reasons(diagnosis, sees_all=viewer.sees_all, project=project)
+
+
+def _running_note(record: ExecutionRecord, viewer: Person) -> str:
+    if record.kind not in _BROWSER_KINDS:
+        return _("See its log, or open its page.") if viewer.may_open and record.opens else _("See its log.")
+    if viewer.may_open:
+        return _("It is ready: open it.")
+    if viewer.is_owner:
+        return _("It is ready.")
+    if record.shared_with:
+        return _("It is ready. Only {owner} and those with whom it is shared can open it.", owner=record.owner_username)
+    return _("It is ready. Only {owner} can open it.", owner=record.owner_username)
+
+
+def steps(record: ExecutionRecord) -> Fragment:
+    """Return the steps that every execution takes, then how this one ended or may end."""
+    entered = {line.to_state: line.at for line in record.lifecycle if line.to_state}
+    entered.setdefault(record.state, record.state_since)
+    order = [state for state in (*_WAY, *_ENDINGS) if state in entered]
+    order.sort(key=lambda state: entered[state])
+    ends = [state for state in order if state in _ENDINGS]
+    found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
+    if not ends or ends[-1] not in ENDED_STATES:
+        word = _("Stopped") if record.kind in OPENED_KINDS or "stopping" in ends else _("Ended")
+        found.append(Step(word, "todo", None, ""))
+    return Fragment("steps", "executions/fragments/execution_steps.html", Steps(tuple(found)))
+
+
+def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record: ExecutionRecord) -> Step:
+    if state not in entered:
+        over = record.is_final or any(other in _ENDINGS for other in order)
+        return Step(state_word(state), "skipped" if over else "todo", None, "")
+    at = entered[state]
+    place = order.index(state)
+    if place + 1 < len(order):
+        return Step(state_word(state), "done", at, span((entered[order[place + 1]] - at).total_seconds()))
+    if state in ENDED_STATES:
+        return Step(state_word(state), "problem" if state in ("failed", "error") else "done", at, "")
+    return Step(state_word(state), "now", at, "")
+
+
+def facts(
+    record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
+) -> Fragment:
+    """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
+    `workers` is the number of a cluster's workers that hold a node now."""
+    cluster, started, (price, price_bounds) = record.cluster, record.started_at, _prices(record, workers)
+    return Fragment(
+        "facts",
+        "executions/fragments/execution_facts.html",
+        Facts(
+            kind=KINDS.get(record.kind, record.kind)
+            if cluster is None
+            else _("{framework} cluster", framework=cluster.framework_name),
+            workspace_id=record.workspace_id,
+            workspace_name=record.workspace_name,
+            run=record.run,
+            shared_with=", ".join(sorted(record.shared_with.values())),
+            owner=record.owner_username,
+            project=record.project_name,
+            environment=record.environment_name,
+            image=record.image,
+            tier=record.tier_name,
+            size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
+            head_tier=cluster.head_tier_name if cluster else "",
+            head_size=size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)
+            if cluster
+            else "",
+            price=price,
+            price_bounds=price_bounds,
+            cost=_cost(record, now),
+            slots=_slots(record),
+            node=node or record.node_name,
+            node_is_link=person.sees_all and bool(node),
+            pods=tuple(pods),
+            requested_at=record.requested_at,
+            started_at=started,
+            ended_at=record.ended_at,
+            ran_for=span((record.ended_at - started).total_seconds()) if started and record.ended_at else "",
+        ),
+    )
+
+
+def _cost(record: ExecutionRecord, now: datetime) -> str:
+    if record.spending:
+        return money(record.spending.until(now))
+    return _("nothing") if record.is_final else _("nothing yet")
+
+
+def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
+    """Return the price of an hour now, and its bounds for a cluster of variable size, "" otherwise. Before a cluster starts, the price
+    is that of its minimum; both are "" when it has ended."""
+    cluster = record.cluster
+    if cluster is None:
+        return price_words(record.cost_per_hour), ""
+    if record.is_final:
+        return "", ""
+    workers = workers if record.started_at else max(workers, cluster.workers_minimum)
+    now = price_now(cluster, record.cost_per_hour, workers=workers)
+    is_fixed = cluster.workers_minimum == cluster.workers_maximum
+    return now, "" if is_fixed else price_at_bounds(cluster, record.cost_per_hour)
+
+
+def _slots(record: ExecutionRecord) -> str:
+    if record.cluster is not None:
+        return _("{slots}: one for the head, one for each worker that it may have", slots=record.slots)
+    return plural(record.slots, "slot", "slots") if record.slots > 1 else ""

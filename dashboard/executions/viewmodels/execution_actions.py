@@ -1,0 +1,87 @@
+"""The buttons of an execution's page, and why one that is expected there is not; pure."""
+
+from dataclasses import dataclass
+
+from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
+from dashboard.executions.viewmodels.states import STARTED_STATES
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.translation import gettext as _
+from grid.core.wording import POD_STAYS_SENTENCE
+
+_HEAD_RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """The page's buttons; `why_not_open` is the reason beside an Open button that is disabled, "" when it is enabled."""
+
+    execution_id: str
+    shows_open: bool
+    open_word: str
+    why_not_open: str
+    shows_stop: bool
+    shows_change: bool
+    shows_restart: bool
+    stopping: str
+    resumes: str  # the workspace that the viewer may resume; "" when the page offers to launch again instead
+    why_not_resume: str
+    again: str = ""  # URL that launches the same run again; "" when the page offers the launch form instead
+    shows_share: bool = False
+    restarts: str = ""  # the workspace that the viewer may restart
+    newer_id: str = ""  # the execution by which the workspace goes on
+
+
+def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
+    """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
+    stop_asked = record.stop_requested_at is not None or record.state == "stopping"
+    shows_open = person.may_open and record.opens and not record.is_final
+    shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
+    may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
+    shows_restart = person.is_owner and person.contributes and not stop_asked and record.state in STARTED_STATES
+    return Fragment(
+        "actions",
+        "executions/fragments/execution_actions.html",
+        Actions(
+            execution_id=record.id,
+            shows_open=shows_open,
+            open_word=_open_word(record),
+            why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
+            shows_stop=person.may_stop and not record.is_final and not stop_asked,
+            shows_change=shows_change,
+            shows_restart=shows_change and record.state in _HEAD_RESTARTABLE,
+            stopping=record.stopping_words if stop_asked and not record.is_final else "",
+            resumes=record.workspace_id if may_resume and record.is_settled and not record.is_restarting else "",
+            why_not_resume=_why_not_resume(record) if may_resume else "",
+            again=record.run.again if record.run and person.is_owner else "",
+            shows_share=person.may_share and not record.is_final and not stop_asked,
+            restarts=record.workspace_id if shows_restart else "",
+            newer_id=record.newer_id,
+        ),
+    )
+
+
+def _open_word(record: ExecutionRecord) -> str:
+    if record.kind == "job":
+        return _("Open its page")
+    return (
+        _("Open")
+        if record.cluster is None
+        else _("Open {framework_name}", framework_name=record.cluster.framework_name)
+    )
+
+
+def _why_not_resume(record: ExecutionRecord) -> str:
+    if record.is_restarting:
+        return record.stopping_words
+    return "" if record.is_settled else POD_STAYS_SENTENCE
+
+
+def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:
+    """Return why it cannot be opened now; "" when it can. A cluster can as soon as its head is up: its page shows the workers joining."""
+    if stop_asked:
+        return _("It is stopping.")
+    if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
+        return "" if is_ready else _("You can open it as soon as its head is up.")
+    if record.state != "running":
+        return _("You can open it as soon as it runs.")
+    return "" if is_ready else _("Its program is not answering right now.")

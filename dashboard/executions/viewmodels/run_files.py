@@ -1,0 +1,136 @@
+"""What became of the project's files in Git around one execution, for its page; pure."""
+
+from dataclasses import dataclass
+
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.quantity import format_bytes
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.files.run_report import left_out_sentence
+
+_TEMPLATE = "executions/fragments/run_files.html"
+_SAVING = frozenset({"finishing", "stopping"})
+_WHERE_KEPT = {
+    "repository": _("Its changes are kept beside the branches."),
+    "home": _("Its changes are kept in HOME, in the folder unpushed-files."),
+    "unsure": _("The history of its files, and in HOME the folder unpushed-files, say what of its changes was saved."),
+    "copy": _("A copy of its files is kept beside the branches: ask an operator for it."),
+}
+# Where files that are in no commit are.
+_WHERE_COPIED = {"home": _("A copy of all is in HOME, in the folder unpushed-files."), "copy": _WHERE_KEPT["copy"]}
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilesRecord:
+    """The stored values. `asked` is the branch or commit to begin with; the rest is empty until the files are saved."""
+
+    project_id: str
+    name: str  # of the branch that an execution has for itself
+    asked: str
+    is_reported: bool = False
+    began: str = ""
+    ended: str = ""
+    branch: str = ""
+    kept: str = ""
+    problem: str = ""
+    left_out: int = 0
+    left_out_names: str = ""
+    results_files: int = 0
+    results_bytes: int = 0
+    results_problem: str = ""
+    results_kept: str = ""
+
+    @property
+    def has_results(self) -> bool:
+        return self.results_files > 0
+
+    @property
+    def results_words(self) -> str:
+        """How many results are kept; "" for none."""
+        if not self.has_results:
+            return ""
+        return f"{plural(self.results_files, 'file', 'files')}, {format_bytes(self.results_bytes)}"
+
+    @property
+    def results_notice(self) -> str:
+        """What of the results is not kept, and where a copy is; "" when all are kept."""
+        return (
+            f"{self.results_problem}. {_WHERE_COPIED.get(self.results_kept, '')}".strip()
+            if self.results_problem
+            else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLine:
+    """A job whose project keeps its files on a volume, which has no results of single runs."""
+
+    project_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilesLine:
+    """`may_browse` is True for the project's owner and contributors, who get links; `pushes` is what they may push again, "" for
+    nothing."""
+
+    record: RunFilesRecord
+    sentence: str
+    problem: str
+    may_browse: bool
+    pushes: str
+
+    @property
+    def execution_id(self) -> str:
+        return self.record.name.rpartition("-")[2]
+
+    @property
+    def began(self) -> str:
+        return self.record.began[:8]
+
+    @property
+    def ended(self) -> str:
+        """The commit that the repository has; "" where nothing was changed or pushed."""
+        is_there = self.record.branch and self.record.ended != self.record.began
+        return self.record.ended[:8] if is_there else ""
+
+
+def run_files(
+    record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool, job_of: str = ""
+) -> Fragment:
+    """Return the fragment; it is empty where the project's files are a volume, but for a job of the project `job_of`, whose results are
+    then kept for no run."""
+    if record is None:
+        return Fragment("files", _TEMPLATE, VolumeLine(job_of) if job_of else None)
+    problem = ""
+    if record.problem:
+        kept = _WHERE_KEPT.get(record.kept, _("Nothing could be written, so its changes are lost.") if is_final else "")
+        problem = f"{record.problem}. {kept}".strip()
+    shown = RunFilesLine(
+        record,
+        _sentence(record, state=state, is_final=is_final),
+        problem,
+        may_browse=contributes,
+        pushes=record.name if contributes and record.kept == "repository" else "",
+    )
+    return Fragment("files", _TEMPLATE, shown)
+
+
+def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
+    if record.problem:
+        return ""
+    if not record.is_reported:
+        if state in _SAVING:
+            return _("Saving the changes to its files.")
+        if is_final:
+            return _("It did not report which commit it saved; see the history of the files.")
+        return _("It begins with {asked}, and saves its changes as a commit when it ends.", asked=record.asked)
+    said = []
+    if record.left_out:
+        said.append(left_out_sentence(record.left_out, record.left_out_names))
+    if record.left_out and record.kept:
+        said.append(_WHERE_COPIED.get(record.kept, ""))
+    if record.began == record.ended:
+        return " ".join([_("Nothing in its files has changed."), *said])
+    if record.branch == record.name and record.asked == "main":
+        said.insert(0, _("Somebody else changed the same lines in the meantime."))
+    return " ".join([_("Its changes are on branch {branch}.", branch=record.branch), *said])

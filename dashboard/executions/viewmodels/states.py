@@ -1,0 +1,62 @@
+"""Puts the states of an execution into words: a word, a sentence, and what to do next; pure."""
+
+from typing import Literal
+
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from grid.core.translation import gettext as _
+from grid.diagnosis.pods import Diagnosis
+
+ACTIVE_STATES = {
+    "queued": _("Queued"),
+    "deploying": _("Deploying"),
+    "preparing": _("Preparing"),
+    "running": _("Running"),
+    "finishing": _("Finishing"),
+    "stopping": _("Stopping"),
+}
+ENDED_STATES = {"succeeded": _("Succeeded"), "stopped": _("Stopped"), "failed": _("Failed"), "error": _("Error")}
+STARTED_STATES = frozenset({"deploying", "preparing", "running"})  # admitted, and not on the way to an end
+STATES = {**ACTIVE_STATES, **ENDED_STATES}
+_SENTENCES = {
+    "queued": _("Waiting for a free slot."),
+    "deploying": _("Sent to the cluster; waiting for a node."),
+    "preparing": _("Its node pulls the image and starts the program."),
+    "finishing": _("The program has ended; its log and files are being saved."),
+    "stopping": _("The program is stopping."),
+    "failed": _("The program ended with an error."),
+    "error": _("The platform could not run it."),
+}
+_SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
+    "queued": "wait",
+    "deploying": "wait",
+    "preparing": "wait",
+    "running": "ok",
+    "finishing": "wait",
+    "stopping": "wait",
+    "succeeded": "neutral",
+    "stopped": "neutral",
+    "failed": "problem",
+    "error": "problem",
+}
+STARTED = _("It has started; the state updates in a moment.")  # pages see the pod before the controller has noted it
+_OWN_WORDS_LAST = STARTED_STATES  # in these states the pod's diagnosis is preferred
+
+
+def state_word(state: str) -> str:
+    return STATES.get(state, state.capitalize() or _("Unknown"))
+
+
+def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[StatusLine, str]:
+    """Return the status and the advice, or "". `message` is the stored cause, `diagnosis` is made from the pod's present state."""
+    severity = _SEVERITIES.get(state, "neutral")
+    note = message or _SENTENCES.get(state, "")
+    if diagnosis is None or (message and state not in _OWN_WORDS_LAST):
+        return StatusLine(severity, state_word(state), "" if state == "running" else note), ""
+    if state == "running" and diagnosis.severity == "ok":
+        return StatusLine("ok", state_word(state)), ""
+    if diagnosis.severity == "ok":
+        sentence = diagnosis.sentence
+        if diagnosis.code == "running":
+            sentence = STARTED if state in ("deploying", "preparing") else note
+        return StatusLine(severity, state_word(state), sentence or note), ""
+    return StatusLine(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step

@@ -1,0 +1,194 @@
+"""What stopping executions means, in words; pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
+from dashboard.executions.viewmodels.executions_view import KINDS
+from dashboard.executions.viewmodels.states import ENDED_STATES
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+
+
+@dataclass(frozen=True, slots=True)
+class StopLine:
+    """One of several executions or jobs that somebody wants to change. `ends_too` names its attached cluster, `why_not` says why it
+    stays as it is."""
+
+    id: str
+    name: str
+    owner: str
+    project: str
+    state: str
+    is_own: bool
+    ends_too: str = ""
+    why_not: str = ""
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.why_not
+
+
+Decision = Literal["hold", "release", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkQuestion:
+    """What is asked before something is done to several at once: the page's title, the question for so many, what is said when nothing is
+    left to do, when nothing of what was asked for can be done or nothing was chosen, above what is left alone, and when so many were done;
+    `keep` is the other button."""
+
+    title: str
+    headline: Callable[[int], str]
+    nothing: str
+    impossible: str
+    unchosen: str
+    left: str
+    consequence: str
+    keep: str
+    style: Literal["main", "danger"]
+    done: Callable[[int], str] = str
+
+
+_UNCHOSEN = _("Select executions in the list first.")
+STOP = BulkQuestion(
+    title=_("Stop several"),
+    headline=lambda count: ngettext("Stop {count} execution", "Stop {count} executions", count),
+    nothing=_("Nothing to stop"),
+    impossible=_("None of these can be stopped."),
+    unchosen=_UNCHOSEN,
+    left=_("Not stopped"),
+    consequence=_(
+        "Files in their projects are kept. What is only in the programs' memory is lost. Workspaces can be resumed later."
+    ),
+    keep=_("Keep them running"),
+    style="danger",
+)
+STOP_RUNS = BulkQuestion(
+    title=_("Stop the runs of several"),
+    headline=lambda count: ngettext("Stop the runs of {count} job", "Stop the runs of {count} jobs", count),
+    nothing=_("Nothing to stop"),
+    impossible=_("None of these can be stopped."),
+    unchosen=_("Select jobs in the list first."),
+    left=_("Not stopped"),
+    consequence=_(
+        "Waiting runs are not started, and stopped runs are not retried. Schedules continue. Files in their projects are kept."
+    ),
+    keep=_("Keep them running"),
+    style="danger",
+)
+WRITE = BulkQuestion(
+    title=_("Write to the owners of several"),
+    headline=lambda count: ngettext(
+        "Write to the owners of {count} execution", "Write to the owners of {count} executions", count
+    ),
+    nothing=_("Nothing to write about"),
+    impossible=_("None of these can be written about."),
+    unchosen=_UNCHOSEN,
+    left=_("Not written about"),
+    consequence=_(
+        "Each owner gets one notification, with your name, your text and the names of the owner’s own executions in this selection."
+    ),
+    keep=_("Write nothing"),
+    style="main",
+)
+HOLD = BulkQuestion(
+    title=_("Hold several"),
+    headline=lambda count: ngettext("Hold {count} execution", "Hold {count} executions", count),
+    nothing=_("Nothing to hold"),
+    impossible=_("None of these can be held."),
+    unchosen=_UNCHOSEN,
+    left=_("Not held"),
+    consequence=_(
+        "They do not start until an operator releases them, and others go ahead of them. Their owners see the reason and your name."
+    ),
+    keep=_("Let them wait for their turn"),
+    style="main",
+    done=lambda count: (
+        ngettext("{count:,} execution held.", "{count:,} executions held.", count) if count else _("Nothing was held.")
+    ),
+)
+RELEASE = BulkQuestion(
+    title=_("Release several"),
+    headline=lambda count: ngettext("Release {count} execution", "Release {count} executions", count),
+    nothing=_("Nothing to release"),
+    impossible=_("None of these can be released."),
+    unchosen=_UNCHOSEN,
+    left=_("Not released"),
+    consequence=_("Each starts when its turn comes. Their owners see the change and your name."),
+    keep=_("Keep them held"),
+    style="main",
+    done=lambda count: (
+        ngettext("{count:,} execution released.", "{count:,} executions released.", count)
+        if count
+        else _("Nothing was released.")
+    ),
+)
+CANCEL = BulkQuestion(
+    title=_("Cancel several"),
+    headline=lambda count: ngettext("Cancel {count} execution", "Cancel {count} executions", count),
+    nothing=_("Nothing to cancel"),
+    impossible=_("None of these can be cancelled."),
+    unchosen=_UNCHOSEN,
+    left=_("Not cancelled"),
+    consequence=_(
+        "They leave the queue and do not start. Launched again, they wait at the end of it. Files in their projects are kept."
+    ),
+    keep=_("Let them wait"),
+    style="danger",
+    done=lambda count: (
+        ngettext("{count:,} execution cancelled.", "{count:,} executions cancelled.", count)
+        if count
+        else _("Nothing was cancelled.")
+    ),
+)
+QUEUE_QUESTIONS: Mapping[Decision, BulkQuestion] = {"hold": HOLD, "release": RELEASE, "cancel": CANCEL}
+
+
+def done_words(question: BulkQuestion, done: int, left: int) -> str:
+    """Return what came of it: how many were done, and how many of those that were asked for were left as they are."""
+    words = question.done(done)
+    if not left:
+        return words
+    others = ngettext(
+        "{count:,} was left alone: that was no longer possible, or you may not change it.",
+        "{count:,} were left alone: that was no longer possible, or you may not change it.",
+        left,
+    )
+    return f"{words} {others}"
+
+
+def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
+    """Return sentences: whose it is, what is lost and kept, and what ends or goes on with it."""
+    sentences = []
+    if not who.is_owner:
+        sentences.append(_("It belongs to {owner_username}.", owner_username=record.owner_username))
+    other = record.companion
+    if other is not None and other.state not in ENDED_STATES:
+        sentences.append(
+            _("Its cluster {name} ends too.", name=other.name)
+            if other.cluster is not None
+            else _(
+                "The {kind} {name} continues without this cluster.",
+                kind=KINDS.get(other.kind, other.kind).lower(),
+                name=other.name,
+            )
+        )
+    sentences.append(
+        _(
+            "Files in the project {project_name} are kept. What is only in the program's memory is lost.",
+            project_name=record.project_name,
+        )
+    )
+    if record.workspace_id:
+        sentences.append(_resuming(who))
+    return sentences
+
+
+def _resuming(who: Person) -> str:
+    if not who.is_owner:
+        return _("Its owner can resume it later.")
+    if who.contributes:
+        return _("You can resume it later, with the same files and settings.")
+    return _("You can resume it later if you contribute to that project again.")

@@ -1,0 +1,317 @@
+"""An execution's timeline: its states, the cluster's events, and nodes that were added for it; pure.
+
+A stored line and a live event may be the same event; only the live one is then shown, because its count is newer.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from dashboard.clusters.viewmodels.samples import rescale_words
+from dashboard.executions.viewmodels.execution import ExecutionRecord, Head, LifecycleLine
+from dashboard.executions.viewmodels.states import state_word
+from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.listing import EmptyState
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.viewmodels.startup import start_text
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.kube.objects import Event, Node, true_condition
+
+REGION = "timeline"
+ITEMS_SHOWN = 200
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_HEADLINES = {
+    "TriggeredScaleUp": _("New node requested"),
+    "NotTriggerScaleUp": _("Scale-up would not help"),
+    "FailedScheduling": _("No node has room yet"),
+    "Scheduled": _("Scheduled on a node"),
+    "Pulling": _("Pulling the image"),
+    "Pulled": _("Image pulled"),
+    "Created": _("Container created"),
+    "Started": _("Program started"),
+    "Killing": _("Stopping the program"),
+    "Unhealthy": _("The program does not answer yet"),
+    "BackOff": _("Waiting before the next try"),
+    "Failed": "Failed",
+    "FailedMount": _("The files could not be attached"),
+    "FailedAttachVolume": _("The files could not be attached"),
+    "Preempted": _("Preempted by something more urgent"),
+    "Evicted": _("Evicted from its node"),
+    "TaintManagerEviction": _("Evicted from its node"),
+    "NodeNotReady": _("Its node does not answer"),
+    "OOMKilling": _("It used more memory than its tier has"),
+    "Resized": _("The number of workers was changed by hand"),
+    "HeadRestarted": _("The head was asked to restart"),
+    "Shared": _("Who may open it was changed"),
+    "AccessLost": _("Its owner no longer has access to the project"),
+    "AccessRegained": _("Its owner has access to the project again"),
+    "WithoutCluster": _("It continues without its cluster"),
+    "StopAnnounced": _("About to be stopped"),
+    "KeptLonger": _("Kept longer"),
+    "StoppedByRule": _("Stopped by a rule"),
+    "out_of_memory": _("It used more memory than its tier has"),
+    "restarted": _("Program restarted"),
+    "head_replaced": _("The head was replaced"),
+    "head_restarted": _("The head was started again"),
+    "head_out_of_memory": _("The head used more memory than its tier has"),
+    "head_lost": _("The head was lost"),
+    "worker_restarted": _("A worker was started again"),
+    "worker_out_of_memory": _("A worker used more memory than its tier has"),
+    "worker_lost": _("A worker was lost"),
+    "moved": _("The head is reached at another address"),
+    "made_again": _("A deleted object was created again"),
+    "not_made_again": _("A deleted object could not be created again"),
+    "controller_away": _("The controller was not running"),
+    "cluster_away": _("The cluster did not answer"),
+    "SuccessfulRescale": _("The number of workers changes"),
+    "SuccessfulCreate": _("Pod created"),
+    "SuccessfulDelete": _("Pod deleted"),
+    "FailedCreate": _("Pod could not be created"),
+    "ScalingReplicaSet": _("Pods are added or removed"),
+    "FailedGetResourceMetric": _("The load could not be measured"),
+    "FailedComputeMetricsReplicas": _("The number of workers could not be computed"),
+    "FailedGetExternalMetric": _("The framework's waiting work could not be read"),
+    "FailedGetScale": _("The number of workers could not be read"),
+    "FailedRescale": _("The number of workers could not be changed"),
+}
+
+_COUNTS_STARTS = frozenset(
+    {"restarted", "out_of_memory", "head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"}
+)
+
+# Kubernetes' timestamps are whole seconds; steps within the same second are ordered from cause to effect.
+_COURSE = (
+    *(
+        "queued",
+        "deploying",
+        "FailedScheduling",
+        "TriggeredScaleUp",
+        "NotTriggerScaleUp",
+        "joined",
+        "ready",
+        "Scheduled",
+    ),
+    *("preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing"),
+)
+_PLACES = {step: place for place, step in enumerate(_COURSE)}
+_UNREAD = frozenset({"FailedGetResourceMetric", "FailedGetExternalMetric"})
+_USUAL = frozenset(
+    {
+        "FailedScheduling",
+        "Unhealthy",
+        "FailedGetResourceMetric",
+        "FailedComputeMetricsReplicas",
+        "FailedGetExternalMetric",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineItem:
+    """One item. `is_raw` says that `message`, `reason` and `about` are Kubernetes' own words and no sentence of ours."""
+
+    at: datetime | None
+    mark: str
+    headline: str
+    message: str
+    reason: str = ""
+    about: str = ""
+    actor: str = ""
+    times: int = 1
+    is_raw: bool = False
+
+
+_TOGETHER = timedelta(minutes=1)
+_Placed = tuple[str, str, TimelineItem]
+"""The element's id, the step in `_COURSE` or another one, and the item."""
+
+
+def timeline(
+    record: ExecutionRecord, events: Sequence[Event], nodes: Iterable[Node], *, assigned_node: str
+) -> list[Fragment]:
+    """Return the items of the region "timeline", newest first. `nodes` are the nodes of the execution's pool."""
+    seen = {event.metadata.uid for event in events}
+    items: list[_Placed] = [
+        (_line_id(line), line.to_state or line.reason, _stored(line))
+        for line in record.lifecycle
+        if not line.event_uid or line.event_uid not in seen
+    ]
+    items += [(element_id("event", one.metadata.uid or one.metadata.name), one.reason, _live(one)) for one in events]
+    for node in nodes:
+        items += _arrival(node, record, assigned_node)
+    items.sort(key=_when, reverse=True)
+    items = _together(_without_echoes(items)) if record.cluster is not None else items
+    if not items:
+        empty = EmptyState(_("Nothing yet."), _("Every step appears here as it happens."))
+        return [Fragment("timeline-none", "shell/fragments/empty_item.html", empty, region=REGION)]
+    return [
+        Fragment(id, "executions/fragments/timeline_item.html", item, region=REGION)
+        for id, _, item in items[:ITEMS_SHOWN]
+    ]
+
+
+def _together(items: Sequence[_Placed]) -> list[_Placed]:
+    """Merge the same event of several of a cluster's pods within a minute into one item, under the id of the earliest. Messages that
+    differ, in names or addresses, are left out: the pods' own events have them."""
+    found: list[_Placed] = []
+    pods: set[str] = set()
+    for id, step, item in items:
+        before = found[-1][2] if found else None
+        are_pods = before is not None and (len(pods) > 1 or before.about.startswith("Pod/"))
+        if before is not None and are_pods and _is_same(before, item, is_other=pods != {item.about}):
+            pods.add(item.about)
+            message = item.message if item.message == before.message else ""
+            found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod", "pods"), times=1))
+        else:
+            pods = {item.about}
+            found.append((id, step, item))
+    return found
+
+
+def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> bool:
+    """Return whether both are the same event of pods. Their messages may differ only between different pods, and only without problems."""
+    is_pod = older.about.startswith("Pod/")
+    is_near = newer.at is not None and older.at is not None and _near(newer.at, older.at)
+    may_differ = is_other and not (newer.mark or older.mark)
+    return is_pod and is_near and newer.reason == older.reason and (may_differ or newer.message == older.message)
+
+
+def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
+    """Drop the second of the two events that an autoscaler writes when it cannot read a metric: the one about its computation."""
+    found = list(items)
+    told = [item.at for _, _, item in found if item.reason in _UNREAD and item.at]
+
+    def is_echo(item: TimelineItem) -> bool:
+        at = item.at
+        return item.reason == "FailedComputeMetricsReplicas" and at is not None and any(_near(at, one) for one in told)
+
+    return [one for one in found if not is_echo(one[2])]
+
+
+def _near(one: datetime, other: datetime) -> bool:
+    return abs(one - other) <= _TOGETHER
+
+
+def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
+    id, step, item = placed
+    at = item.at or _LONG_AGO
+    return at.replace(microsecond=0), _PLACES.get(step, len(_COURSE)), at, id
+
+
+def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True, present: Head | None = None) -> str:
+    """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
+    lines = [
+        _(
+            "# {object_name} ({title}), project {project}, tier {tier}",
+            object_name=record.object_name,
+            title=record.name.strip(),
+            project=record.project_name,
+            tier=record.tier_name,
+        ),
+    ]
+    for line in record.lifecycle:
+        what = state_word(line.to_state) if line.to_state else line.about
+        times = _(" ({count} times)", count=_times(line)) if _times(line) > 1 else ""
+        actor = _(" by {actor}", actor=line.actor) if line.actor else ""
+        lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
+    lines += [f"# {start_text(record.start)}"] if record.start is not None else []
+    lines += [
+        _("# Found in its log: {meaning} {cure} | {line}", meaning=one.meaning, cure=one.cure, line=one.line)
+        for one in record.findings
+        if may_read
+    ]
+    if present is not None and not record.is_final:
+        lines += [_("# Now: {sentence}", sentence=one) for one in _now(present)]
+    return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def _now(present: Head) -> Iterator[str]:
+    """Yield what the page says: the state, its cause, the next step, what is expected, and what keeps it off which nodes."""
+    yield ": ".join(one for one in (present.status.word, f"{present.status.note} {present.advice}".strip()) if one)
+    if present.wait is not None:
+        yield f"{present.wait.sentence} {present.wait.why}".strip()
+    for row in present.reasons.rows if present.reasons is not None else ():
+        names = _("{names} and {more} more", names=row.names, more=row.more) if row.more else row.names
+        names = f" ({names})" if row.names else ""
+        until = _(", until {until}", until=_utc(row.evidence.until)) if row.evidence.until is not None else ""
+        yield f"{plural(row.evidence.nodes, 'node', 'nodes')}{names}: {row.evidence.what} [{row.lasting.lower()}{until}]"
+
+
+def _utc(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _line_id(line: LifecycleLine) -> str:
+    return element_id("event", line.event_uid) if line.event_uid else element_id("state", line.to_state or line.reason)
+
+
+def _mark(is_warning: bool, reason: str) -> str:
+    """Return "problem" for a warning, except for those that Kubernetes writes on every normal start."""
+    return "problem" if is_warning and reason not in _USUAL else ""
+
+
+def _in_words(item: TimelineItem) -> TimelineItem:
+    """Return an item in our words, where there are any. Kubernetes' reasons are CamelCase; those in small letters are ours."""
+    if item.reason == "SuccessfulRescale":
+        return replace(item, message=rescale_words(item.message))
+    return item if item.reason.islower() else replace(item, is_raw=True)
+
+
+def _stored(line: LifecycleLine) -> TimelineItem:
+    if line.to_state:
+        mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
+        return TimelineItem(line.at, mark, state_word(line.to_state), line.message, actor=line.actor)
+    item = TimelineItem(
+        line.at,
+        _mark(line.level != "Normal", line.reason),
+        _HEADLINES.get(line.reason, line.reason),
+        line.message,
+        reason=line.reason,
+        about=line.about,
+        times=_times(line),
+    )
+    return _in_words(item) if line.event_uid else item
+
+
+def _times(line: LifecycleLine) -> int:
+    """Return how often the event happened; 1 for lines whose count is the program's starts, which their message gives."""
+    return 1 if line.reason in _COUNTS_STARTS else line.count
+
+
+def _live(event: Event) -> TimelineItem:
+    about = event.involved_object
+    return _in_words(
+        TimelineItem(
+            event.last_seen,
+            _mark(event.type != "Normal", event.reason),
+            _HEADLINES.get(event.reason, event.reason),
+            event.message.strip(),
+            reason=event.reason,
+            about=f"{about.kind}/{about.name}",
+            times=event.times,
+        )
+    )
+
+
+def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_Placed]:
+    """Return the items of a node that joined after the launch, if it is the assigned node or none is assigned yet. Times of creation
+    are whole seconds, so the time of the launch is rounded down."""
+    name, created = node.metadata.name, node.metadata.creation_timestamp
+    if created is None or created < record.requested_at.replace(microsecond=0) or record.is_final:
+        return []
+    if assigned_node and name != assigned_node:
+        return []
+    joined = TimelineItem(
+        created, "", _("A new node joined"), _("{name} is starting up.", name=name), about=f"Node/{name}"
+    )
+    found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
+    ready = true_condition(node, "Ready")
+    ready_at = max(ready.last_transition_time or created, created) if ready else None
+    # A node that became ready again after the start has no part in how this execution came to run.
+    if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
+        item = TimelineItem(
+            ready_at, "", _("The new node is ready"), _("{name} accepts pods.", name=name), about=f"Node/{name}"
+        )
+        found.append((element_id("ready", name), "ready", item))
+    return found

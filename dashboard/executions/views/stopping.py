@@ -1,0 +1,131 @@
+"""Stopping one execution, all that were selected in a list, or the runs of several jobs, after a confirmation that says what it means."""
+
+from collections.abc import Sequence
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.executions.pages.execution import person
+from dashboard.executions.stoppable import jobs_with_runs, stoppable
+from dashboard.executions.viewmodels.stopping import STOP, STOP_RUNS, BulkQuestion, StopLine, consequences
+from dashboard.executions.views.executions import current_viewer, seen
+from grid.audit.entries import write_entry
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import plural
+from grid.executions.request import request_stop
+from grid.jobs import jobs as rules
+from grid.models import AuditEntry, Execution, Job
+from grid.runtime import get_runtime
+
+MOST = 500  # executions in one request; a page of the list has 200
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
+    """Stop the execution, after a confirmation page that works without a script. Stopping it twice changes nothing."""
+    viewer, record = await seen(request, id)
+    who = person(viewer, record)
+    if not who.may_stop:
+        raise PermissionDenied(_("Only its owner, the project's owner, operators and admins can stop an execution."))
+    if request.method == "POST":
+        await stop([id], viewer.username)
+        messages.info(request, _("{name} is stopping.", name=record.name))
+        return redirect("execution", id=id)
+    context = {"record": record, "person": who, "consequences": consequences(record, who)}
+    return await sync_to_async(render)(request, "executions/execution_stop.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def executions_stop(request: HttpRequest) -> HttpResponse:
+    """Stop the executions with the ids `id`, after a confirmation page that names them. What the viewer may not see is left out without a
+    word; what the viewer may not stop, or what has ended, is named and left alone."""
+    viewer = await current_viewer(request)
+    lines = await sync_to_async(stoppable)(viewer, asked_ids(request))
+    stopped = [line for line in lines if line.is_possible]
+    if request.method == "POST":
+        await stop([line.id for line in stopped], viewer.username)
+        words = ngettext("{count:,} execution is stopping.", "{count:,} executions are stopping.", len(stopped))
+        messages.info(
+            request, words if stopped else _("Nothing was stopped: all of them have ended, or you may not stop them.")
+        )
+        return redirect("executions")
+    return await ask(request, STOP, lines, back="executions")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def jobs_stop(request: HttpRequest) -> HttpResponse:
+    """Stop the runs of the viewer's own jobs with the ids `id`, after a confirmation page that names them. Other people's jobs are left out
+    without a word."""
+    viewer = await current_viewer(request)
+    lines = await sync_to_async(jobs_with_runs)(viewer, asked_ids(request))
+    if request.method != "POST":
+        return await ask(request, STOP_RUNS, lines, back="jobs")
+    stopped = [line.id for line in lines if line.is_possible]
+    count = await sync_to_async(_stop_runs)(stopped, viewer.username)
+    messages.info(
+        request,
+        _(
+            "Stop of {runs} of {jobs} requested.",
+            runs=plural(count, "run", "runs"),
+            jobs=plural(len(stopped), "job", "jobs"),
+        )
+        if count
+        else _("Nothing was left to stop."),
+    )
+    return redirect("jobs")
+
+
+def asked_ids(request: HttpRequest) -> list[str]:
+    return (request.POST if request.method == "POST" else request.GET).getlist("id")[:MOST]
+
+
+async def ask(
+    request: HttpRequest, question: BulkQuestion, lines: Sequence[StopLine], *, back: str, **context: object
+) -> HttpResponse:
+    """Show the page that asks before something is done to several; `back` names the page of the list."""
+    possible, others = ([line for line in lines if line.is_possible is wanted] for wanted in (True, False))
+    shown = {
+        "question": question,
+        "asked": question.headline(len(possible)),
+        "lines": possible,
+        "others": others,
+        "back": back,
+        **context,
+    }
+    return await sync_to_async(render)(request, "executions/several.html", shown)
+
+
+def _stop_runs(ids: list[str], username: str) -> int:
+    return sum(stop_runs(id, username) for id in ids)
+
+
+@transaction.atomic
+def stop_runs(id: str, username: str, *, sweep: str = "", number: int | None = None) -> int:
+    """Stop the open runs of a job, of a sweep or one run, with an audit entry, and return how many."""
+    now = timezone.now()
+    count = rules.stop_runs(id, by=username, now=now, sweep=sweep, number=number)
+    if count:
+        changes = {"runs": [plural(count, "open run", "open runs"), _("stop requested")]}
+        write_entry(username, Job.objects.get(pk=id), changes, action=AuditEntry.Action.STOPPED, at=now)
+    return count
+
+
+async def stop(ids: list[str], username: str) -> None:
+    await sync_to_async(_request_stops)(ids, username)
+    get_runtime().executions.hint()
+
+
+def _request_stops(ids: list[str], username: str) -> None:
+    for execution in Execution.objects.filter(pk__in=ids).order_by("requested_at", "pk"):
+        now = timezone.now()
+        with transaction.atomic():
+            request_stop(execution, by=username, now=now)
+            if execution.stop_requested_at == now:  # nobody had asked before
+                write_entry(username, execution, {}, action=AuditEntry.Action.STOPPED, at=now)

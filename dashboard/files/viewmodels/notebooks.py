@@ -1,0 +1,271 @@
+"""A Jupyter notebook as a page shows it; pure. It is read as JSON and shown by our own template: none of it is HTML, and none of it runs.
+
+Whoever wrote it may have written anything, so each field may have any type, and everything is counted and cut. It is decoded field by
+field, and what is not shown is passed over without an object for it: a few MiB of `[],[],...` would otherwise become hundreds in memory,
+and keep Python's lock for seconds.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from dashboard.logs.viewmodels.ansi import terminal_html
+from grid.core.quantity import format_bytes
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
+
+NOTEBOOK_BYTES = 8 * 2**20
+SHOWN_CELLS = 300
+SHOWN_OUTPUTS = 20  # of a cell
+SHOWN_TEXT = 32 * 2**10  # characters of a cell's text, or of an output
+SHOWN_LINES = 2000  # of a text that is a list of its lines
+ALL_TEXT = 2**20
+SHOWN_IMAGES = 30
+IMAGE_CHARACTERS = 3 * 2**20  # of an image in base64
+# What base64 of a PNG and of a JPEG begins with.
+_BEGINNINGS = {"image/png": "iVBORw0KGg", "image/jpeg": "/9j/"}
+_BASE64 = Expression(r"[A-Za-z0-9+/]+={0,2}")
+_NOT_SHOWN = {
+    "text/html": "HTML",
+    "image/svg+xml": "SVG",
+    "application/javascript": "JavaScript",
+    "text/javascript": "JavaScript",
+}
+_CUT = _("… cut here; download the notebook for the rest.")
+_MARK = b"\xef\xbb\xbf"  # with which some editors begin a file
+_LATER = _("Left out, because the page is long already; download the notebook to see it.")
+
+
+class NotANotebook(Exception):
+    """It cannot be shown as a notebook; the message says why, as a sentence."""
+
+
+def _beginning(name: str, most: int, kind: Any) -> type[msgspec.Struct]:
+    """Return the type of the first elements of a list, and of one more where there is one. Of a struct that is like a list, the decoder
+    passes over all elements beyond its fields; of a list it would make them all."""
+    fields = [(f"_{number}", kind, None) for number in range(most + 1)]
+    return msgspec.defstruct(name, fields, array_like=True, gc=False)
+
+
+_Cells = _beginning("_Cells", SHOWN_CELLS, Raw)
+_Outputs = _beginning("_Outputs", SHOWN_OUTPUTS, Raw)
+_Lines = _beginning("_Lines", SHOWN_LINES, str | None)
+
+
+class _File(msgspec.Struct):
+    cells: Raw = Raw()
+    metadata: Raw = Raw()
+
+
+class _Metadata(msgspec.Struct):
+    language_info: Raw = Raw()
+
+
+class _Language(msgspec.Struct):
+    name: Raw = Raw()
+
+
+class _Cell(msgspec.Struct):
+    cell_type: Raw = Raw()
+    source: Raw = Raw()
+    outputs: Raw = Raw()
+    execution_count: Raw = Raw()
+
+
+class _Output(msgspec.Struct):
+    output_type: Raw = Raw()
+    text: Raw = Raw()
+    traceback: Raw = Raw()
+    ename: Raw = Raw()
+    evalue: Raw = Raw()
+    data: Raw = Raw()
+
+
+_FORMS = ("text/plain", *_BEGINNINGS, *_NOT_SHOWN)
+_Data = msgspec.defstruct(
+    "_Data", [(f"_{number}", Raw, msgspec.field(default=Raw(), name=kind)) for number, kind in enumerate(_FORMS)]
+)
+_ANY_FILE, _CELLS, _OUTPUTS = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Cells), msgspec.json.Decoder(_Outputs)
+_CELL, _OUTPUT, _DATA = msgspec.json.Decoder(_Cell), msgspec.json.Decoder(_Output), msgspec.json.Decoder(_Data)
+_METADATA, _LANGUAGE = msgspec.json.Decoder(_Metadata), msgspec.json.Decoder(_Language)
+_STRING, _NUMBER, _TEXT = msgspec.json.Decoder(str), msgspec.json.Decoder(int), msgspec.json.Decoder(str | _Lines)
+T = TypeVar("T")
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], content: bytes | Raw) -> T | None:
+    """Return what it is; None where it is missing or of another type."""
+    try:
+        return decoder.decode(content) if bytes(memoryview(content)[:1]) else None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _elements(found: msgspec.Struct | None, most: int) -> tuple[list[Any], bool]:
+    """Return the elements of a list's beginning, and whether there are more."""
+    values = [] if found is None else [value for value in msgspec.structs.astuple(found) if value is not None]
+    return values[:most], len(values) > most
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`html` is escaped text with terminal colours; `source` is an image's data URI. `note` says what is left out."""
+
+    kind: Literal["text", "error", "image", "nothing"]
+    html: str = ""
+    source: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    kind: Literal["code", "markdown", "raw"]
+    number: str  # of its last execution
+    text: str
+    outputs: tuple[Output, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    language: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+
+def is_notebook(name: str) -> bool:
+    return name.lower().endswith(".ipynb")
+
+
+def notebook(content: bytes) -> Notebook:
+    """Return the notebook. Raise NotANotebook."""
+    try:
+        found = _ANY_FILE.decode(content.removeprefix(_MARK))
+    except msgspec.ValidationError:
+        found = _File()
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise NotANotebook(
+            _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
+        ) from None
+    listed_cells = _decoded(_CELLS, found.cells)
+    if listed_cells is None:
+        raise NotANotebook(_("This is not a notebook of format 4, which has a list of cells. Its text is shown."))
+    budget = _Budget()
+    cells, has_more = _elements(listed_cells, SHOWN_CELLS)
+    shown = tuple(_cell(one, budget) for one in cells)
+    note = (
+        _(
+            "The cells after the first {shown_cells} are left out; download the notebook to see all.",
+            shown_cells=SHOWN_CELLS,
+        )
+        if has_more
+        else ""
+    )
+    return Notebook(_language(found.metadata), shown, note)
+
+
+class _Budget:
+    """How much more text and how many more images the page may have."""
+
+    def __init__(self) -> None:
+        self._text, self._images = ALL_TEXT, SHOWN_IMAGES
+
+    def cut(self, text: str, has_more: bool) -> tuple[str, str]:
+        """Return as much of the text as may be shown, and a note on the rest; `has_more` where there is more than the text already."""
+        shown = text[: min(SHOWN_TEXT, self._text)]
+        self._text -= len(shown)
+        return shown, _CUT if has_more or len(shown) < len(text) else ""
+
+    def takes_image(self) -> bool:
+        self._images -= 1
+        return self._images >= 0
+
+
+def _cell(cell: Raw, budget: _Budget) -> Cell:
+    fields = _decoded(_CELL, cell) or _Cell()
+    kind: Literal["code", "markdown", "raw"] = "raw"
+    match _decoded(_STRING, fields.cell_type):
+        case "code" | "markdown" as known:
+            kind = known
+    text, note = budget.cut(*_text(fields.source))
+    outputs, has_more = _elements(_decoded(_OUTPUTS, fields.outputs) if kind == "code" else None, SHOWN_OUTPUTS)
+    shown = tuple(_output(one, budget) for one in outputs)
+    if has_more:
+        shown += (
+            Output(
+                "nothing",
+                note=_("The outputs after the first {shown_outputs} are left out.", shown_outputs=SHOWN_OUTPUTS),
+            ),
+        )
+    count = _decoded(_NUMBER, fields.execution_count)
+    number = str(count) if count is not None and 0 <= count < 10**6 else ""
+    return Cell(kind, number, text, shown, note)
+
+
+def _output(output: Raw, budget: _Budget) -> Output:
+    fields = _decoded(_OUTPUT, output) or _Output()
+    match _decoded(_STRING, fields.output_type):
+        case "stream":
+            return _text_output("text", _text(fields.text), budget)
+        case "error":
+            named = ": ".join(filter(None, (_text(one)[0] for one in (fields.ename, fields.evalue))))
+            trace, has_more = _text(fields.traceback, between="\n")
+            return _text_output("error", (trace or named, has_more), budget)
+        case "display_data" | "execute_result" if (data := _decoded(_DATA, fields.data)) is not None:
+            return _data_output(dict(zip(_FORMS, msgspec.structs.astuple(data), strict=True)), budget)
+    return Output("nothing", note=_("An output of an unknown kind is left out."))
+
+
+def _data_output(forms: dict[str, Raw], budget: _Budget) -> Output:
+    """Return the form of it that can be shown: an image, or else plain text. Of other forms only their kind is said."""
+    data = {kind: value for kind, value in forms.items() if memoryview(value).nbytes}
+    left_out = sorted({name for kind, name in _NOT_SHOWN.items() if kind in data})
+    note = (
+        _("Its {formats} is left out, because nothing of a notebook runs here.", formats=listed(left_out))
+        if left_out
+        else ""
+    )
+    for kind in _BEGINNINGS:
+        if kind in data:
+            return _image(kind, _text(data[kind])[0], budget)
+    if "text/plain" in data:
+        return _text_output("text", _text(data["text/plain"]), budget, note)
+    return Output("nothing", note=note or _("An output that is neither text nor a PNG or JPEG image is left out."))
+
+
+def _image(kind: str, text: str, budget: _Budget) -> Output:
+    encoded = "".join(text[: IMAGE_CHARACTERS + 2**16].split())
+    if len(encoded) > IMAGE_CHARACTERS:
+        return Output(
+            "nothing",
+            note=_(
+                "An image of more than {size} is left out.",
+                size=format_bytes(IMAGE_CHARACTERS * 3 // 4),
+            ),
+        )
+    if not encoded.startswith(_BEGINNINGS[kind]) or not _BASE64.fullmatch(encoded):
+        return Output("nothing", note=_("An image that is damaged is left out."))
+    if not budget.takes_image():
+        return Output("nothing", note=_LATER)
+    return Output("image", source=f"data:{kind};base64,{encoded}")
+
+
+def _text_output(kind: Literal["text", "error"], text: tuple[str, bool], budget: _Budget, note: str = "") -> Output:
+    shown, cut = budget.cut(*text)
+    return Output(kind, terminal_html(shown), note=" ".join(filter(None, (cut, note))))
+
+
+def _text(value: Raw, between: str = "") -> tuple[str, bool]:
+    """Return a text of the notebook's, which is one string or a list of its lines, and whether there are more lines."""
+    found = _decoded(_TEXT, value)
+    if found is None or isinstance(found, str):
+        return found or "", False
+    lines, has_more = _elements(found, SHOWN_LINES)
+    return between.join(lines), has_more
+
+
+def _language(metadata: Raw) -> str:
+    info = _decoded(_LANGUAGE, (_decoded(_METADATA, metadata) or _Metadata()).language_info) or _Language()
+    return (_decoded(_STRING, info.name) or "")[:30]

@@ -1,0 +1,242 @@
+"""The remote repository of a project: its owner and admins store it, test the connection, and say whose server it is."""
+
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.files.forms.remotes import RemoteForm
+from dashboard.shell.access import may_manage_project, may_see_project
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.database.encryption import Undecryptable
+from grid.files import stored_remotes as remotes
+from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
+from grid.models import Project, RemoteRepository, User
+
+logger = logging.getLogger(__name__)
+
+_UNREADABLE = _("The stored secret can no longer be read. Store it again.")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("secret")
+def project_remote(request: HttpRequest, id: str) -> HttpResponse:
+    project = _project(request, id)
+    known = remotes.of_project(project)
+    if request.method != "POST":
+        return _page(request, project, known, RemoteForm(initial=_initial(known), has_secret=known is not None))
+    form = RemoteForm(request.POST, has_secret=known is not None)
+    if form.is_valid():
+        try:
+            stored = remotes.put(project, by=_user(request), now=timezone.now(), **form.cleaned_data)
+        except Rejected as refused:
+            for problem in refused.problems:
+                form.add_error(problem.path if problem.path in form.fields else None, problem.message)
+        else:
+            more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
+            messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
+            return redirect("project-remote", id)
+    return _page(request, project, known, form, status=422)
+
+
+@require_POST
+def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
+    """Connect with what is stored, and say what came of it; of an SSH server that nobody knows, show the key and ask."""
+    project = _project(request, id)
+    remote = _stored(project)
+    try:
+        connection = remotes.connection(remote)
+        if not remote.is_usable:
+            return _ask(request, project, remote, connection.host_key())
+        try:
+            branches = connection.branches()
+        except HostKeyRefused:
+            return _ask_again(request, project, remote, _other_key(connection, remote))
+    except Undecryptable:
+        messages.error(request, _UNREADABLE)
+    except RemoteFailed as error:
+        logger.info("remote repository not reached project=%s reason=%s", id, error)
+        messages.error(request, _("The connection does not work. {error}", error=error))
+    else:
+        _tell(request, remote, branches)
+    return redirect("project-remote", id)
+
+
+@require_POST
+def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
+    """Trust the server's key that the person has compared."""
+    project = _project(request, id)
+    try:
+        key = remotes.confirm(
+            project, by=_user(request), key=request.POST.get("key", ""), url=request.POST.get("url", "")
+        )
+    except Rejected as refused:
+        messages.error(request, refused.problems[0].message)
+    else:
+        messages.success(
+            request,
+            _("The server is known by {fingerprint}. Test the connection once more.", fingerprint=key.fingerprint),
+        )
+    return redirect("project-remote", id)
+
+
+@require_POST
+def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
+    try:
+        remotes.remove(_project(request, id), by=_user(request))
+    except Rejected as refused:
+        messages.error(request, refused.problems[0].message)
+    else:
+        messages.success(
+            request, _("The remote repository and its secret are forgotten here. Nothing in it was changed.")
+        )
+    return redirect("project-remote", id)
+
+
+def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -> None:
+    if not branches:
+        messages.success(
+            request,
+            _("The connection works. It has no branches yet; the first save creates {branch}.", branch=remote.branch),
+        )
+    elif remote.branch in branches:
+        messages.success(
+            request,
+            _("The connection works, and it has the branch {branch}. Writing was not tried.", branch=remote.branch),
+        )
+    else:
+        messages.error(
+            request,
+            _("The connection works, but it has no branch {branch}. Choose one that it has.", branch=remote.branch),
+        )
+
+
+def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
+    """Return the key that the server shows now, in place of the confirmed one. Raise RemoteFailed when it is that again."""
+    key = connection.host_key()
+    if f"{key.type} {key.text}" == remote.host_key:
+        raise RemoteFailed(
+            _("The server showed another key than the confirmed one, and now that again. Ask who runs it.")
+        )
+    return key
+
+
+def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
+    sentences = [
+        _(
+            "It shows a key of type {type} with the fingerprint {fingerprint}.",
+            type=key.type,
+            fingerprint=key.fingerprint,
+        ),
+        _(
+            "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
+        ),
+    ]
+    return _question(
+        request, project, remote, key, _("Is this the key of {subject}"), sentences, _("It is the same: confirm")
+    )
+
+
+def _ask_again(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
+    sentences = [
+        _("The server was known by the fingerprint {fingerprint}.", fingerprint=_fingerprint(remote)),
+        _(
+            "Now it shows another key, of type {type} with the fingerprint {fingerprint}.",
+            type=key.type,
+            fingerprint=key.fingerprint,
+        ),
+        _(
+            "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
+        ),
+    ]
+    return _question(
+        request,
+        project,
+        remote,
+        key,
+        _("Has the key been changed by {subject}"),
+        sentences,
+        _("It is the new key: confirm"),
+    )
+
+
+def _question(
+    request: HttpRequest,
+    project: Project,
+    remote: RemoteRepository,
+    key: HostKey,
+    title: str,
+    sentences: list[str],
+    answer: str,
+) -> HttpResponse:
+    question = Confirmation(
+        title,
+        remotes.host_of(remote),
+        [*sentences, _("Once it is confirmed, executions talk to a server with this key only.")],
+        action_url=reverse("project-remote-confirm", args=[project.pk]),
+        answer=answer,
+        keep=_("Do not confirm"),
+        keep_url=reverse("project-remote", args=[project.pk]),
+        fields=(("key", f"{key.type} {key.text}"), ("url", remote.url)),
+        is_danger=bool(remote.host_key),
+    )
+    return render(request, "shell/question.html", {"question": question})
+
+
+def _page(
+    request: HttpRequest, project: Project, known: RemoteRepository | None, form: RemoteForm, *, status: int = 200
+) -> HttpResponse:
+    context = {
+        "project": project,
+        "remote": known,
+        "form": form,
+        "is_used": project.files == Project.Files.REMOTE,
+        "fingerprint": _fingerprint(known),
+    }
+    return render(request, "files/remote.html", context, status=status)
+
+
+def _fingerprint(known: RemoteRepository | None) -> str:
+    try:
+        return HostKey.parse(known.host_key).fingerprint if known is not None and known.host_key else ""
+    except ValueError:
+        return ""
+
+
+def _initial(known: RemoteRepository | None) -> dict[str, Any]:
+    return {} if known is None else {"url": known.url, "branch": known.branch, "username": known.username}
+
+
+def _stored(project: Project) -> RemoteRepository:
+    known = remotes.of_project(project)
+    if known is None:
+        raise Http404
+    return known
+
+
+def _project(request: HttpRequest, id: str) -> Project:
+    """Return the project. Raise Http404 for strangers and where Git is not offered, PermissionDenied for who may not change it."""
+    project = Project.objects.filter(pk=id).first()
+    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
+    if project is None or not may_see_project(request.user, roles):
+        raise Http404
+    if not may_manage_project(request.user, roles):
+        raise PermissionDenied(_("Only the owner of the project and admins set up its remote repository."))
+    if not settings.REPOSITORIES:
+        raise Http404
+    return project
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

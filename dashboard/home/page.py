@@ -1,0 +1,108 @@
+"""The first page after login, live: the user's own executions, stopped workspaces, slots, latest launches and projects."""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Hashable, Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.http import QueryDict
+
+from dashboard.clusters.page import is_head
+from dashboard.executions.pages.execution_pods import pods_of
+from dashboard.executions.pages.execution_rows import group_status
+from dashboard.executions.viewmodels.execution_groups import group_of
+from dashboard.executions.viewmodels.states import ACTIVE_STATES, state_status
+from dashboard.home.records import HomeRecords, read_home
+from dashboard.home.viewmodels.my_executions import SHOWN, my_executions
+from dashboard.home.viewmodels.my_side import my_side
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.queue.pages.expected import EXPECTED
+from dashboard.shell.access import Viewer
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.labels import Keys
+from grid.database import threads as database
+from grid.kube.events import topic_about
+from grid.kube.hub import Topic
+from grid.runtime import Runtime
+from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
+from grid.runtime.starts import STARTING
+
+READ_SECONDS = 10.0  # renaming or deleting a workspace writes no execution
+_READ_KEPT = 2000
+
+
+class HomePage(LivePage[None, HomeRecords]):
+    name = "home"
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[int, tuple[float, object, HomeRecords]] = OrderedDict()
+        self._forgotten: Counter[int] = Counter()  # the number of calls of `forget` by user
+
+    def view(self, query: QueryDict) -> None:
+        return None
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: None) -> bool:
+        return True
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer.id
+
+    def forget(self, user_id: int) -> None:
+        """Make the next update read the user's workspaces again; called when the page is requested."""
+        self._read.pop(user_id, None)
+        self._forgotten[user_id] += 1
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> HomeRecords:
+        mine = runtime.executions.of_owner(viewer.id)
+        if any(row.state in STARTING for row in mine):
+            EXPECTED.begin(runtime)
+        return await self._records(runtime, viewer.id, list(mine))
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords) -> Collection[Topic]:
+        found: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
+        for row in runtime.executions.of_owner(viewer.id):
+            if row.state in ACTIVE_STATES:
+                found.add((runtime.pods.name, "execution", row.id))
+                explained = (pod for pod in pods_of(runtime, row.id) if row.kind != "cluster" or is_head(pod))
+                for pod in explained:
+                    found |= {
+                        topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
+                        *runtime.explainer.topics(pod),
+                    }
+        return found
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords, now: datetime
+    ) -> Sequence[Fragment]:
+        keys = Keys.under(settings.LABEL_PREFIX)
+
+        def status(row: ExecutionRow) -> tuple[StatusLine, str]:
+            group = group_of(row, pods_of(runtime, row.id), keys) if row.state in ACTIVE_STATES else None
+            return state_status(row.state, message=row.message) if group is None else group_status(runtime, group, now)
+
+        mine = list(runtime.executions.of_owner(viewer.id))
+        side = my_side(mine, maximum=records.maximum_slots, launches=records.launches, projects=records.projects)
+        return [my_executions(mine, records.workspaces, status), side]
+
+    async def _records(self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]) -> HomeRecords:
+        """Return what is stored for the user, read again only when one of the user's executions was written, or after `READ_SECONDS`."""
+        key, at = (id(runtime), mine), asyncio.get_running_loop().time()
+        known = self._read.get(user_id)
+        if known is not None and known[1] == key and 0 <= at - known[0] < READ_SECONDS:
+            return known[2]
+        # Active workspaces are among the latest ones; the extra one tells whether there are more.
+        count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
+        before = self._forgotten[user_id]
+        found = await database.pages.run(read_home, user_id, count)
+        if self._forgotten[user_id] != before:
+            return found  # it may be older than the call of `forget`, so it is not kept
+        self._read[user_id] = (at, key, found)
+        self._read.move_to_end(user_id)
+        if len(self._read) > _READ_KEPT:
+            self._read.popitem(last=False)
+        return found
+
+
+HOME = HomePage()

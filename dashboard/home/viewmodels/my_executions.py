@@ -1,0 +1,112 @@
+"""A user's running and stopped executions, for the first page after login; a workspace is listed once, however often it ran; pure."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.clusters.viewmodels.clusters import framework_name
+from dashboard.executions.viewmodels.execution import CONTRIBUTING
+from dashboard.executions.viewmodels.states import ACTIVE_STATES
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.workspaces.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
+from grid.core.translation import gettext as _
+from grid.runtime.executions import ExecutionRow
+
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MyExecution:
+    """One card. `environment` is the framework for a cluster. `execution_id` is "" for a stopped workspace, `workspace_id` is "" for
+    anything but a workspace."""
+
+    execution_id: str
+    workspace_id: str
+    name: str
+    environment: str
+    tier: str
+    project: str
+    status: StatusLine
+    since: datetime
+    button: Button
+    is_active: bool
+    advice: str = ""
+    why_not_resume: str = ""
+    launched_as: str = ""  # the execution that "Launch again" copies
+
+
+@dataclass(frozen=True, slots=True)
+class MyExecutions:
+    """The cards; `more` is true when some are left out. An ended execution without a workspace stays for the hour in which the runtime
+    keeps it."""
+
+    active: tuple[MyExecution, ...]
+    ended: tuple[MyExecution, ...]
+    more: bool
+    has_workspaces: bool
+
+
+def my_executions(
+    mine: Collection[ExecutionRow],
+    workspaces: Iterable[WorkspaceRecord],
+    status_of: Callable[[ExecutionRow], tuple[StatusLine, str]],
+) -> Fragment:
+    """Return the cards: active executions, and ended ones with stopped workspaces, each newest first. `workspaces` that are active
+    in `mine` are skipped, so that each is shown once and from the live data. `status_of` is called for those that are shown."""
+    workspaces = list(workspaces)
+    active = sorted((row for row in mine if row.state in ACTIVE_STATES), key=lambda row: row.requested_at, reverse=True)
+    busy = {row.workspace_id for row in active}
+    ended = [
+        (row.requested_at, _row_card(row, status_of))
+        for row in mine
+        if row.state not in ACTIVE_STATES and not row.workspace_id
+    ]
+    ended += [(one.launched_at, workspace_card(one)) for one in workspaces if one.id not in busy]
+    ended.sort(key=lambda pair: pair[0], reverse=True)
+    shown = MyExecutions(
+        tuple(_row_card(row, status_of) for row in active[:SHOWN]),
+        tuple(card for _, card in ended[: max(0, SHOWN - len(active))]),
+        more=len(active) + len(ended) > SHOWN,
+        has_workspaces=bool(workspaces) or any(busy),
+    )
+    return Fragment("my-executions", "home/fragments/my_executions.html", shown)
+
+
+def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
+    """Return the workspace's card as its owner sees it."""
+    execution = workspace.latest
+    return MyExecution(
+        execution_id=execution.id if execution is not None and workspace.is_active else "",
+        workspace_id=workspace.id,
+        name=workspace.name,
+        environment=workspace.environment_name,
+        tier=workspace.tier_name,
+        project=workspace.project_name,
+        status=workspace.status,
+        since=workspace.since,
+        button=workspace.button(workspace.owner_id),
+        is_active=workspace.is_active,
+        why_not_resume=workspace.why_not_resume,
+        launched_as=execution.id if execution is not None else "",
+    )
+
+
+def _row_card(row: ExecutionRow, status_of: Callable[[ExecutionRow], tuple[StatusLine, str]]) -> MyExecution:
+    status, advice = status_of(row)
+    contributes = row.project_roles.get(row.owner_id) in CONTRIBUTING
+    return MyExecution(
+        execution_id=row.id,
+        workspace_id=row.workspace_id,
+        name=row.title or row.object_name,
+        environment=row.environment_name
+        if not row.framework
+        else _("{framework} cluster", framework=framework_name(row.framework)),
+        tier=row.tier_name,
+        project=row.project_name,
+        status=status,
+        advice=advice,
+        since=row.state_since,
+        button=fitting_button(row.state, contributes=contributes) if row.workspace_id else "",
+        is_active=row.state in ACTIVE_STATES,
+    )

@@ -1,0 +1,327 @@
+"""The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.forms.models import ModelChoiceIterator
+
+from dashboard.shell.forms.fields import MAXIMUM_TEXT, PairsField, wrong_length
+from grid.core.errors import Problem
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.wording import exact_duration, plural
+from grid.executions.offers import projects_for
+from grid.jobs.jobs import MAXIMUM_ROWS
+from grid.jobs.jobsettings import JobSettings, clean_folder
+from grid.models import Execution, Job, JobRun, User
+
+_UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_PART = Expression(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
+_LONGEST_DURATION = 40  # characters
+MOST_OFFERED = 50  # runs to start after
+TYPED = ("command", "variables", "folder", "files_at", "page_port", "timeout", "retries", "retry_wait", "at_once")
+
+
+def _area(rows: int, placeholder: str) -> forms.Textarea:
+    attrs = {"rows": rows, "class": "mono", "spellcheck": "false", "autocapitalize": "off", "placeholder": placeholder}
+    return forms.Textarea(attrs=attrs)
+
+
+def _line(**attributes: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
+
+
+class DurationField(forms.CharField):
+    """A time as people type it: 2h, 90m, 1h 30m; seconds, or None when it is empty."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return exact_duration(value) if isinstance(value, int) else value
+
+    def to_python(self, value: Any) -> Any:
+        text, seconds = str(super().to_python(value)).strip().lower(), 0
+        wrong_length(text, _LONGEST_DURATION)
+        while text:
+            part = _PART.match(text)
+            if part is None:
+                raise ValidationError(_("Write a time with its unit, such as 2h, 90m or 1h 30m."))
+            seconds += int(part[1]) * _UNITS[part[2]]
+            text = text[part.end() :]
+        return seconds or None
+
+
+class ScriptField(forms.CharField):
+    """A script of several lines, as it was typed, with the line ends of Unix."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(super().to_python(value))
+        wrong_length(text, MAXIMUM_TEXT)
+        return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+
+
+class TableField(forms.CharField):
+    """A table as text: cells with commas between them, or tabs as spreadsheets paste it, and quotes as in CSV; a list of rows of texts."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n")
+        wrong_length(text, MAXIMUM_TEXT)
+        try:
+            return list(_rows(text.split("\n")))
+        except csv.Error as error:
+            raise ValidationError(
+                _('A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.', error=error)
+            ) from error
+
+
+def _rows(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the rows of a table without empty lines. Blanks after a comma do not count, unless they are quoted."""
+    separator = "\t" if "\t" in next(filter(str.strip, lines), "") else ","
+    reader = csv.reader(
+        (f"{line}\n" for line in lines), delimiter=separator, skipinitialspace=separator == ",", strict=True
+    )
+    for row in reader:
+        if lines[reader.line_num - 1].strip():
+            yield row
+
+
+class LatestRuns(ModelChoiceIterator):  # type: ignore[type-arg]
+    """The latest runs of all that may be chosen; of a sweep its last one, because a list of thousands helps nobody."""
+
+    def __init__(self, field: Any) -> None:
+        super().__init__(field)
+        later = JobRun.objects.filter(
+            job=OuterRef("job"), sweep=OuterRef("sweep"), outcome="", number__gt=OuterRef("number")
+        )
+        self.queryset = self.queryset.exclude(~Q(sweep="") & Exists(later))[:MOST_OFFERED]
+
+
+class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A run after which another starts."""
+
+    iterator = LatestRuns
+
+    def label_from_instance(self, obj: Any) -> str:
+        number, job, project = obj.number, obj.job, obj.job.project.name
+        if obj.sweep:
+            return _("Run {number} of {job}, the last of a sweep ({project})", number=number, job=job, project=project)
+        return _("Run {number} of {job} ({project})", number=number, job=job, project=project)
+
+
+class JobPart(forms.Form):
+    """What a job runs with; every field may be empty. `after` offers the open runs of the user's projects."""
+
+    command = ScriptField(
+        label=_("Command"),
+        required=False,
+        strip=False,
+        widget=_area(4, 'python train.py --rate "$rate"'),
+        help_text=_("A line or a script for /bin/sh. Leave it empty for the environment's own command."),
+    )
+    variables = PairsField(
+        kind="variable",
+        label=_("Environment variables"),
+        required=False,
+        widget=_area(3, "NAME=value"),
+        help_text=_("One NAME=value per line. Its project's members can read them."),
+    )
+    folder = forms.CharField(
+        label=_("Folder"),
+        required=False,
+        widget=_line(),
+        help_text=_("Below the project's files, where the command starts. Empty: at their root."),
+    )
+    files_at = forms.CharField(
+        label=_("Begin with"),
+        required=False,
+        widget=_line(placeholder="main"),
+        help_text=_("Only for files in Git: a branch, or a commit, which gives the same files each time."),
+    )
+    page_port = forms.IntegerField(
+        label=_("Port of its web page"),
+        required=False,
+        widget=_line(placeholder="6006"),
+        help_text=_(
+            "Where the program serves a page while it runs, such as TensorBoard; you open it from the run's page. Empty: none."
+        ),
+    )
+    timeout = DurationField(
+        label=_("Timeout"),
+        required=False,
+        widget=_line(),
+        help_text=_("Of each attempt, such as 2h or 90m. Empty: none."),
+    )
+    retries = forms.IntegerField(
+        label=_("Retries"),
+        required=False,
+        widget=_line(),
+        help_text=_("Further attempts of a run that failed: 0 to 10."),
+    )
+    retry_wait = DurationField(
+        label=_("Wait before a retry"),
+        required=False,
+        widget=_line(),
+        help_text=_("Doubles with each retry, up to 1 h."),
+    )
+    at_once = forms.IntegerField(
+        label=_("Runs at once"),
+        required=False,
+        widget=_line(),
+        help_text=_("The maximum number of active runs of this job. Empty: no limit."),
+    )
+    after = RunChoiceField(
+        label=_("Start after"),
+        help_text=_(
+            "It starts when that run has succeeded. The latest {most} are offered, of a sweep the last run.",
+            most=MOST_OFFERED,
+        ),
+        queryset=JobRun.objects.none(),
+        required=False,
+        empty_label=_("Nothing: start at once"),
+        error_messages={"invalid_choice": _("This run has ended or is not of your projects; choose another.")},
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
+        super().__init__(data, initial={"retries": 0, "retry_wait": 30, **initial})
+        field = self.fields["after"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = runs_to_wait_for(user)
+
+    def settings(self) -> JobSettings:
+        """Return what was typed; the form must have no errors."""
+        typed = self.cleaned_data
+        return JobSettings(
+            command=typed["command"],
+            variables=typed["variables"] or {},
+            folder=clean_folder(typed["folder"]),
+            files_at=typed["files_at"],
+            page_port=typed["page_port"],
+            timeout_seconds=typed["timeout"],
+            retries=typed["retries"] or 0,
+            retry_seconds=typed["retry_wait"] or 30,
+            at_once=typed["at_once"],
+        )
+
+    def choices(self) -> tuple[str, ...]:
+        """Return what tells two launches apart."""
+        after = self.cleaned_data["after"]
+        return (msgspec.json.encode(self.settings(), order="sorted").decode(), str(after.pk) if after else "")
+
+    def link(self) -> dict[str, str]:
+        """Return the values for an address that opens the form again."""
+        values = {name: str(self[name].value() or "") for name in TYPED}
+        return {name: text for name, text in values.items() if text and text not in ("0", "30 s")}
+
+    def as_sent(self) -> dict[str, str]:
+        """Return the values that a browser would send unchanged."""
+        return {name: str(self[name].value() or "") for name in (*TYPED, "after")}
+
+    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Add the problems at fields of this part; return the others."""
+        others = []
+        for problem in problems:
+            if problem.path in self.fields:
+                self.add_error(problem.path, problem.message)
+            else:
+                others.append(problem)
+        return others
+
+    @property
+    def short_fields(self) -> list[forms.BoundField]:
+        files = ("files_at",) if settings.REPOSITORIES else ()
+        return [self[name] for name in ("folder", *files, "page_port", "timeout", "retries", "retry_wait", "at_once")]
+
+    @property
+    def has_options(self) -> bool:
+        """Whether an option is set or wrong, so that the options are shown open."""
+        options = ("variables", "folder", "files_at", "page_port", "timeout", "retries", "at_once", "after")
+        chosen = any(self[name].value() for name in options)
+        return chosen or any(name != "command" for name in self.errors)
+
+
+class ParametersForm(forms.Form):
+    """The parameters of one run."""
+
+    parameters = PairsField(
+        label=_("Parameters"),
+        kind="variable",
+        required=False,
+        widget=_area(3, "rate=0.1"),
+        help_text=_("One name=value per line. The command reads them as environment variables: $rate."),
+    )
+
+
+class SweepForm(forms.Form):
+    """The table of a sweep: names in the first line, then a line of values for each run, with commas or tabs between them."""
+
+    table = TableField(
+        label=_("Parameters"),
+        required=False,
+        strip=False,
+        widget=_area(12, "rate,depth\n0.1,3\n0.01,5"),
+        help_text=_(
+            "The names first, then a line of values for each run, with commas or tabs between them; a value with a comma "
+            "in double quotes. The command reads them as environment variables: $rate."
+        ),
+    )
+
+    def clean_table(self) -> list[dict[str, str]]:
+        header, *lines = self.cleaned_data["table"] or [[]]
+        if not lines:
+            raise ValidationError(_("Write the names in the first line, and a line of values for each run below."))
+        names = [name.strip() for name in header]
+        if len(set(names)) < len(names):
+            raise ValidationError(_("The first line has a name twice."))
+        if len(lines) > MAXIMUM_ROWS:
+            raise ValidationError(
+                _(
+                    "Use at most {most:,} lines of values; these are {lines:,}.",
+                    most=MAXIMUM_ROWS,
+                    lines=len(lines),
+                )
+            )
+        for number, values in enumerate(lines, 1):
+            if len(values) != len(names):
+                raise ValidationError(
+                    _(
+                        "Line {number} has {values}, but the first line has {names}.",
+                        number=number,
+                        values=plural(len(values), "value", "values"),
+                        names=plural(len(names), "name", "names"),
+                    )
+                )
+        return [dict(zip(names, values, strict=True)) for values in lines]
+
+
+def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
+    """Return the open runs in projects in which the user may launch, the latest first."""
+    open_runs = JobRun.objects.filter(outcome="", job__project__in=projects_for(user))
+    return open_runs.select_related("job__project").order_by("-pk")
+
+
+def typed_in(execution: Execution) -> dict[str, Any]:
+    """Return the initial values of a job's fields as an execution of another person's job ran with them; {} for other kinds."""
+    spec = execution.spec.get("job") or {}
+    names = {name: name for name in ("command", "variables", "folder", "files_at", "page_port")} | {
+        "timeout": "timeout_seconds"
+    }
+    return {field: spec[name] for field, name in names.items() if spec.get(name)}
+
+
+def typed_of(job: Job) -> dict[str, Any]:
+    """Return the initial values of a job's fields."""
+    return {
+        "command": job.command,
+        "variables": job.variables,
+        "folder": job.folder,
+        "files_at": job.files_at,
+        "page_port": job.page_port,
+        "timeout": job.timeout_seconds,
+        "retries": job.retries,
+        "retry_wait": job.retry_seconds,
+        "at_once": job.at_once,
+    }

@@ -1,0 +1,247 @@
+"""Reads jobs and their runs from the database, synchronously, as values for pages.
+
+The cost depends on the rows shown, and on how many runs the sweeps among them have, at most 1,000 each.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+
+from dashboard.jobs.metric_records import last_values, ranked_runs
+from dashboard.jobs.schedule_records import next_runs
+from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
+from dashboard.usage.viewmodels.prices import Spending
+from grid.core.errors import Rejected
+from grid.core.wording import money
+from grid.jobs.jobsettings import RunRecord, read_record, settings_of
+from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageInterval
+
+JOBS_PER_PAGE = 24
+RUNS_PER_PAGE = 50
+_UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", tier="", tier_name="unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage:
+    """A page of jobs; `older` is the `before` of the next page, "" when there is none."""
+
+    cards: Sequence[JobCard]
+    older: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """A page of a job's runs, newest first, in which a sweep is one line; `older` is the `before` of the next page, 0 without one."""
+
+    lines: Sequence[RunLine | SweepLine]
+    older: int = 0
+    metrics: Sequence[str] = ()  # names of what the runs of the page have measured
+
+
+def read_job(job_id: str) -> JobRecord | None:
+    """Return the job; None when it is deleted or unknown."""
+    job = _present().filter(pk=job_id).first()
+    if job is None:
+        return None
+    roles = dict(Membership.objects.filter(project=job.project_id).values_list("user_id", "role"))
+    return _record(job, roles, JobRun.objects.filter(job=job, outcome="").count())
+
+
+def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
+    """Return the page of a user's jobs that follows the one with the id `before`; the last launched first."""
+    rows = _present().filter(owner=owner_id)
+    last = Job.objects.filter(pk=before, owner=owner_id).first() if before else None
+    if last is not None:
+        rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
+    found = list(rows[: JOBS_PER_PAGE + 1])
+    shown = found[:JOBS_PER_PAGE]
+    latest = JobRun.objects.filter(Q(*(Q(job=job, number=job.runs_made) for job in shown), _connector=Q.OR))
+    runs = {run.job_id: run for run in latest} if shown else {}
+    by_job = _lines(runs.values(), now, with_metrics=False)
+    coming = next_runs(job.pk for job in shown)
+    sweeps = _sweeps((run.job_id, run.sweep) for run in runs.values() if run.sweep)
+    cards = []
+    for job in shown:
+        run = runs.get(job.pk)
+        sweep = sweeps.get((job.pk, run.sweep)) if run else None
+        next_at, paused = coming.get(job.pk, (None, 0))
+        cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
+    return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
+
+
+def ranked_runs_of(job_id: str, *, sweep: str, metric: str, order: str, start: int, now: datetime) -> RunsPage:
+    """Return a page of a sweep's runs by the last value of a metric, from the place `start` on, which is also how `older` counts."""
+    numbers = ranked_runs(job_id, sweep, metric, order)
+    shown = numbers[start : start + RUNS_PER_PAGE]
+    runs = _lines(JobRun.objects.filter(job=job_id, number__in=shown), now)
+    lines = sorted(runs.values(), key=lambda line: shown.index(line.number))
+    end = start + RUNS_PER_PAGE
+    return RunsPage(lines, end if end < len(numbers) else 0, _measured(lines))
+
+
+def _measured(lines: Iterable[RunLine | SweepLine]) -> list[str]:
+    return list(dict.fromkeys(name for line in lines if isinstance(line, RunLine) for name in line.metrics))
+
+
+def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
+    """Return a page of a job's runs, or of one sweep's, that follows the run with the number `before`."""
+    rows = JobRun.objects.filter(job=job_id).order_by("-number")
+    if before:
+        rows = rows.filter(number__lt=before)
+    rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & _has_earlier_of_sweep())
+    found = list(rows[: RUNS_PER_PAGE + 1])
+    shown = found[:RUNS_PER_PAGE]
+    sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
+    runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now)
+    lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
+    return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0, _measured(lines))
+
+
+def _has_earlier_of_sweep() -> Exists:
+    """Return the condition of a run that does not stand for its sweep: the first that is left of it does."""
+    return Exists(
+        JobRun.objects.filter(job=OuterRef("job"), sweep=OuterRef("sweep"), number__lt=OuterRef("number")).order_by()
+    )
+
+
+def read_run(job_id: str, number: int, now: datetime) -> RunLine | None:
+    """Return one run with all its attempts."""
+    run = JobRun.objects.select_related("after__job").filter(job=job_id, number=number).first()
+    return _lines([run], now, all_attempts=True)[run.pk] if run else None
+
+
+def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
+    return _sweeps([(job_id, sweep)]).get((job_id, sweep))
+
+
+def waiting_runs() -> QuerySet[JobRun]:
+    """Return the open runs of all jobs that have no execution yet, or wait for their next attempt."""
+    return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
+
+
+def _present() -> QuerySet[Job]:
+    rows = Job.objects.filter(deleted_at__isnull=True).select_related("owner", "project", "environment", "tier")
+    return rows.order_by("-launched_at", "-pk")
+
+
+def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
+    return JobRecord(
+        id=job.pk,
+        name=str(job),
+        owner_id=job.owner_id,
+        owner_username=job.owner.get_username(),
+        project_id=job.project_id,
+        project_name=job.project.name,
+        project_roles=roles,
+        environment_name=job.environment.name,
+        tier_name=job.tier.name,
+        settings=settings_of(job),
+        has_cluster=job.cluster is not None,
+        runs_made=job.runs_made,
+        created_at=job.created_at,
+        launched_at=job.launched_at,
+        open_runs=open_runs,
+    )
+
+
+def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
+    """Return sweeps by the ids of their job and their own; one whose runs were deleted is not among them."""
+    wanted = [Q(job=job_id, sweep=id) for job_id, id in sorted(set(of))]
+    if not wanted:
+        return {}
+    rows = JobRun.objects.filter(Q(*wanted, _connector=Q.OR)).order_by()
+    failed = Q(outcome__in=(JobRun.Outcome.FAILED, JobRun.Outcome.NOT_STARTED))
+    counted = rows.values_list("job_id", "sweep", "requested_at", "requested_by").annotate(
+        total=Count("pk"),
+        succeeded=Count("pk", filter=Q(outcome=JobRun.Outcome.SUCCEEDED)),
+        ended=Count("pk", filter=~Q(outcome="")),
+        failed=Count("pk", filter=failed),
+    )
+    return {
+        (job_id, id): SweepLine(id, total, succeeded, ended, failures, at, by)
+        for job_id, id, at, by, total, succeeded, ended, failures in counted
+    }
+
+
+def _lines(
+    runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False, with_metrics: bool = True
+) -> dict[int, RunLine]:
+    """Return a line for each run, by its key."""
+    found = {run.pk: run for run in runs}
+    attempts: dict[int, list[AttemptLine]] = defaultdict(list)
+    rows = Execution.objects.filter(run__in=found).order_by("run", "attempt")
+    columns = ("run_id", "pk", "attempt", "state", "message", "started_at", "ended_at", "exit_code")
+    for run_id, *values in rows.values_list(*columns):
+        attempts[run_id].append(AttemptLine(*values))
+    costs = _costs(found, now)
+    latest = {pk: lines[-1].execution_id for pk, lines in attempts.items()}
+    measured = last_values(latest.values()) if with_metrics else {}
+    settings = RunSettings.objects.in_bulk({run.settings_id for run in found.values()})
+    records = {pk: _read_record(one) for pk, one in settings.items()}
+    return {
+        pk: _line(
+            run,
+            records[run.settings_id],
+            attempts[pk] if all_attempts else attempts[pk][-1:],
+            costs.get(pk, ""),
+            now,
+            measured.get(latest.get(pk, ""), {}),
+            with_after=all_attempts,
+        )
+        for pk, run in found.items()
+    }
+
+
+def _read_record(settings: RunSettings) -> RunRecord:
+    try:
+        return read_record(settings.record)
+    except Rejected:
+        return _UNREADABLE
+
+
+def _line(
+    run: JobRun,
+    record: RunRecord,
+    attempts: Sequence[AttemptLine],
+    cost: str,
+    now: datetime,
+    metrics: Mapping[str, float],
+    *,
+    with_after: bool,
+) -> RunLine:
+    return RunLine(
+        number=run.number,
+        sweep=run.sweep,
+        parameters=run.parameters,
+        record=record,
+        requested_at=run.requested_at,
+        requested_by=run.requested_by,
+        outcome=run.outcome,
+        message=run.message,
+        next_attempt_at=run.next_attempt_at,
+        ended_at=run.ended_at,
+        after=str(run.after) if with_after and run.after else "",
+        attempts=attempts,
+        cost=cost,
+        now=now,
+        metrics=metrics,
+    )
+
+
+def _costs(runs: Iterable[int], now: datetime) -> dict[int, str]:
+    """Return the cost of all attempts of each run."""
+    intervals = UsageInterval.objects.filter(execution__run__in=list(runs)).order_by()
+    ended, running = defaultdict(list), defaultdict(list)
+    summed = intervals.filter(seconds__isnull=False).values_list("execution__run", "price_per_hour")
+    for run, price, seconds in summed.annotate(Sum("seconds")):
+        ended[run].append((Decimal(price), int(seconds)))
+    for run, price, began in intervals.filter(ended_at__isnull=True).values_list(
+        "execution__run", "price_per_hour", "began_at"
+    ):
+        running[run].append((price, began))
+    spent = {run: Spending(tuple(ended[run]), tuple(running[run])) for run in {*ended, *running}}
+    return {run: money(one.until(now)) for run, one in spent.items()}

@@ -1,0 +1,153 @@
+"""One job's page, live: its runs, or those of one of its sweeps, and when its schedules run next."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from dashboard.jobs.job_records import RunsPage, ranked_runs_of, read_job, read_sweep, runs_of
+from dashboard.jobs.pages.jobs import attempts_of
+from dashboard.jobs.schedule_records import schedules_of
+from dashboard.jobs.viewmodels.job_rows import (
+    RUNS,
+    job_ending,
+    metric_choice,
+    metric_head,
+    next_run,
+    run_fragments,
+    sweep_head,
+)
+from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, SweepLine
+from dashboard.jobs.viewmodels.run_metrics import ORDERS
+from dashboard.jobs.viewmodels.schedules import ScheduleLine
+from dashboard.shell.access import Viewer, may_manage_job, may_see_job
+from dashboard.shell.ids import valid_ids
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.translation import gettext as _
+from grid.database import threads as database
+from grid.jobs.runmetrics.lines import LONGEST_NAME
+from grid.kube.hub import Topic
+from grid.runtime import Runtime
+from grid.runtime.written import roles_in, runs_of_job
+
+_KEPT = 2_000
+_LARGEST = 2**31 - 1  # that both databases take as a number
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunsView:
+    """`sweep` is the number of the sweep that is shown, "" for all runs; `before` is the number of the run before the first, 0 for none."""
+
+    id: str
+    sweep: str = ""
+    before: int = 0
+    metric: str = ""  # whose values the table shows; "" for the first that there is
+    order: str = ""  # of a sweep's runs by that metric: `run_metrics.ORDERS`
+
+    def query(self, older: int) -> str:
+        """Return the query of the page that begins behind `older`."""
+        parts = {"before": older, "sweep": self.sweep, "metric": self.metric, "order": self.order}
+        return f"?{urlencode({name: value for name, value in parts.items() if value})}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    record: JobRecord
+    runs: RunsPage
+    sweep: SweepLine | None
+    schedules: Sequence[ScheduleLine]
+
+
+def _read(view: JobRunsView, now: datetime) -> JobFacts | None:
+    record = read_job(view.id) if view.id else None
+    if record is None:
+        return None
+    sweep = read_sweep(view.id, view.sweep) if view.sweep else None
+    if view.sweep and view.metric and view.order:
+        runs = ranked_runs_of(
+            view.id, sweep=view.sweep, metric=view.metric, order=view.order, start=view.before, now=now
+        )
+    else:
+        runs = runs_of(view.id, sweep=view.sweep, before=view.before, now=now)
+    return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
+
+
+class JobPage(LivePage[JobRunsView, JobFacts | None]):
+    name = "job"
+    regions = frozenset({RUNS})
+    rest_seconds = 0.5
+    tick_seconds = 10.0  # what a run costs so far; and without a change feed, nothing else tells of one
+    refusal = _("This job does not exist, or you have no access to it.")
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, JobRecord | None] = OrderedDict()
+
+    def view(self, query: QueryDict) -> JobRunsView:
+        ids = valid_ids([str(query.get("id", ""))])
+        sweep, before = str(query.get("sweep", "")), str(query.get("before", ""))
+        is_number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= _LARGEST
+        return JobRunsView(
+            ids[0] if ids else "",
+            sweep if sweep.isascii() and sweep.isdigit() else "",
+            int(before) if is_number else 0,
+            str(query.get("metric", ""))[:LONGEST_NAME].replace("\0", ""),
+            order if (order := str(query.get("order", ""))) in ORDERS else "",
+        )
+
+    async def prepare(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> None:
+        self._remember(view.id, await database.pages.run(read_job, view.id) if view.id else None)
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
+        record = self._records.get(view.id)
+        return record is not None and may_see_job(viewer, record)
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
+        """Return True also for a job that is no longer kept: its next reading keeps it again."""
+        return view.id not in self._records or self.allowed(runtime, viewer, view)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> JobFacts | None:
+        facts = await database.pages.run(_read, view, runtime.clock())
+        self._remember(view.id, facts.record if facts else None)
+        return facts
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None) -> Collection[Topic]:
+        found: set[Topic] = {runs_of_job(view.id), runs_of_job()}
+        if facts is not None:
+            found |= {roles_in(facts.record.project_id), roles_in()}
+            for line in facts.runs.lines:
+                if isinstance(line, RunLine):
+                    found.update(attempts_of(view.id, line))
+        return found
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None, now: datetime
+    ) -> Sequence[Fragment]:
+        if facts is None or not may_see_job(viewer, facts.record):
+            return []
+        may_manage = may_manage_job(viewer, facts.record)
+        found = [job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage)]
+        if facts.sweep is not None:
+            found.append(sweep_head(facts.sweep))
+        found += map(next_run, facts.schedules)
+        older = view.query(facts.runs.older) if facts.runs.older else ""
+        metric = view.metric or next(iter(facts.runs.metrics), "")
+        found.append(metric_head(metric))
+        found.append(metric_choice(view.sweep, metric, view.order, facts.runs.metrics))
+        return [*found, *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric)]
+
+    def _remember(self, job_id: str, record: JobRecord | None) -> None:
+        """Keep who may see the job: that is asked where the database must not be."""
+        self._records[job_id] = record
+        self._records.move_to_end(job_id)
+        if len(self._records) > _KEPT:
+            self._records.popitem(last=False)
+
+
+JOB = JobPage()

@@ -1,0 +1,273 @@
+"""Puts jobs, their runs and sweeps into words, and compares two runs; pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+
+from dashboard.executions.viewmodels.states import state_status
+from dashboard.jobs.viewmodels.run_metrics import number_words
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import duration, exact_duration
+from grid.diagnosis.exits import code_words
+from grid.jobs.jobsettings import JobSettings, RunRecord
+
+_OUTCOMES = {
+    "succeeded": StatusLine("ok", _("Succeeded")),
+    "failed": StatusLine("problem", _("Failed")),
+    "stopped": StatusLine("neutral", _("Stopped")),
+    "not_started": StatusLine("problem", _("Not started")),
+}
+_CAME_OF_IT = frozenset(
+    {
+        _("Started after"),
+        _("Requested by"),
+        _("Outcome"),
+        _("Exit code"),
+        _("Attempts"),
+        _("Message"),
+        _("Duration"),
+        _("Cost"),
+    }
+)
+_SHOWN = 60  # characters of parameters in a line
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    """An attempt of a run: an execution."""
+
+    execution_id: str
+    number: int
+    state: str
+    message: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run of a job; `attempts` has its latest attempt only, where a page shows many runs."""
+
+    number: int
+    sweep: str
+    parameters: Mapping[str, str]
+    record: RunRecord
+    requested_at: datetime
+    requested_by: str
+    outcome: str
+    message: str
+    next_attempt_at: datetime | None
+    ended_at: datetime | None
+    after: str
+    attempts: Sequence[AttemptLine]
+    cost: str
+    now: datetime
+    metrics: Mapping[str, float] = field(default_factory=dict)  # the last values of its latest attempt
+
+    @property
+    def latest(self) -> AttemptLine | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def execution_id(self) -> str:
+        return self.latest.execution_id if self.latest else ""
+
+    @property
+    def status(self) -> StatusLine:
+        if self.outcome:
+            return _OUTCOMES[self.outcome]
+        if self.message or self.latest is None:
+            return StatusLine("wait", _("Waiting"))
+        return state_status(self.latest.state)[0]
+
+    @property
+    def why(self) -> str:
+        """Why it waits, or how it ended."""
+        if self.outcome or self.message or self.latest is None:
+            return self.message or ("" if self.outcome else _("It starts in a moment."))
+        return "" if self.latest.state == "running" else self.latest.message
+
+    @property
+    def waits_until(self) -> datetime | None:
+        return None if self.outcome else self.next_attempt_at
+
+    @property
+    def parameter_words(self) -> str:
+        words = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+
+    @property
+    def attempt_words(self) -> str:
+        most = self.record.job.retries + 1
+        return (
+            _("{number} of {most}", number=self.latest.number, most=most)
+            if self.latest
+            else _("0 of {most}", most=most)
+        )
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program of its latest attempt ended; None until its pod says so."""
+        return self.latest.exit_code if self.latest else None
+
+    @property
+    def took(self) -> str:
+        """How long its latest attempt ran, up to now while it runs; "" when it did not start."""
+        latest = self.latest
+        return duration((latest.ended_at or self.now) - latest.started_at) if latest and latest.started_at else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLine:
+    """The runs of a sweep, counted."""
+
+    id: str
+    total: int
+    succeeded: int
+    ended: int
+    failed: int
+    requested_at: datetime
+    requested_by: str
+
+    @property
+    def words(self) -> str:
+        counts = {"ended": self.ended, "total": self.total}
+        if self.failed:
+            return _("{ended} of {total} done, {failed} failed", failed=self.failed, **counts)
+        return _("{ended} of {total} done", **counts)
+
+    @property
+    def status(self) -> StatusLine:
+        if self.ended < self.total:
+            return StatusLine("wait", _("Under way"))
+        return StatusLine("problem" if self.failed else "ok", _("Ended"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """The stored values of a job."""
+
+    id: str
+    name: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_roles: Mapping[int, str]
+    environment_name: str
+    tier_name: str
+    settings: JobSettings
+    has_cluster: bool
+    runs_made: int
+    created_at: datetime
+    launched_at: datetime
+    open_runs: int = 0
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """What each run runs with, but for the command."""
+        _command, *others = _settings_words(self.settings)
+        return others
+
+
+@dataclass(frozen=True, slots=True)
+class JobCard:
+    """A job in a list, with its latest line, and when a schedule runs it next."""
+
+    job: JobRecord
+    run: RunLine | None
+    sweep: SweepLine | None
+    next_at: datetime | None = None
+    paused_schedules: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    name: str
+    one: str
+    other: str
+
+    @property
+    def differs(self) -> bool:
+        return self.one != self.other
+
+
+def compared(
+    one: RunLine, other: RunLine, one_ran: Mapping[str, str], other_ran: Mapping[str, str]
+) -> list[ComparedFact]:
+    """Return the facts of two runs' records, what differs first; `ran` are those of what an attempt was launched with."""
+    first, second = run_facts(one) | dict(one_ran), run_facts(other) | dict(other_ran)
+    names = dict.fromkeys(chain(first, second))
+    facts = [ComparedFact(name, first.get(name, ""), second.get(name, "")) for name in names]
+    # Parameters come first, since a sweep differs in them, and what came of the runs last.
+    ranks = dict.fromkeys(_CAME_OF_IT, 2)
+    for run in (one, other):
+        ranks |= dict.fromkeys(map(_metric, run.metrics), 2) | dict.fromkeys(map(_parameter, run.parameters), 0)
+    return sorted(facts, key=lambda fact: (not fact.differs, ranks.get(fact.name, 1)))
+
+
+def _metric(name: str) -> str:
+    return _("Metric {name}", name=name)
+
+
+def _parameter(name: str) -> str:
+    return _("Parameter {name}", name=name)
+
+
+def run_facts(run: RunLine) -> dict[str, str]:
+    """Return all that a run was asked to run with, and how it ended."""
+    facts = asked_facts(run)
+    facts |= {_("Started after"): run.after, _("Requested by"): run.requested_by, _("Outcome"): run.status.word}
+    facts |= {
+        _("Exit code"): "" if run.exit_code is None else code_words(run.exit_code),
+        _("Attempts"): run.attempt_words,
+        _("Message"): run.message,
+        _("Duration"): run.took,
+        _("Cost"): run.cost,
+    }
+    facts |= {_metric(name): number_words(value) for name, value in run.metrics.items()}
+    return {name: text for name, text in facts.items() if text}
+
+
+def asked_facts(run: RunLine) -> dict[str, str]:
+    """Return all that a run was asked to run with."""
+    record = run.record
+    facts = {_parameter(name): value for name, value in run.parameters.items()}
+    facts |= dict(_settings_words(record.job))
+    facts |= {_("Environment"): record.environment_name, _("Hardware tier"): record.tier_name}
+    if record.cluster:
+        facts[_("Cluster")] = ", ".join(f"{name} {value}" for name, value in record.cluster.items())
+    return facts
+
+
+def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
+    yield _("Command"), settings.command or _("the environment's own")
+    for name, value in sorted(settings.variables.items()):
+        yield _("Variable {name}", name=name), value
+    yield _("Folder"), settings.folder or _("the root of the project's files")
+    if settings.files_at:
+        yield _("Begins with"), settings.files_at
+    if settings.page_port:
+        yield _("Port of its web page"), str(settings.page_port)
+    yield _("Timeout"), exact_duration(settings.timeout_seconds) if settings.timeout_seconds else _("none")
+    retries = str(settings.retries) if settings.retries else _("none")
+    if settings.retries:
+        delay = exact_duration(settings.retry_seconds)
+        retries = _("{retries}, the first after {delay}", retries=retries, delay=delay)
+    yield _("Retries"), retries
+    yield _("Runs at once"), str(settings.at_once) if settings.at_once else _("no limit")
+
+
+def preview_words(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return how many runs a table makes, and the parameters of the first."""
+    found = list(rows)
+    first = ", ".join(f"{name}={value}" for name, value in found[0].items())
+    return ngettext("{count:,} run, with {first}.", "{count:,} runs; the first with {first}.", len(found), first=first)

@@ -1,0 +1,352 @@
+"""The forms of jobs: run, sweep, edit, stop and delete. Each works without a script."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.executions.forms import MachineForm, new_token
+from dashboard.executions.launch_facts import pool_states
+from dashboard.executions.viewmodels.launch import tier_cards
+from dashboard.executions.views.launch import tier_offers
+from dashboard.executions.views.stopping import stop_runs
+from dashboard.jobs.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
+from dashboard.jobs.job_records import read_run
+from dashboard.jobs.ran_with_records import deprecated_since, ran_with
+from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
+from dashboard.jobs.viewmodels.ran_with import RanWith, changed_size, launch_facts
+from dashboard.jobs.views.jobs import managed, number_in
+from grid.audit.entries import differences, snapshot, write_entry
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.diagnosis.launchfit import Pools
+from grid.executions.spec import tier_spec
+from grid.jobs import jobs as rules
+from grid.jobs.jobrows import record_of
+from grid.models import AuditEntry, HardwareTier, Job, JobRun, User
+from grid.models.environment import Kind
+from grid.runtime import get_runtime
+
+_FORM_METHODS = ["GET", "HEAD", "POST"]
+_TWICE = timedelta(seconds=10)  # a double click is faster; who goes back to the page is slower
+
+
+@require_http_methods(_FORM_METHODS)
+async def job_run(request: HttpRequest, id: str) -> HttpResponse:
+    """Ask for a run, with the job's settings or others; those of the job stay as they are."""
+    pools = await pool_states(get_runtime())
+    answer: HttpResponse = await sync_to_async(_run)(request, id, pools)
+    return answer
+
+
+@require_http_methods(_FORM_METHODS)
+async def job_edit(request: HttpRequest, id: str) -> HttpResponse:
+    """Change what the job's later runs run with."""
+    pools = await pool_states(get_runtime())
+    answer: HttpResponse = await sync_to_async(_edit)(request, id, pools)
+    return answer
+
+
+def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+    record, forms = managed(request, id), _JobForms(request, id)
+
+    def start() -> HttpResponse:
+        chosen = forms.machine.cleaned_data
+        # How many may be active at once is a setting of the job.
+        typed = msgspec.structs.replace(forms.part.settings(), at_once=forms.job.at_once)
+        settings = record_of(forms.job, chosen["environment"], chosen["tier"], typed)
+        parameters, now = forms.parameters.cleaned_data["parameters"], timezone.now()
+        with transaction.atomic():
+            run = rules.start(
+                id,
+                by=request.user.get_username(),
+                now=now,
+                parameters=parameters,
+                after=forms.part.cleaned_data["after"],
+                record=settings,
+                request_key=_request_key(request, msgspec.to_builtins(settings), parameters, forms.part.choices()),
+            )
+            _write_launched(request, [run], now)
+        return _to_run(request, run, now)
+
+    return _answer(request, record, forms, start, pools, is_run=True)
+
+
+def _edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+    record, forms = managed(request, id), _JobForms(request, id)
+
+    def save() -> HttpResponse:
+        chosen, title = forms.machine.cleaned_data, request.POST.get("title", "")
+        with transaction.atomic():
+            before = snapshot(rules.locked(id))
+            rules.edit(
+                id,
+                title=title,
+                environment=chosen["environment"],
+                tier=chosen["tier"],
+                settings=forms.part.settings(),
+                now=timezone.now(),
+            )
+            job = Job.objects.get(pk=id)
+            if changes := differences(before, snapshot(job)):
+                write_entry(request.user.get_username(), job, _without_values(changes))
+        messages.info(request, _("Saved. Its next runs use these settings."))
+        return redirect("job", id=id)
+
+    return _answer(request, record, forms, save, pools, is_run=False)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
+    """Ask for a run with all that an earlier run ran with; the number 0 means the job as it is now."""
+    record = managed(request, id)
+    by, now = request.user.get_username(), timezone.now()
+    earlier = JobRun.objects.filter(job=id, number=number).first()
+    if number and earlier is None:
+        raise Http404(_("This run is no longer in the history. Run the job with its current settings."))
+    if request.method != "POST":
+        run = read_run(id, number, now)
+        ran = ran_with(run.execution_id) if run and run.latest else None
+        context = {
+            "record": record,
+            "number": number,
+            "run": run,
+            "facts": (asked_facts(run) if run else {}) | (launch_facts(ran) if ran else {}),
+            "changes": _changed_tier(ran) if ran else [],
+            "deprecated": deprecated_since(ran) if ran else "",
+            "token": new_token(),
+        }
+        return render(request, "jobs/job_again.html", context)
+    key = _again_key(request, id, number, now)
+    try:
+        with transaction.atomic():
+            if earlier is not None:
+                started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
+            else:
+                started = rules.start(id, by=by, now=now, request_key=key)
+            _write_launched(request, [started], now)
+    except Rejected as refused:
+        for problem in refused.problems:
+            messages.error(request, _("{name} was not run: {reason}", name=record.name, reason=problem.message))
+        return redirect("job", id=id)
+    return _to_run(request, started, now)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
+    """Ask for a run for each line of a table, after a preview."""
+    record = managed(request, id)
+    form = SweepForm(request.POST if request.method == "POST" else None)
+    preview, now = "", timezone.now()
+    if form.is_bound and form.is_valid():
+        rows = form.cleaned_data["table"]
+        preview = preview_words(rows)
+        if "preview" not in request.POST:
+            try:
+                key = _request_key(request, rows)
+                with transaction.atomic():
+                    runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
+                    _write_launched(request, runs, now)
+            except Rejected as refused:
+                _add(form, refused.problems)
+            else:
+                again = _sent_twice(runs[0], now)
+                messages.info(
+                    request, again or ngettext("{count:,} run requested.", "{count:,} runs requested.", len(runs))
+                )
+                return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
+    context = {"record": record, "form": form, "preview": "" if form.errors else preview, "token": _token(request)}
+    return render(request, "jobs/job_sweep.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_stop(request: HttpRequest, id: str) -> HttpResponse:
+    """Stop all open runs of a job, of one sweep, or one run, after a confirmation."""
+    record = managed(request, id)
+    number = number_in(request, "number")
+    sweep = str(number_in(request, "sweep") or "")
+    open_runs = JobRun.objects.filter(job=id, outcome="")
+    open_runs = open_runs.filter(sweep=sweep) if sweep else open_runs
+    count = open_runs.filter(number=number).count() if number else open_runs.count()
+    if request.method == "POST":
+        by = request.user.get_username()
+        stopped = stop_runs(id, by, sweep=sweep, number=number or None)
+        messages.info(
+            request,
+            ngettext("Stop of {count:,} run requested.", "Stop of {count:,} runs requested.", stopped)
+            if stopped
+            else _("Nothing was left to stop."),
+        )
+        return redirect("job", id=id)
+    context = {"record": record, "count": count, "number": number, "sweep": sweep}
+    return render(request, "jobs/job_stop.html", context)
+
+
+@require_http_methods(_FORM_METHODS)
+def job_delete(request: HttpRequest, id: str) -> HttpResponse:
+    """Delete the job after a confirmation. Deleting it twice changes nothing."""
+    own = Job.objects.filter(pk=id, owner=request.user.pk or 0, deleted_at__isnull=False)
+    if request.method == "POST" and own.exists():
+        return redirect("jobs")
+    record = managed(request, id)
+    problems: tuple[Problem, ...] = ()
+    if request.method == "POST":
+        try:
+            with transaction.atomic():
+                rules.delete(id, now=timezone.now())
+                write_entry(request.user.get_username(), Job.objects.get(pk=id), {}, action=AuditEntry.Action.DELETED)
+        except Rejected as refused:
+            problems = refused.problems
+        else:
+            messages.info(
+                request,
+                _("{name} was deleted. Its runs stay in the history, and its files in the project.", name=record.name),
+            )
+            return redirect("jobs")
+    context = {"record": record, "problems": problems}
+    return render(request, "jobs/job_delete.html", context, status=422 if problems else 200)
+
+
+class _JobForms:
+    """The three forms that make up the page of a run and of the settings: the machine, the job's part, and the parameters."""
+
+    def __init__(self, request: HttpRequest, job_id: str) -> None:
+        assert isinstance(request.user, User)
+        data: Mapping[str, Any] | None = request.POST if request.method == "POST" else None
+        self.job = Job.objects.select_related("environment", "tier", "project").get(pk=job_id)
+        machine = {"environment": self.job.environment_id, "tier": self.job.tier_id}
+        self.machine = MachineForm(data, user=request.user, kind=Kind.JOB, initial=machine)
+        self.part = JobPart(data, user=request.user, initial=typed_of(self.job))
+        self.parameters = ParametersForm(data)
+        self.title = request.POST.get("title", "") if data is not None else self.job.title
+        self.title_errors: list[str] = []
+
+    def are_valid(self) -> bool:
+        return all([self.machine.is_valid(), self.part.is_valid(), self.parameters.is_valid()])
+
+    def add(self, problems: tuple[Problem, ...]) -> None:
+        """Add each problem at its field."""
+        for problem in self.part.add_problems(problems):
+            if problem.path == "title":
+                self.title_errors.append(problem.message)
+            else:
+                _add(self.parameters if problem.path == "parameters" else self.machine, (problem,))
+
+
+def _answer(
+    request: HttpRequest,
+    record: JobRecord,
+    forms: _JobForms,
+    act: Callable[[], HttpResponse],
+    pools: Pools | None,
+    *,
+    is_run: bool,
+) -> HttpResponse:
+    """Return the answer of `act`, or the page with what keeps it from being done."""
+    status = 200
+    if request.method == "POST":
+        status = 422
+        if forms.are_valid():
+            try:
+                return act()
+            except Rejected as refused:
+                forms.add(refused.problems)
+    machine = forms.machine
+    context = {
+        "record": record,
+        "forms": forms,
+        "form": machine,
+        "part": forms.part,
+        "is_run": is_run,
+        "token": _token(request),
+        "kind": Kind.JOB,
+        "notes": {},
+        "environments": list(machine.environments),
+        "chosen_environment": machine.chosen("environment"),
+        "tiers": tier_cards(tier_offers(machine.tiers), chosen=machine.chosen("tier"), pools=pools),
+    }
+    return render(request, "jobs/job_form.html", context, status=status)
+
+
+def _token(request: HttpRequest) -> str:
+    """Return the token of this showing of the form, also when it is shown again with what was sent."""
+    return request.POST.get("token", "") or new_token()
+
+
+def _request_key(request: HttpRequest, *choices: object) -> str:
+    """Return the same key for the same showing of a form with the same choices, so that the database allows one request only; "" for a
+    form without a token."""
+    token = request.POST.get("token", "")
+    return hashlib.sha256(msgspec.json.encode([token, *choices])).hexdigest()[:32] if token else ""
+
+
+def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) -> str:
+    """Return the key of "Run again", which is another one after a while: its page is live, so it stays open and keeps its token."""
+    key, runs = _request_key(request, number), JobRun.objects.filter(job=job_id, requested_at__lt=now - _TWICE)
+    while key and (known := runs.filter(request_key=key).first()):
+        key = _request_key(request, number, known.number)
+    return key
+
+
+def _write_launched(request: HttpRequest, runs: Sequence[JobRun], now: datetime) -> None:
+    """Write an audit entry of the runs, unless the form was sent before."""
+    if not _sent_twice(runs[0], now):
+        numbers = (
+            _("{first} to {last}", first=runs[0].number, last=runs[-1].number) if len(runs) > 1 else str(runs[0].number)
+        )
+        changes = {"run": ["", numbers]}
+        write_entry(request.user.get_username(), runs[0].job, changes, action=AuditEntry.Action.LAUNCHED, at=now)
+
+
+def _without_values(changes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the changes with the names of environment variables alone: what somebody typed as a value may be secret."""
+    found = {name: values for name, values in changes.items() if name != "variables"}
+    if "variables" in changes:
+        before, after = changes["variables"]
+        told = [
+            name if before.get(name, value) == value else _("{name} (new value)", name=name)
+            for name, value in after.items()
+        ]
+        found["variables by name"] = [sorted(before), sorted(told)]
+    return found
+
+
+def _sent_twice(run: JobRun, now: datetime) -> str:
+    """Return a sentence when the run was asked for before; "" when it is new."""
+    return _("This form was sent twice; it was run once.") if run.requested_at < now else ""
+
+
+def _changed_tier(ran: RanWith) -> list[str]:
+    tier = HardwareTier.objects.filter(pk=ran.spec.tier.id).first()
+    return changed_size(ran, tier_spec(tier)) if tier else []
+
+
+def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
+    """Redirect to the run's execution, or to its job with why it waits."""
+    if again := _sent_twice(run, now):
+        messages.info(request, again)
+    execution = run.attempts.order_by("-attempt").first()
+    if execution is not None:
+        return redirect("execution", id=execution.pk)
+    messages.info(
+        request,
+        _("Run {number}: {reason}", number=run.number, reason=run.message)
+        if run.message
+        else _("Run {number} starts in a moment.", number=run.number),
+    )
+    return redirect("job", id=run.job_id)
+
+
+def _add(form: Any, problems: tuple[Problem, ...]) -> None:
+    for problem in problems:
+        form.add_error(problem.path if problem.path in form.fields else None, problem.message)

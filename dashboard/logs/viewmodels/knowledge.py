@@ -1,0 +1,51 @@
+"""The rows of the knowledge base, and what a pasted log matches; pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.logs.logpatterns import BUILT_IN, LogPattern, is_built_in
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCount:
+    """How many kept logs of the last days an entry was found in, and when last."""
+
+    logs: int = 0
+    last: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeLine:
+    """One entry with how often it was found; `key` is its id, or that of a built-in one."""
+
+    key: str
+    pattern: str
+    meaning: str
+    cure: str
+    link: str
+    is_off: bool
+    found: FoundCount = FoundCount()
+
+    @property
+    def is_built_in(self) -> bool:
+        return is_built_in(self.key)
+
+    @property
+    def title(self) -> str:
+        """The meaning with three dots for what the line names."""
+        return self.meaning.replace("{}", "…")
+
+
+def knowledge_lines(
+    own: Iterable[tuple[LogPattern, bool]], off: Iterable[str], counts: Mapping[str, FoundCount]
+) -> list[KnowledgeLine]:
+    """Return all entries, the most frequent first. `own` are the admins' entries with whether each is off, `off` the keys of the built-in
+    ones that are."""
+    off = set(off)
+    entries = [*own, *((pattern, pattern.key in off) for pattern in BUILT_IN)]
+    lines = [
+        KnowledgeLine(one.key, one.pattern, one.meaning, one.cure, one.link, is_off, counts.get(one.key, FoundCount()))
+        for one, is_off in entries
+    ]
+    return sorted(lines, key=lambda line: (line.is_off, -line.found.logs, line.is_built_in, line.title.lower()))

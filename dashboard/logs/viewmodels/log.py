@@ -1,0 +1,249 @@
+"""Chooses the containers whose logs are shown, and says why there is no log; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from dashboard.executions.viewmodels.execution import ExecutionRecord
+from dashboard.logs.viewmodels.log_level import LEVELS
+from dashboard.logs.viewmodels.log_lines import Cursor, LogRow, cursor_text, parse_cursor
+from grid.core.labels import APP_COMPONENT, HEAD
+from grid.core.translation import gettext as _
+from grid.kube.objects import ContainerStatus, Pod
+
+MAIN_CONTAINER = "run"
+ALL = "all"  # the choice that shows the logs of all pods merged
+MERGED_PODS = 24
+_ENDED_PHASES = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """What a URL asks of a log; `before` and `after` are cursors, of which one at most is given."""
+
+    pod: str = ""
+    container: str = ""
+    previous: str = ""
+    q: str = ""
+    level: str = ""
+    before: str = ""
+    after: str = ""
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> "LogQuery":
+        before, after = (cursor_text(parse_cursor(query.get(name, ""))) for name in ("before", "after"))
+        level = query.get("level", "")
+        return cls(
+            pod=query.get("pod", "")[:253],
+            container=query.get("container", "")[:63],
+            previous="1" if query.get("previous") == "1" else "",
+            q=query.get("q", "").replace("\x00", "").strip()[:200],
+            level=level if level in LEVELS else "",
+            before=before,
+            after="" if before else after,
+        )
+
+    @property
+    def is_filter(self) -> bool:
+        return bool(self.q or self.level)
+
+    def query(self, **changed: Any) -> str:
+        """Return the parameters of this query with the changes, without the empty ones."""
+        new = replace(self, **changed)
+        return urlencode({name: value for name in self.__slots__ if (value := getattr(new, name))})
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """The container whose log is shown, or the pods whose logs are merged; `pods` and `containers` are the choices."""
+
+    namespace: str
+    pod: str  # ALL for several
+    container: str
+    has_started: bool
+    pods: tuple[str, ...]
+    containers: tuple[str, ...]
+    has_previous: bool = False  # an earlier run of the container, which was restarted
+    is_previous: bool = False
+    is_live: bool = False  # more may be written
+    members: tuple[tuple[str, str], ...] = ()  # what is read: the short name that stands before each line, and the pod
+
+    def among(self, pods: tuple[str, ...]) -> "LogSource":
+        """Return this source with more pods to choose from."""
+        return replace(self, pods=pods)
+
+
+@dataclass(frozen=True, slots=True)
+class LogElsewhere:
+    """Where all lines of an execution are, when its log is sent to a log receiver; `lost` lines are not there."""
+
+    name: str
+    url: str
+    lost: int = 0
+
+
+def elsewhere(template: str, name: str, execution_id: str, lost: int) -> LogElsewhere | None:
+    """Return the place that the setting's template leads to; None without one."""
+    if not template:
+        return None
+    return LogElsewhere(name, template.replace("{execution}", quote(execution_id, safe="")), lost)
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """All that the log's template shows."""
+
+    page_url: str = ""  # the page that shows the log
+    url: str = ""  # the log alone
+    asked: LogQuery = field(default_factory=LogQuery)
+    source: LogSource | None = None
+    rows: Sequence[LogRow] = ()
+    before: Cursor = field(default_factory=dict)  # what is earlier; {} when these lines are the first
+    after: Cursor = field(default_factory=dict)
+    is_live: bool = False
+    seconds: int = 2  # between two requests for newer lines
+    has_gap: bool = False  # lines are missing before these
+    is_hidden: bool = False  # from who asks; `problem` says why
+    note: str = ""
+    problem: str = ""
+    why_empty: str = ""
+    scope: str = ""  # which lines these are, in words
+    elsewhere: LogElsewhere | None = None
+
+    @property
+    def found_row(self) -> LogRow | None:
+        """The last line that the knowledge base knows, of the newest ones: there the page jumps to."""
+        if self.asked.before or self.asked.after:
+            return None
+        return next((row for row in reversed(self.rows) if row.finding), None)
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        return LEVELS
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.asked.is_filter
+
+    @property
+    def filter_words(self) -> str:
+        kind = LEVELS.get(self.asked.level, _("lines")).lower()
+        return (
+            _("Only {kind} with “{text}”.", kind=kind, text=self.asked.q)
+            if self.asked.q
+            else _("Only {kind}.", kind=kind)
+        )
+
+    @property
+    def choices(self) -> str:
+        """Return the query of this log without its place."""
+        return self.asked.query(before="", after="")
+
+    @property
+    def newest_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.choices}".rstrip("&")
+
+    @property
+    def cleared_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
+
+    @property
+    def earlier_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before_text, after='')}"
+
+    @property
+    def download_url(self) -> str:
+        return f"{self.url}?download=1&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
+
+    @property
+    def before_text(self) -> str:
+        return cursor_text(self.before)
+
+    @property
+    def after_text(self) -> str:
+        return cursor_text(self.after)
+
+
+def all_source(pods: Sequence[Pod]) -> LogSource | None:
+    """Return the source of all the cluster's pods merged, in which each pod is also a choice; None without pods."""
+    if not pods:
+        return None
+    names = tuple(sorted((one.metadata.name for one in pods), key=lambda name: ("-head-" not in name, name)))
+    started = started_pods(pods)
+    return LogSource(
+        namespace=pods[0].metadata.namespace,
+        pod=ALL,
+        container=MAIN_CONTAINER,
+        has_started=bool(started),
+        pods=(ALL, *names),
+        containers=(MAIN_CONTAINER,),
+        is_live=any(pod.status.phase not in _ENDED_PHASES for pod in pods),
+        members=_members(started),
+    )
+
+
+def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource | None:
+    """Return the requested pod, container and run where they exist, else the main pod and its main container; None without pods."""
+    if not pods:
+        return None
+    by_name = {one.metadata.name: one for one in sorted(pods, key=lambda one: one.metadata.name)}
+    found = by_name.get(asked.pod) or by_name.get(main) or next(iter(by_name.values()))
+    first = [one.name for one in found.spec.init_containers]
+    containers = [*first, *(one.name for one in found.spec.containers)]
+    usual = MAIN_CONTAINER if MAIN_CONTAINER in containers else containers[-1] if containers else ""
+    chosen = asked.container if asked.container in containers else usual
+    status = _status(found, chosen)
+    has_previous = status is not None and (status.restart_count > 0 or bool(status.last_state.terminated))
+    is_previous = has_previous and bool(asked.previous)
+    has_ended = found.status.phase in _ENDED_PHASES or (chosen in first and bool(status and status.state.terminated))
+    return LogSource(
+        namespace=found.metadata.namespace,
+        pod=found.metadata.name,
+        container=chosen,
+        has_started=_has_started(found, chosen),
+        pods=tuple(by_name),
+        containers=tuple(containers),
+        has_previous=has_previous,
+        is_previous=is_previous,
+        is_live=not is_previous and not has_ended,
+        members=(("", found.metadata.name),),
+    )
+
+
+def started_pods(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the pods whose program has started, the head first, then the newest."""
+    started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]
+    started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
+    started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
+    return started
+
+
+def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a pod's short name and its name. The short one is "head", or the random suffix of a worker's name; a second head,
+    as after a restart, has its suffix too."""
+    found: dict[str, str] = {}
+    for pod in pods:
+        name = pod.metadata.name
+        suffix = name.rpartition("-")[2]
+        short = HEAD if pod.metadata.labels.get(APP_COMPONENT) == HEAD else suffix
+        found[f"{short}-{suffix}" if short in found else short] = name
+    return tuple(found.items())
+
+
+def why_no_log(record: ExecutionRecord) -> str:
+    if record.is_final:
+        return _("No log was kept: its program did not start, or wrote nothing.")
+    if record.state == "stopping":
+        return _("Its program has ended; its last lines appear here when the execution has ended.")
+    return _("Its program has not started yet. The log appears here as soon as it writes something.")
+
+
+def _has_started(pod: Pod, container: str) -> bool:
+    status = _status(pod, container)
+    return status is not None and bool(status.state.running or status.state.terminated or status.last_state.terminated)
+
+
+def _status(pod: Pod, container: str) -> ContainerStatus | None:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return next((status for status in statuses if status.name == container), None)

@@ -1,0 +1,256 @@
+"""The lines of containers' logs: cut from a stream, chosen by place and text, merged by time, and turned into rows; pure.
+
+A place in a log is a `LogPosition`: Kubernetes can be asked for the last lines and for what is newer than a time, so both directions go by
+timestamps. A cursor is the positions of all pods that are shown, as text for a URL.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
+from dashboard.logs.viewmodels.log_level import is_shown, level_of
+from grid.core.logstamps import stamp_end, stamped
+from grid.core.regexes import Expression
+from grid.logs import logfindings
+from grid.logs.logfindings import finding_of
+from grid.logs.logpatterns import LogPattern
+
+PAGE_LINES = 500
+PAGE_BYTES = 2**20  # of the lines of a page, as the programs wrote them
+LONGEST_ROW = 4000  # characters
+_LONGEST_LINE = 64 * 1024  # bytes; a longer one is cut before anything is looked for in it
+_TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
+
+_POSITION = Expression(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """A place in one pod's log: at a normalized timestamp, and before the last `count` lines that have it."""
+
+    stamp: str
+    count: int = 0
+
+
+Cursor = Mapping[str, LogPosition]
+RawLine = tuple[str, str, bytes]  # the normalized timestamp, or ""; the pod's short name; what the program wrote
+LineFilter = Callable[
+    [bytes, str], tuple[bool, str]
+]  # the line and the level before it; whether it is shown, and its own level
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A line as it is shown; `day` is set where another day begins."""
+
+    stamp: str
+    day: str
+    pod: str
+    tint: int  # the pod's colour, among those of terminals; it stays the same
+    level: str
+    html: str
+    cut: int  # characters that are not shown
+    finding: str = ""  # what the line means, if the knowledge base knows it
+
+    @property
+    def clock(self) -> str:
+        return self.stamp[11:19]
+
+    @property
+    def fraction(self) -> str:
+        return self.stamp[19:23]
+
+
+def cursor_text(cursor: Cursor) -> str:
+    return ",".join(f"{pod}~{place.stamp}~{place.count}" for pod, place in cursor.items())
+
+
+def parse_cursor(text: str) -> dict[str, LogPosition]:
+    """Return the positions by pod; {} when the text is none that `cursor_text` made."""
+    found = [_POSITION.fullmatch(part) for part in text[:20_000].split(",")]
+    return {one[1]: LogPosition(one[2], int(one[3])) for one in found if one} if all(found) else {}
+
+
+class PodLines:
+    """Takes in the stream of one pod's log, and keeps the last `keep` lines between two positions that `matches` lets pass, fewer where
+    they have more than PAGE_BYTES."""
+
+    def __init__(
+        self,
+        pod: str,
+        *,
+        keep: int = PAGE_LINES,
+        after: LogPosition | None = None,
+        before: LogPosition | None = None,
+        matches: LineFilter | None = None,
+        has_stamps: bool = True,
+    ) -> None:
+        self.pod = pod
+        self.taken = 0  # lines of the stream, whether kept or not
+        self.passed = 0  # of these, between the positions and matching
+        self.first = self.latest = ""  # the timestamps of the stream's first and last line
+        self._keep, self._after, self._before, self._matches = keep, after, before, matches
+        self._has_stamps = has_stamps
+        self._hidden = before.count if before else 0  # of the last lines, those that are shown already
+        self._kept: deque[RawLine] = deque()
+        self._kept_bytes = 0
+        self._rest = b""
+        self._level = ""
+
+    def feed(self, chunk: bytes) -> None:
+        self.take(self.cut(chunk))
+
+    def cut(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that end in the next chunk of the stream, for `take`."""
+        *whole, rest = (self._rest + chunk).split(b"\n")
+        self._rest = _bounded(rest)
+        return [_bounded(line) for line in whole]
+
+    def rest(self) -> list[bytes]:
+        """Return the line that the stream has ended with, if no line break came after it."""
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+    def take(self, lines: Sequence[bytes], matching: Sequence[bool] = ()) -> None:
+        """Take the lines in; `matching` says which of them match, where that was asked elsewhere."""
+        for line, is_match in zip_longest(lines, matching, fillvalue=True):
+            assert isinstance(line, bytes)
+            self._take(line, is_match=bool(is_match))
+
+    def lines(self) -> list[RawLine]:
+        """Return what was kept when the stream has ended."""
+        self.take(self.rest())
+        kept = list(self._kept)
+        if self._before is not None:
+            at = self._before.stamp
+            same = sum(1 for stamp, _, _ in kept if stamp == at)
+            kept = kept[: len(kept) - min(self._before.count, same)]
+        return kept[-self._keep :]
+
+    def _take(self, line: bytes, *, is_match: bool) -> None:
+        stamp, text = stamped(line) if self._has_stamps else ("", line)
+        stamp = self.latest = max(self.latest, stamp)  # a line without a timestamp stays after the one before it
+        self.taken += 1
+        if self.taken == 1:
+            self.first = stamp
+        if self._matches is not None:
+            is_match, self._level = self._matches(text, self._level)
+        if not is_match:
+            return
+        if self._after is not None and stamp <= self._after.stamp:
+            return
+        if self._before is not None and stamp > self._before.stamp:
+            return
+        self.passed += 1
+        self._kept.append((stamp, self.pod, text))
+        self._kept_bytes += len(text)
+        while len(self._kept) > self._hidden + self._keep or (
+            self._kept_bytes > PAGE_BYTES and len(self._kept) > self._hidden + 1
+        ):
+            self._kept_bytes -= len(self._kept.popleft()[2])
+
+
+def line_filter(text: str, least: str) -> LineFilter | None:
+    """Return what says whether a line after one of some level is shown, and its own level; None when all are shown."""
+    if not text and not least:
+        return None
+    wanted = text.lower()
+
+    def matches(raw: bytes, before: str) -> tuple[bool, str]:
+        shown = plain(_decoded(raw))
+        level = level_of(shown, before)
+        return wanted in shown.lower() and is_shown(level, least), level
+
+    return matches
+
+
+def matching_lines(lines: Sequence[bytes], text: str, least: str, before: str) -> tuple[list[bool], str]:
+    """Return for each line whether a filter lets it pass, and the level of the last one; `before` is that of the line before them."""
+    matches = line_filter(text, least)
+    found = []
+    for line in lines:
+        is_match, before = matches(stamped(line)[1], before) if matches else (True, before)
+        found.append(is_match)
+    return found, before
+
+
+def newest(lines: Sequence[RawLine], most: int) -> list[RawLine]:
+    """Return the last lines, at most so many, that a page has room for; one at least."""
+    room, start = PAGE_BYTES, len(lines)
+    while start and len(lines) - start < most and (room >= len(lines[start - 1][2]) or start == len(lines)):
+        start -= 1
+        room -= len(lines[start][2])
+    return list(lines[start:])
+
+
+def kept_page(text: str, before: LogPosition | None, wanted: str, least: str) -> tuple[list[RawLine], bool]:
+    """Return a page of a stored log, which has no timestamps, and whether there are lines before it."""
+    found = PodLines("", before=before, matches=line_filter(wanted, least), has_stamps=False)
+    found.feed(text.encode())
+    lines = found.lines()
+    return lines, found.passed - (before.count if before else 0) > len(lines)
+
+
+def merged(logs: Sequence[Iterable[RawLine]]) -> list[RawLine]:
+    """Return the lines of all pods in the order of time; those of one moment in the order of the pods."""
+    return list(heapq.merge(*logs, key=lambda line: line[0]))
+
+
+def cursor_before(lines: Sequence[RawLine], asked: Cursor) -> dict[str, LogPosition]:
+    """Return the cursor of what is earlier than these lines, when `asked` was the cursor that they were read with."""
+    found: dict[str, LogPosition] = {}
+    for stamp, pod, _ in lines:
+        here = found.setdefault(pod, LogPosition(stamp))
+        if here.stamp == stamp:
+            found[pod] = LogPosition(stamp, here.count + 1)
+    for pod, place in asked.items():
+        if pod in found and found[pod].stamp == place.stamp:
+            found[pod] = LogPosition(place.stamp, found[pod].count + place.count)
+    return found
+
+
+def place_before(cursor: Cursor, pod: str) -> LogPosition | None:
+    """Return where the pod's earlier lines end: a pod of which nothing was shown has written before all that was."""
+    if not cursor:
+        return None
+    return cursor.get(pod) or LogPosition(min(place.stamp for place in cursor.values()))
+
+
+def known_rows(patterns: Sequence[LogPattern], lines: Iterable[RawLine], day: str = "") -> list[LogRow]:
+    """Return the rows as `rows_of` does, with these entries of the knowledge base in force: another process has only the built-in ones."""
+    logfindings.use(patterns)
+    return rows_of(lines, day=day)
+
+
+def rows_of(lines: Iterable[RawLine], *, day: str = "") -> list[LogRow]:
+    """Return the rows; `day` is that of the line before them."""
+    levels: dict[str, str] = {}
+    rows = []
+    for stamp, pod, raw in lines:
+        text = last_state(_decoded(raw))
+        read = plain(text)
+        level = levels[pod] = level_of(read, levels.get(pod, ""))
+        cut = max(0, len(read) - LONGEST_ROW)
+        html = ansi_html(read[:LONGEST_ROW] if cut else text)
+        new_day = stamp[:10] if stamp[:10] != day else ""
+        day = stamp[:10] or day
+        known = finding_of(read)
+        tint = _TINTS[sum(pod.encode()) % len(_TINTS)]
+        rows.append(LogRow(stamp, new_day, pod, tint, level, html, cut, known.meaning if known else ""))
+    return rows
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", errors="replace").removesuffix("\r")
+
+
+def _bounded(line: bytes) -> bytes:
+    """Return the line, or of a long one what is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
+    if len(line) <= _LONGEST_LINE:
+        return line
+    stamp = line[: stamp_end(line)]
+    state = line.rpartition(b"\r")[2] if b"\r" in line else line[len(stamp) :]
+    return stamp + state[: _LONGEST_LINE // 2]

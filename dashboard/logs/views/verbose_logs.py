@@ -1,0 +1,69 @@
+"""Verbose logs: an operator has a component, or what is done about one execution, logged in detail for an hour, and ends it."""
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.shell.access import may_operate
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import moment_words
+from grid.logs import verboselogging
+from grid.models import User, VerboseLogging
+
+_EXECUTION = "execution"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def verbose_logs(request: HttpRequest) -> HttpResponse:
+    """Show what is logged in detail, who wants it and until when; begin it, or end it."""
+    if not may_operate(request.user):
+        raise PermissionDenied(_("Only operators and admins can have more logged."))
+    problem, now = "", timezone.now()
+    if request.method == "POST":
+        try:
+            messages.success(request, _decide(request))
+        except Rejected as rejected:
+            problem = rejected.sentences
+        else:
+            return redirect("verbose-logs")
+    asked = request.POST if request.method == "POST" else request.GET
+    execution = asked.get("execution", "")[:40]
+    context = {
+        "problem": problem,
+        "rows": VerboseLogging.objects.in_force(now).order_by("until_at", "pk"),
+        "choices": {_EXECUTION: _("One execution"), **verboselogging.COMPONENTS},
+        "subject": asked.get("subject", _EXECUTION if execution else ""),
+        "execution": execution,
+        "reason": asked.get("reason", "")[: verboselogging.REASON_LONGEST],
+        "longest": verboselogging.REASON_LONGEST,
+    }
+    return render(request, "logs/verbose_logs.html", context, status=422 if problem else 200)
+
+
+def _decide(request: HttpRequest) -> str:
+    """Do what the form asks and return what was done. Raise Rejected."""
+    assert isinstance(request.user, User)
+    now, typed = timezone.now(), request.POST.get("end", "")
+    if typed:
+        number = int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 18 else 0
+        return _(
+            "The {subject} is logged as usual again, within seconds.",
+            subject=verboselogging.end(number, by=request.user, now=now),
+        )
+    subject, execution = request.POST.get("subject", ""), request.POST.get("execution", "").strip()
+    row = verboselogging.begin(
+        component="" if subject == _EXECUTION else subject or " ",
+        execution=execution.replace("\x00", ""),
+        by=request.user,
+        reason=request.POST.get("reason", "").replace("\x00", ""),
+        now=now,
+    )
+    return _(
+        "The {subject} is logged in detail within seconds, until {until_at}.",
+        subject=row,
+        until_at=moment_words(row.until_at),
+    )

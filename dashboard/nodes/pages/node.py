@@ -1,0 +1,148 @@
+"""One node's page, live: facts, pods and events, for operators, auditors and admins."""
+
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import QueryDict
+from django.utils import timezone
+
+from dashboard.executions.pages.execution_pods import execution_of, explain
+from dashboard.nodes.node_task_records import read_task_lines
+from dashboard.nodes.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
+from dashboard.nodes.viewmodels.infrastructure import NodeRow, node_row
+from dashboard.nodes.viewmodels.node import node_facts
+from dashboard.nodes.viewmodels.node_drain import draining
+from dashboard.nodes.viewmodels.node_tasks import TaskLine, node_work
+from dashboard.nodes.viewmodels.nodes import node_sums
+from dashboard.nodes.viewmodels.pods import PodRow, is_troubled, pod_row, pod_rows
+from dashboard.shell.access import Viewer, may_observe, may_operate
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.shell.viewmodels.events import history
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.usage.viewmodels.contention import contended_nodes
+from grid.core.translation import gettext as _
+from grid.database import threads as database
+from grid.kube.events import topic_about
+from grid.kube.hub import NAME, Topic
+from grid.kube.objects import Node, Pod
+from grid.models import NodeTask
+from grid.nodes.scaledown import ScaleDownRules, scale_down
+from grid.runtime import Runtime
+from grid.runtime.caches import id_of
+from grid.runtime.contention import TOPIC as CONTENTION
+from grid.runtime.executions import TOPIC as EXECUTIONS
+
+TASKS_SECONDS = 1.0  # how old the shown tasks may be
+Tasks = Mapping[str, TaskLine]
+
+
+async def read_tasks() -> Tasks:
+    return await database.pages.run(read_task_lines)
+
+
+class NodeTaskAnswers:
+    """The tasks of all nodes, read at most every `TASKS_SECONDS` and shared by the nodes' pages."""
+
+    def __init__(self, read: Callable[[], Awaitable[Tasks]] = read_tasks) -> None:
+        self._read = read
+        self.forget()
+
+    def forget(self) -> None:
+        """Make the next update read the tasks again."""
+        self._reading = PeriodicRead(self._read, clock=timezone.now)
+
+    async def of(self, node_name: str) -> TaskLine | None:
+        """Return the node's newest task; while the database hangs the last one known: the nodes are not in the database."""
+        return (await self._reading.value(TASKS_SECONDS) or {}).get(node_name)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRead:
+    """What a node's page awaits."""
+
+    rules: ScaleDownRules
+    task: TaskLine | None
+
+
+class NodePage(LivePage[NodeView, NodeRead]):
+    name = "node"
+    refusal = _("Only operators, auditors and admins can see the cluster's nodes.")
+    regions = frozenset({"pods", "events"})
+
+    def __init__(self, answers: ScaleDownAnswers, tasks: NodeTaskAnswers) -> None:
+        self._answers = answers
+        self._tasks = tasks
+
+    def view(self, query: QueryDict) -> NodeView:
+        return NodeView(str(query.get("name", ""))[:253])
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> bool:
+        return may_observe(viewer)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return "operators" if may_operate(viewer) else "observers"
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> NodeRead:
+        return NodeRead(await self._answers.rules(), await self._tasks.of(view.name))
+
+    def tick(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> float:
+        is_open = facts.task is not None and facts.task.ended_at is None
+        return TASKS_SECONDS if is_open else self.tick_seconds
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> Collection[Topic]:
+        """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
+        found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
+        found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
+        found.add((CONTENTION, NAME, view.name))
+        node = runtime.nodes.get(view.name)
+        if node is not None:
+            found.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
+        ids = filter(None, map(id_of, runtime.pods.by("node", view.name)))  # of executions known here or not yet
+        return found | {(EXECUTIONS, NAME, id) for id in ids}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead, now: datetime
+    ) -> Sequence[Fragment]:
+        node = runtime.nodes.get(view.name)
+        pods = runtime.pods.by("node", view.name)
+        row = None if node is None else self._row(runtime, node, facts.rules)
+        drain = None
+        if facts.task is not None and facts.task.action == NodeTask.Action.DRAIN:
+            drain = draining(facts.task.progress, runtime.executions.get, settings.GRID_NAMESPACE)
+        return [
+            node_facts(view.name, node, row),
+            node_work(view.name, node, facts.task, drain, may_act=may_operate(viewer)),
+            self._contention(runtime, view.name),
+            *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
+            *history(runtime.events.about(kind="Node", name=view.name)),
+        ]
+
+    def _contention(self, runtime: Runtime, name: str) -> Fragment:
+        found = runtime.contention.on_node(name)
+        return contended_nodes([found] if found is not None else [], runtime.executions.get, names_nodes=False)
+
+    def _pod_row(self, runtime: Runtime, pod: Pod, now: datetime) -> PodRow:
+        why = explain(runtime, pod, now, sees_all=True) if is_troubled(pod) else None
+        return pod_row(pod, runtime.usage.pod(pod.metadata.key), execution_of(runtime, pod), why)
+
+    def _row(self, runtime: Runtime, node: Node, rules: ScaleDownRules) -> NodeRow:
+        name = node.metadata.name
+        pods = runtime.pods.by("node", name)
+        requested, usage = runtime.room.requested(name), runtime.usage.node(name)
+        sums = node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)
+        size = len(runtime.nodes.by("pool", sums.pool))
+        group = runtime.groups.by_name().get(sums.pool)
+        answer = scale_down(node, pods, group=group, group_size=size, rules=rules)
+        return node_row(sums, answer, runtime.usage.recent.of(name))
+
+
+TASKS = NodeTaskAnswers()
+NODE = NodePage(SCALE_DOWN, TASKS)

@@ -1,0 +1,250 @@
+"""The overview, live: the whole cluster at one look, for operators, auditors and admins."""
+
+import asyncio
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from heapq import nlargest
+
+from django.http import QueryDict
+
+from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionLists
+from dashboard.executions.pages.executions import EXECUTIONS
+from dashboard.executions.viewmodels.execution_groups import Group
+from dashboard.nodes.overview_records import admin_facts, database_problems, environments_never_started
+from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
+from dashboard.nodes.pages.node_lists import NodeList, NodeLists
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
+from dashboard.nodes.viewmodels.misconfigured import AdminFacts, NeverStarted, admin_fragments
+from dashboard.nodes.viewmodels.overview import (
+    DEPLOYING,
+    FAILED_SHOWN,
+    PREPARING,
+    QUEUED,
+    TROUBLE,
+    WORST_SHOWN,
+    WaitingPlace,
+    WorkLine,
+    failed_line,
+    nodes_summary,
+    pool_fragments,
+    pool_order,
+    queue_reason,
+    waiting,
+    waiting_lines,
+    work_counts,
+    work_line,
+    work_lines,
+)
+from dashboard.platformhealth.viewmodels.platform_health import (
+    caches_part,
+    controller_part,
+    database_part,
+    health,
+    metrics_part,
+)
+from dashboard.queue.pages.expected import EXPECTED
+from dashboard.shell.access import Viewer, may_administer, may_observe
+from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.tiers.tier_records import known_shapes
+from dashboard.usage.viewmodels.contention import contended_nodes
+from grid.core.translation import gettext as _
+from grid.database import threads as database
+from grid.kube.hub import Topic
+from grid.runtime import Runtime
+from grid.runtime.contention import TOPIC as CONTENTION
+from grid.runtime.executions import TOPIC, ExecutionRow
+
+# How old what is read from the database may be, in seconds.
+DATABASE_SECONDS, ADMIN_SECONDS, ENVIRONMENTS_SECONDS = 5.0, 15.0, 60.0
+REQUEST_SECONDS = 1.0  # of what admins change, when the page is requested
+_FAILED = ("failed", "error")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_VIEWS = (TROUBLE, QUEUED, DEPLOYING, PREPARING)
+
+
+class RecentFailures:
+    """The executions that failed within the last hour, which is how long the runtime keeps them."""
+
+    topic: Topic = (TOPIC, "failures", "")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._hub = runtime.hub
+        self._rows = {row.id: row for row in runtime.executions.values() if row.state in _FAILED}
+        runtime.executions.subscribe(self._changed)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def latest(self, count: int) -> list[ExecutionRow]:
+        return nlargest(count, self._rows.values(), key=lambda row: (row.ended_at or _LONG_AGO, row.id))
+
+    def _changed(self, old: ExecutionRow | None, new: ExecutionRow | None) -> None:
+        if new is not None and new.state in _FAILED:
+            self._rows[new.id] = new
+        elif old is None or self._rows.pop(old.id, None) is None:
+            return
+        self._hub.publish(self.topic)
+
+
+class OverviewSources:
+    """What the overview reads of one runtime besides the lists that it shares with other pages."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.failures = RecentFailures(runtime)
+        self.database = PeriodicRead(partial(database.pages.run, database_problems), clock=runtime.clock)
+        self.admin = PeriodicRead(self._read_admin_facts, clock=runtime.clock)
+        self._environments = PeriodicRead(partial(database.pages.run, environments_never_started), clock=runtime.clock)
+
+    async def _read_admin_facts(self) -> AdminFacts:
+        unstarted: Sequence[NeverStarted] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()
+        pools, limits = await known_shapes(self.runtime), await self.runtime.limits()
+        return await database.pages.run(admin_facts, pools, unstarted, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewFacts:
+    nodes: NodeList
+    work: Sequence[ExecutionList]  # in the order of `_VIEWS`
+    database_problems: Sequence[str]
+    admin: AdminFacts | None
+
+
+class OverviewPage(LivePage[None, OverviewFacts]):
+    name = "overview"
+    refusal = _("Only operators, auditors and admins can see the overview of the cluster.")
+    # What is read of the database is read beside the page.
+    reads_database = False
+    # Something always changes on it, and nobody reads faster.
+    rest_seconds = 1.0
+    regions = frozenset({"troubles", "failures", "waiting", "pool-map"})
+
+    def __init__(self) -> None:
+        self._sources: OverviewSources | None = None
+
+    def view(self, query: QueryDict) -> None:
+        return None
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: None) -> bool:
+        return may_observe(viewer)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return "admins" if may_administer(viewer) else "observers"
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> OverviewFacts:
+        return await self._read(runtime, viewer, within=None, admin_seconds=ADMIN_SECONDS)
+
+    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: None) -> OverviewFacts:
+        return await self._read(runtime, viewer, within=FIRST_PAINT_SECONDS, admin_seconds=REQUEST_SECONDS)
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts) -> Collection[Topic]:
+        nodes, work = facts.nodes.lists.pools_topic, {one.topic for one in facts.work}
+        return {nodes, runtime.config_maps.name, RecentFailures.topic, CONTENTION, *work}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts, now: datetime
+    ) -> Sequence[Fragment]:
+        sources = self._sources_of(runtime)
+        parts = (
+            controller_part(runtime.controller_away(), is_known=runtime.knows_controller),
+            caches_part(runtime.caches()),
+            metrics_part(runtime.usage.unavailable),
+            database_part(facts.database_problems, sources.database.silent_since),
+        )
+        return [
+            health(parts),
+            *_work(EXECUTIONS.lists_in(runtime), facts.work, sources.failures),
+            contended_nodes(runtime.contention.worst, runtime.executions.get),
+            *_pools(facts.nodes.lists, facts.nodes),
+            *(admin_fragments(facts.admin) if may_administer(viewer) else ()),
+        ]
+
+    def tick(self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts) -> float:
+        executions = EXECUTIONS.lists_in(runtime)
+        is_behind = facts.nodes.lists.is_behind(facts.nodes) or any(map(executions.is_behind, facts.work))
+        return BEHIND_SECONDS if is_behind else self.tick_seconds
+
+    async def _read(
+        self, runtime: Runtime, viewer: Viewer, *, within: float | None, admin_seconds: float
+    ) -> OverviewFacts:
+        sources, executions = self._sources_of(runtime), EXECUTIONS.lists_in(runtime)
+        nodes = await INFRASTRUCTURE.lists_in(runtime)
+        found, work = await asyncio.gather(
+            nodes.list_of(InfrastructureView(), within=within),
+            asyncio.gather(*(executions.list_of(viewer, one, within=within) for one in _VIEWS)),
+        )
+        if any(len(one.window) for one in work[1:]):
+            EXPECTED.begin(runtime)
+        problems = await sources.database.value(DATABASE_SECONDS)
+        admin = await sources.admin.value(admin_seconds) if may_administer(viewer) else None
+        return OverviewFacts(found, work, problems or (), admin)
+
+    def _sources_of(self, runtime: Runtime) -> OverviewSources:
+        if self._sources is None or self._sources.runtime is not runtime:
+            self._sources = OverviewSources(runtime)
+        return self._sources
+
+
+def _work(lists: ExecutionLists, work: Sequence[ExecutionList], failures: RecentFailures) -> list[Fragment]:
+    unfinished = [one for one in work if lists.progress_of(one) is not None]
+    trouble, queued, deploying, preparing = work
+    counts = work_counts(
+        active=len(lists.items),
+        trouble=len(trouble.window),
+        queued=len(queued.window),
+        deploying=len(deploying.window),
+        preparing=len(preparing.window),
+        failed=len(failures),
+        is_whole=not unfinished,
+    )
+    worst = [_line(lists, group) for group in _longest(lists, trouble)[:WORST_SHOWN]]
+    return [
+        counts,
+        *work_lines("troubles", worst),
+        *work_lines("failures", map(failed_line, failures.latest(FAILED_SHOWN))),
+        *waiting_lines(_waiting(lists, queued, deploying)),
+    ]
+
+
+def _longest(lists: ExecutionLists, asked: ExecutionList) -> list[Group]:
+    """Return those that have been in the list longest and are not gone, at most a page of the Executions page."""
+    return [group for group in asked.page(1).items if group.key in lists.items]
+
+
+def _line(lists: ExecutionLists, group: Group) -> WorkLine:
+    return work_line(group, lists.rows.status(group.entries[0]))
+
+
+def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> list[WaitingPlace]:
+    found = []
+    if groups := _longest(lists, queued):
+        reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
+        expected = EXPECTED.note(groups[0].head.row)
+        found.append(
+            waiting(_("In the queue"), QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
+        )
+    if groups := _longest(lists, deploying):
+        expected = EXPECTED.note(groups[0].head.row)
+        found.append(
+            waiting(_("For a node"), DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
+        )
+    return found
+
+
+def _pools(lists: NodeLists, nodes: NodeList) -> list[Fragment]:
+    is_whole = lists.progress_of(nodes) is None
+    groups, pending = lists.groups(), lists.pending()
+    found = [nodes_summary(lists.pools.values(), is_whole=is_whole)]
+    for name in sorted(lists.names(), key=lambda name: pool_order(name, lists.pools.get(name))):
+        found += pool_fragments(
+            name, lists.pools.get(name), groups.get(name), pending.get(name, 0), lists.cells.of(name)
+        )
+    return found
+
+
+OVERVIEW = OverviewPage()

@@ -1,0 +1,133 @@
+"""What nodes, pools, pods and executions used lately, asked of Prometheus beside the pages, so that a slow one holds none up."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Protocol, TypeVar
+
+from django.conf import settings
+
+from dashboard.executions.failure_records import failed_on
+from dashboard.nodes.viewmodels.pool_history import RANGES, width_of
+from dashboard.nodes.viewmodels.use_history import SILENT, UNCONNECTED, UNKNOWN, Known
+from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.usage.viewmodels.failure_moments import FailedExecution
+from grid.core.errors import GridError
+from grid.database import threads as database
+from grid.metrics.expressions import in_columns, metric_label, node_columns, pods_columns, pool_use_columns
+from grid.metrics.history import PrometheusHistory
+from grid.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+KNOWN_SECONDS = 30.0  # the age of an answer, which is asked once for everybody who may see it
+KNOWN_AT_MOST = 60  # subjects and ranges of which it is remembered, some 0.4 MB each
+# Of its own: a Prometheus that answers slowly keeps no other work from its threads.
+_ASKING = ThreadPoolExecutor(4, "prometheus-use")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A node (without a namespace), a node pool, a pod, or an execution's pods, up to the minute `ended` when it is over."""
+
+    name: str
+    namespace: str = ""
+    is_execution: bool = False
+    is_pool: bool = False
+    ended: int | None = None
+
+    @property
+    def query(self) -> str:
+        if self.is_pool:
+            return in_columns(pool_use_columns(self.name, metric_label(settings.NODE_POOL_LABEL)))
+        if not self.namespace:
+            return in_columns(node_columns(self.name))
+        return in_columns(pods_columns(self.namespace, self.name, with_prefix=self.is_execution))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUse:
+    """`known` is None without Prometheus; `problem` says why nothing is known."""
+
+    known: Known | None
+    problem: str = ""
+
+
+class UseSource(Protocol):
+    def ask(self, query: str, first: int, last: int, step: int) -> Known: ...
+
+
+class UseHistory:
+    """Reads for the pages over one runtime. `prometheus` is None where there is none."""
+
+    def __init__(self, runtime: Runtime, prometheus: UseSource | None) -> None:
+        self.runtime = runtime
+        self._prometheus = prometheus
+        self._known: OrderedDict[tuple[Subject, str], PeriodicRead[ReadUse]] = OrderedDict()
+        self._failed: OrderedDict[tuple[str, str], PeriodicRead[Sequence[FailedExecution]]] = OrderedDict()
+
+    def until(self, subject: Subject) -> int:
+        """Return the minute where the charts end: the present one, or when the subject ended."""
+        return subject.ended or int(self.runtime.clock().timestamp() // 60)
+
+    async def read(self, subject: Subject, range: str) -> ReadUse:
+        """Return what is known; nothing while the first answer takes long. Whoever calls has checked who may see it."""
+        if self._prometheus is None:
+            return ReadUse(None, UNCONNECTED)
+        asking = self._kept(self._known, (subject, range), partial(self._ask, subject, range))
+        return await asking.value(KNOWN_SECONDS) or ReadUse({}, SILENT)
+
+    async def failed_on(self, node: str, range: str) -> Sequence[FailedExecution]:
+        """Return the executions that failed on the node in this time, for its charts; none without charts, or while the database takes
+        long: the pods and events of the caches are marked all the same."""
+        if self._prometheus is None:
+            return ()
+        reading = self._kept(self._failed, (node, range), partial(self._read_failed, node, range))
+        return await reading.value(KNOWN_SECONDS) or ()
+
+    async def _read_failed(self, node: str, range: str) -> Sequence[FailedExecution]:
+        since = self.runtime.clock() - timedelta(minutes=RANGES[range])
+        return await database.pages.run(failed_on, node, since)
+
+    def _kept(
+        self, reads: OrderedDict[K, PeriodicRead[V]], key: K, read: Callable[[], Awaitable[V]]
+    ) -> PeriodicRead[V]:
+        """Return the reading of this key, one for everybody; of too many the one that is unused for longest goes."""
+        found = reads.setdefault(key, PeriodicRead(read, clock=self.runtime.clock))
+        reads.move_to_end(key)
+        if len(reads) > KNOWN_AT_MOST:
+            reads.popitem(last=False)
+        return found
+
+    async def _ask(self, subject: Subject, range: str) -> ReadUse:
+        assert self._prometheus is not None
+        until, minutes = self.until(subject), RANGES[range]
+        width = width_of(minutes)
+        first, last = (minute // width * width for minute in (until - minutes, until))
+        ask = partial(self._prometheus.ask, subject.query, first, last, width)
+        try:
+            known = await asyncio.get_running_loop().run_in_executor(_ASKING, ask)
+        except GridError as error:
+            logger.warning("there are no charts of %s reason=%s", subject.name, error)
+            return ReadUse({}, SILENT)
+        return ReadUse(known, "" if known else UNKNOWN)
+
+
+_histories: list[UseHistory] = []
+
+
+def use_in(runtime: Runtime) -> UseHistory:
+    """Return the history that all pages over the runtime share."""
+    if not _histories or _histories[0].runtime is not runtime:
+        url = settings.PROMETHEUS_URL
+        prometheus = PrometheusHistory(url, pool_label=settings.NODE_POOL_LABEL) if url else None
+        _histories[:] = [UseHistory(runtime, prometheus)]
+    return _histories[0]

@@ -1,0 +1,200 @@
+"""The nodes of the Infrastructure page; pure.
+
+The list is kept in order while it changes (`window`), and only rows that are shown are put into words. Pools are in `pools`, what the
+autoscaler does in `activity`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from dashboard.nodes.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
+from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE, range_of
+from dashboard.shell.viewmodels.chips import FilterChip
+from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.window import OrderedWindow, Page
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.diagnosis.requests import Amounts
+from grid.metrics.usage import UsageSample
+from grid.nodes.scaledown import ScaleDown
+
+ROWS_PER_PAGE = 50
+PAGING = "nodes-paging"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+STATES = {
+    "": _("Any state"),
+    "ready": _("Ready"),
+    "trouble": _("Not ready or in trouble"),
+    "removable": _("Can be removed"),
+}
+SORTS = ("pool", "name", "type", "state", "created", "pods", "cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class InfrastructureView:
+    """The page's URL as values."""
+
+    pool: str = ""
+    text: str = ""
+    state: str = ""
+    sort: str = "pool"
+    descending: bool = False
+    page: int = 1
+    range: str = DEFAULT_RANGE  # of the charts
+
+    @classmethod
+    def parse(cls, query: Mapping[str, Any]) -> "InfrastructureView":
+        """Parse the query; an invalid value means the default."""
+        sort = str(query.get("sort", ""))
+        page = str(query.get("page", ""))
+        state = str(query.get("state", ""))
+        return cls(
+            pool=str(query.get("pool", "")).replace("\0", "")[:63],
+            text=str(query.get("text", "")).replace("\0", "")[:100].strip(),
+            state=state if state in STATES else "",
+            sort=sort.removeprefix("-") if sort.removeprefix("-") in SORTS else "pool",
+            descending=sort.startswith("-") and sort.removeprefix("-") in SORTS,
+            page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
+            range=range_of(str(query.get("range", ""))),
+        )
+
+    def query(self, **changed: Any) -> str:
+        """Return the query string of this view with the changes. Defaults are left out, but where all of them are, the order is said: the
+        page without any parameter may open with a saved view."""
+        new = replace(self, **changed)
+        sort = ("-" if new.descending else "") + new.sort
+        wanted = {"pool": new.pool, "text": new.text, "state": new.state}
+        parts = {name: value for name, value in wanted.items() if value}
+        if sort != "pool" or (new.page == 1 and not parts):
+            parts["sort"] = sort
+        if new.page > 1:
+            parts["page"] = str(new.page)
+        if new.range != DEFAULT_RANGE:
+            parts["range"] = new.range
+        return "?" + urlencode(parts)
+
+    @property
+    def cleared(self) -> str:
+        """The query string of this view without its conditions."""
+        return self.query(pool="", text="", state="", page=1)
+
+
+def node_chips(view: InfrastructureView) -> tuple[FilterChip, ...]:
+    """Return the view's conditions, each with the way to drop it alone."""
+    words = {
+        "text": f"“{view.text}”",
+        "pool": _("Pool: {pool}", pool=view.pool),
+        "state": _("State: {state}", state=STATES[view.state]),
+    }
+    return tuple(
+        FilterChip(text, view.query(**{name: "", "page": 1})) for name, text in words.items() if getattr(view, name)
+    )
+
+
+class NodeRow(ViewModel, frozen=True, gc=False):
+    """A node's row in words."""
+
+    name: str
+    pool: str
+    is_platform: bool
+    instance_type: str
+    status: StatusLine
+    created_at: datetime | None
+    pod_count: int
+    shares: tuple[Share, ...]
+    has_metrics: bool
+    scale_down: ScaleDown
+
+
+def window_of(view: InfrastructureView) -> OrderedWindow[NodeSums]:
+    """Return an empty list in the view's order; equal nodes are ordered by name."""
+    column = _SORT_KEYS[view.sort]
+    return OrderedWindow(sort_key=lambda one: (column(one), one.node.metadata.name), is_reversed=view.descending)
+
+
+def node_rows(
+    window: OrderedWindow[NodeSums],
+    page: Page[NodeSums],
+    view: InfrastructureView,
+    row_of: Callable[[NodeSums], Fragment],
+    progress: Progress | None = None,
+) -> list[Fragment]:
+    """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words. With `progress`, the list is not
+    whole yet."""
+    rows = [row_of(one) for one in page.items]
+    if progress is not None:
+        line = unfinished(PAGING, "node", progress, found=len(window), reload=view.query())
+        return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
+    rows = rows or [_no_rows(view)]
+    sentence = plural(len(window), "node", "nodes")
+    if page.number > 1 or page.has_next:
+        sentence = _("{first:,} to {last:,} of {total}", first=page.before + 1, last=page.end, total=sentence)
+    paging = Paging(
+        sentence,
+        previous=view.query(page=page.number - 1) if page.number > 1 else "",
+        next=view.query(page=page.number + 1) if page.has_next else "",
+    )
+    return [*rows, Fragment(PAGING, "shell/fragments/paging.html", paging)]
+
+
+def node_row(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> NodeRow:
+    return NodeRow(
+        name=one.node.metadata.name,
+        pool=one.pool,
+        is_platform=one.is_platform,
+        instance_type=instance_type(one.node),
+        status=one.status,
+        created_at=created_at(one.node),
+        pod_count=one.pod_count,
+        shares=shares(one.requested, one.allocatable, one.used, recent),
+        has_metrics=one.used is not None,
+        scale_down=scale_down,
+    )
+
+
+def row_fragment(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> Fragment:
+    row = node_row(one, scale_down, recent)
+    return Fragment(element_id("node", row.name), "nodes/fragments/node_row.html", row, region="nodes")
+
+
+def _no_rows(view: InfrastructureView) -> Fragment:
+    if view == InfrastructureView(sort=view.sort, descending=view.descending, page=view.page):
+        empty = EmptyState(_("No nodes."), _("The cluster has no nodes, or they have not been read yet."))
+    else:
+        empty = EmptyState(_("No node matches."), _("Clear the filter to see all nodes."))
+    return Fragment("nodes-none", "shell/fragments/empty_row.html", empty, region="nodes")
+
+
+def fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:
+    if view.pool and one.pool != view.pool:
+        return False
+    if view.text and view.text.lower() not in f"{one.node.metadata.name} {one.pool} {instance_type(one.node)}".lower():
+        return False
+    if view.state == "ready":
+        return one.status.severity in ("ok", "neutral")
+    if view.state == "trouble":
+        return one.status.severity in ("wait", "problem")
+    if view.state == "removable":
+        return scale_down_of(one).verdict in ("removing", "marked", "unneeded")
+    return True
+
+
+def _requested_share(one: NodeSums, of: Callable[[Amounts], int]) -> float:
+    return of(one.requested) / (of(one.allocatable) or 1)
+
+
+_SORT_KEYS: dict[str, Callable[[NodeSums], Any]] = {
+    "pool": lambda one: (one.is_platform, not one.pool, one.pool),
+    "name": lambda one: one.node.metadata.name,
+    "type": lambda one: instance_type(one.node),
+    "state": lambda one: (["problem", "wait", "neutral", "ok"].index(one.status.severity), one.status.word),
+    "created": lambda one: created_at(one.node) or _LONG_AGO,
+    "pods": lambda one: one.pod_count,
+    "cpu": lambda one: _requested_share(one, lambda each: each.cpu),
+    "memory": lambda one: _requested_share(one, lambda each: each.memory),
+}

@@ -1,0 +1,144 @@
+"""What admins are told on the overview: what is misconfigured, with a link to mend it, and the latest changes; pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.administration.viewmodel import EntryLike
+from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.listing import EmptyState
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import plural
+from grid.tiers.nodeshapes import PoolShapes
+from grid.tiers.shortages import Phantom
+from grid.tiers.tierdoctor import TierRequest, examine
+
+# The URL names of the pages of what is changed; those of the first kind take an id.
+_EDITED = {"hardwaretier": "tier", "environment": "environment", "project": "project"}
+_PAGES = {"setting": "configuration", "login": "logins"}
+_KINDS = {
+    "hardwaretier": _("tier"),
+    "environment": _("environment"),
+    "project": _("project"),
+    "setting": ngettext("setting", "settings", 1),
+    "login": _("login"),
+}
+
+
+class Misconfigured(ViewModel, frozen=True, gc=False):
+    """One object that cannot work as it is; `url_name` and `object_id` make the link to where it is mended."""
+
+    url_name: str
+    object_id: str
+    title: str
+    sentence: str
+    advice: str
+
+
+class ChangeLine(ViewModel, frozen=True, gc=False):
+    """One entry of the audit log; `url_name` is "" when what was changed has no page."""
+
+    entry_id: str
+    at: datetime
+    who: str
+    what: str
+    name: str
+    url_name: str
+    object_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStarted:
+    """An environment of whose launches, as far as they were looked at, none started. `message` is the latest cause."""
+
+    id: str
+    name: str
+    failures: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdminFacts:
+    misconfigured: tuple[Misconfigured, ...] = ()
+    changes: tuple[ChangeLine, ...] = ()
+
+
+def misfits(tiers: Iterable[tuple[str, str, TierRequest]], pools: Mapping[str, PoolShapes]) -> list[Misconfigured]:
+    """Return the tiers that no node takes, and those whose pool has no node and gets none. Each tier comes with its id and name."""
+    found = []
+    for id, name, request in tiers:
+        problem = examine(request, pools.get(request.pool, PoolShapes(request.pool))).problem
+        if problem is not None and problem.severity == "problem":
+            found.append(Misconfigured("tier", id, _("Tier {name}", name=name), problem.sentence, problem.next_step))
+    return found
+
+
+def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) -> list[Misconfigured]:
+    """Return the promises that a quota or limit range of the namespace breaks; `names` are those of tiers by id."""
+    return [
+        Misconfigured("tier", one.tier, _("Tier {name}", name=names[one.tier]), one.sentence, one.advice)
+        if one.tier
+        else Misconfigured("configuration", "", _("Slots per user"), one.sentence, one.advice)
+        for one in broken
+    ]
+
+
+def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:
+    return [
+        Misconfigured(
+            "environment",
+            one.id,
+            _("Environment {name}", name=one.name),
+            _(
+                "It has never started: {launches} failed. The latest: {message}",
+                launches=plural(one.failures, "launch", "launches"),
+                message=one.message,
+            ),
+            _("Check its image and its command."),
+        )
+        for one in environments
+    ]
+
+
+def change_line(entry: EntryLike, object_type: str) -> ChangeLine:
+    return ChangeLine(
+        entry_id=str(entry.pk),
+        at=entry.at,
+        who=entry.actor_name,
+        what=_("{action} {kind}", action=entry.get_action_display().lower(), kind=_KINDS.get(object_type, object_type)),
+        name=entry.object_name or entry.object_id,
+        url_name=_EDITED.get(object_type) or _PAGES.get(object_type, ""),
+        object_id=entry.object_id if object_type in _EDITED else "",
+    )
+
+
+def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
+    """Return the regions "misconfigured" and "changes"; None while they are being read."""
+    if facts is None:
+        reading = EmptyState(_("Still reading."), _("This part fills by itself."))
+        return [_none("misconfigured", reading), _none("changes", reading)]
+    found = [
+        Fragment(
+            element_id("mend", one.url_name, one.object_id),
+            "nodes/fragments/overview_misconfigured.html",
+            one,
+            region="misconfigured",
+        )
+        for one in facts.misconfigured
+    ] or [
+        _none(
+            "misconfigured",
+            EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start.")),
+        )
+    ]
+    changes = [
+        Fragment(element_id("change", one.entry_id), "nodes/fragments/overview_change.html", one, region="changes")
+        for one in facts.changes
+    ] or [_none("changes", EmptyState(_("No changes yet."), _("What admins change appears here.")))]
+    return [*found, *changes]
+
+
+def _none(region: str, empty: EmptyState) -> Fragment:
+    return Fragment(f"{region}-none", "shell/fragments/empty_item.html", empty, region=region)

@@ -1,0 +1,229 @@
+"""The page on which operators change a node's taints and labels: what it has, and what a change would do; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.nodes.viewmodels.node_drain import PlannedRow, drain_page
+from grid.core.labels import PLATFORM_NODE
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed_up_to, plural
+from grid.diagnosis.requests import is_own
+from grid.kube.objects import Node, Pod
+from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
+from grid.nodes.nodemarks import (
+    LABEL,
+    TAINT,
+    UNLABEL,
+    UNTAINT,
+    Eviction,
+    Mark,
+    budgets_of,
+    evictions,
+    is_platform,
+    refusal,
+    selected_by_label,
+    whose_mark,
+    with_mark,
+)
+from grid.runtime.executions import ExecutionRow
+
+_NAMED = 5
+_VERBS: Mapping[str, str] = {
+    TAINT: _("Add taint"),
+    UNTAINT: _("Remove taint"),
+    LABEL: _("Set label"),
+    UNLABEL: _("Remove label"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLine:
+    """A taint or label that the node has; `kept_by` says why it cannot be changed here, "" when it can."""
+
+    text: str
+    remove: Mark
+    kept_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkPreview:
+    """What a change would do; `refusal` says why it is refused, "" when it is not."""
+
+    mark: Mark
+    verb: str
+    refusal: str = ""
+    sentences: Sequence[str] = ()
+    evicted: Sequence[PlannedRow] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFacts:
+    """What a preview is about: the node and its pods, executions by the uid of their pod, and names of tiers that fit no node of their pool
+    afterwards (`lost`) or only then (`gained`). `unread` says why volumes and budgets are not known."""
+
+    node: Node
+    pods: Sequence[Pod]
+    rows: Mapping[str, ExecutionRow]
+    volumes: Sequence[EvictedData] = ()
+    budgets: Sequence[DisruptionBudget] = ()
+    unread: str = ""
+    lost: Sequence[str] = ()
+    gained: Sequence[str] = ()
+
+
+def mark_lines(node: Node) -> tuple[list[MarkLine], list[MarkLine]]:
+    """Return the node's taints and its labels."""
+    taints = [Mark(UNTAINT, one.key, one.value, one.effect) for one in node.spec.taints]
+    labels = [(f"{key}={value}", Mark(UNLABEL, key)) for key, value in sorted(node.metadata.labels.items())]
+    return (
+        [MarkLine(str(one), one, whose_mark(one.key)) for one in taints],
+        [MarkLine(text, one, whose_mark(one.key)) for text, one in labels],
+    )
+
+
+def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPreview:
+    """Return what the change would do."""
+    verb = _VERBS.get(mark.action, "")
+    if problem := refusal(mark, facts.node):
+        return MarkPreview(mark, verb, problem)
+    evicted = evictions(facts.pods, mark.taint) if mark.action == TAINT else []
+    if problem := _around_budgets(evicted, facts):
+        return MarkPreview(mark, verb, problem)
+    others = [one for one in evicted if not is_own(one.pod)]
+    page = drain_page(drain_plan([one.pod for one in others], facts.volumes, ()), facts.rows)
+    told = [
+        *_taint_sentences(mark, facts, evicted, page.summary if others else ""),
+        *_label_sentences(mark, facts, pool_label),
+    ]
+    return MarkPreview(mark, verb, "", (*told, *_tier_sentences(facts)), page.evicted)
+
+
+def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str:
+    """Return why the pods must not be evicted by a taint: Kubernetes asks no disruption budget then."""
+    if not evicted:
+        return ""
+    if facts.unread:
+        return _(
+            "It would evict pods, and whether disruption budgets protect them could not be read. {unread}",
+            unread=facts.unread,
+        )
+    names = budgets_of((one.pod for one in evicted), facts.budgets)
+    if not names:
+        return ""
+    return _(
+        "A NoExecute taint evicts pods without asking their disruption budgets ({named}). "
+        "Drain the node first, which respects them, and then add the taint.",
+        named=listed_up_to(_NAMED, names),
+    )
+
+
+def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], summary: str) -> Sequence[str]:
+    if mark.action == UNTAINT:
+        return (
+            _("Pods that do not tolerate the taint may be placed on the node again."),
+            _("Nothing that runs is affected."),
+        )
+    if mark.action != TAINT:
+        return ()
+    found = []
+    if any((one.key, one.effect) == (mark.key, mark.effect) for one in facts.node.spec.taints):
+        found.append(_("It replaces the taint of this key and effect that the node has now."))
+    if mark.effect == "PreferNoSchedule":
+        return (*found, _("New pods that do not tolerate it are placed here only when no other node takes them."))
+    found.append(
+        _("No new pod that does not tolerate it is placed on the node. Later nodes of the pool do not get the taint.")
+    )
+    if mark.effect == "NoSchedule":
+        return (*found, _("Running executions keep running."))
+    own = [one.pod.metadata.name for one in evicted if is_own(one.pod)]
+    later = max((one.after for one in evicted), default=0)
+    found.append(summary or _("No pod of an execution or another program is evicted."))
+    if own:
+        names = listed_up_to(_NAMED, own)
+        found.append(
+            ngettext(
+                "{count:,} pod of DaemonSets must go too, and none comes while the taint is there: {names}.",
+                "{count:,} pods of DaemonSets must go too, and none comes while the taint is there: {names}.",
+                len(own),
+                names=names,
+            )
+        )
+    if later:
+        found.append(
+            _(
+                "Pods that tolerate it for a time are evicted after that, the last after {seconds}.",
+                seconds=plural(later, "second", "seconds"),
+            )
+        )
+    return found
+
+
+def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Sequence[str]:
+    if mark.is_taint:
+        return ()
+    found, now = [], facts.node.metadata.labels
+    if mark.action == LABEL and mark.key in now:
+        found.append(_("It replaces the value {value}.", value=now[mark.key] or _("(empty)")))
+    found += _pool_sentences(facts.node, with_mark(facts.node, mark), mark, pool_label)
+    selecting = selected_by_label(facts.pods, mark)
+    own = [pod.metadata.name for pod in selecting if is_own(pod)]
+    if own:
+        found.append(
+            _(
+                "DaemonSets that ask for the label as it is now remove their pods: {named}.",
+                named=listed_up_to(_NAMED, own),
+            )
+        )
+    if stay := len(selecting) - len(own):
+        found.append(
+            ngettext(
+                "{count:,} pod asks for the label as it is now. They keep running, and would not be placed here again.",
+                "{count:,} pods ask for the label as it is now. They keep running, and would not be placed here again.",
+                stay,
+            )
+        )
+    if not selecting:
+        found.append(_("No pod on the node asks for this label, so nothing that runs is affected."))
+    return found
+
+
+def _pool_sentences(before: Node, after: Node, mark: Mark, pool_label: str) -> Sequence[str]:
+    if mark.key not in (pool_label, PLATFORM_NODE):
+        return ()
+    left, joined = (one.metadata.labels.get(pool_label, "") for one in (before, after))
+    found = []
+    if left != joined:
+        if left and joined:
+            found.append(_("The node leaves the pool {left} and joins the pool {joined}.", left=left, joined=joined))
+        elif left:
+            found.append(_("The node leaves the pool {left} and is in no pool then.", left=left))
+        else:
+            found.append(_("The node was in no pool and joins the pool {joined}.", joined=joined))
+        found.append(
+            _(
+                "The autoscaler goes by the cloud's group of machines, which does not change: its limits still count the node there."
+            )
+        )
+    if is_platform(before, pool_label) != is_platform(after, pool_label):
+        if is_platform(after, pool_label):
+            found.append(_("The node becomes a platform node, which does not count as one for executions."))
+        else:
+            found.append(_("The node is no longer a platform node, and counts as one for executions."))
+    return found
+
+
+def _tier_sentences(facts: MarkFacts) -> Sequence[str]:
+    found = []
+    if facts.lost:
+        found.append(
+            _(
+                "No node of their pool fits these tiers afterwards: {named}. "
+                "Their executions wait for a new node, if the autoscaler may start one.",
+                named=listed_up_to(_NAMED, facts.lost),
+            )
+        )
+    if facts.gained:
+        names = listed_up_to(_NAMED, facts.gained)
+        found.append(_("The node is then the only one of its pool that fits these tiers: {names}.", names=names))
+    return found or [_("Each tier that fits a node of the pool now still does.")]

@@ -1,0 +1,238 @@
+"""The overview: waiting and failing work, and pools with the autoscaler's part; pure. Cells of nodes are in `node_cells`."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Literal
+
+from dashboard.executions.viewmodels.execution_entry import Entry
+from dashboard.executions.viewmodels.execution_groups import Group
+from dashboard.executions.viewmodels.executions_view import KINDS, ExecutionsView
+from dashboard.executions.viewmodels.states import state_status
+from dashboard.executions.viewmodels.told import message_of
+from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.nodes.viewmodels.pools import PoolSums
+from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.format import percent
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, plural
+from grid.kube.pools import NodeGroup
+from grid.runtime.executions import ExecutionRow
+
+WORST_SHOWN = 5
+FAILED_SHOWN = 3
+REASONS_SHOWN = 3
+
+_QUEUE_REASONS = {
+    "over_user_slots": _("All slots of the owner are in use."),
+    "over_tier_maximum": _("The tier is at its limit of executions."),
+    "maintenance": _("Maintenance: nothing is launched."),
+    "taken_over": _("An operator decides by hand what starts."),
+    "over_budget": _("The budget of its project is used up."),
+    "larger_than_limit": _("It needs more slots than one user may hold."),
+}
+
+TROUBLE = ExecutionsView(status="trouble", descending=True)  # oldest first, as the others
+QUEUED = ExecutionsView(status="queued", descending=True)
+DEPLOYING = ExecutionsView(status="deploying", descending=True)
+PREPARING = ExecutionsView(status="preparing", descending=True)
+
+
+# --- Work ---
+
+
+class WorkCount(ViewModel, frozen=True, gc=False):
+    title: str
+    count: str
+    severity: Literal["ok", "wait", "problem", "neutral"]
+    query: str
+
+
+class WorkCounts(ViewModel, frozen=True, gc=False):
+    counts: tuple[WorkCount, ...]
+    note: str = ""
+
+
+def work_counts(
+    *, active: int, trouble: int, queued: int, deploying: int, preparing: int, failed: int, is_whole: bool
+) -> Fragment:
+    counts = (
+        WorkCount(_("In trouble"), f"{trouble:,}", "problem" if trouble else "neutral", TROUBLE.query()),
+        WorkCount(_("Failed in the last hour"), f"{failed:,}", "problem" if failed else "neutral", "?show=ended"),
+        WorkCount(_("Queued"), f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
+        WorkCount(_("Waiting for a node"), f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
+        WorkCount(_("Starting"), f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
+        WorkCount(_("Active"), f"{active:,}", "neutral", ExecutionsView().query()),
+    )
+    note = _("Nothing is waiting or failing.") if not any((trouble, failed, queued, deploying, preparing)) else ""
+    if not is_whole:
+        note = _("The executions are still being counted.")
+    return Fragment("work-counts", "nodes/fragments/overview_counts.html", WorkCounts(counts, note))
+
+
+class WorkLine(ViewModel, frozen=True, gc=False):
+    """An execution that waits or fails, with the reason in a sentence. `pod` is of an orphan, which has no page as an execution."""
+
+    execution_id: str
+    pod_namespace: str
+    pod_name: str
+    name: str
+    about: str
+    status: StatusLine
+    since: datetime | None
+    has_ended: bool = False  # at `since`
+
+
+class WaitingPlace(ViewModel, frozen=True, gc=False):
+    """What waits in one place: how many executions, the one that waits longest, and the reasons with how many have each."""
+
+    title: str
+    sentence: str
+    query: str
+    oldest: WorkLine
+    reasons: tuple[str, ...] = ()
+    expected: str = ""  # of the oldest
+
+
+def work_line(group: Group, status: StatusLine) -> WorkLine:
+    """Return the line of a group of which `status` is that of its first entry."""
+    head, first = group.head, group.entries[0]
+    pod = first.pod.metadata if head.row is None and first.pod is not None else None
+    more = f", {plural(len(group.entries), 'pod', 'pods')}" if len(group.entries) > 1 else ""
+    return WorkLine(
+        execution_id=head.execution_id if head.row is not None else "",
+        pod_namespace=pod.namespace if pod else "",
+        pod_name=pod.name if pod else "",
+        name=head.name or head.execution_id,
+        about=", ".join(filter(None, (_kind(head), head.user, head.project))) + more,
+        status=status,
+        since=first.since,
+    )
+
+
+def _kind(head: Entry) -> str:
+    return head.part or KINDS.get(head.kind, head.kind)
+
+
+def failed_line(row: ExecutionRow) -> WorkLine:
+    status, _advice = state_status(row.state, message=message_of(row, to_owner=False))
+    return WorkLine(
+        execution_id=row.id,
+        pod_namespace="",
+        pod_name="",
+        name=row.title or row.object_name,
+        about=", ".join((KINDS.get(row.kind, row.kind), row.owner_username, row.project_name)),
+        status=status,
+        since=row.ended_at,
+        has_ended=True,
+    )
+
+
+def work_lines(region: str, lines: Iterable[WorkLine]) -> list[Fragment]:
+    template = "nodes/fragments/overview_work.html"
+    return [
+        Fragment(element_id(region, line.execution_id or line.pod_name), template, line, region=region)
+        for line in lines
+    ]
+
+
+def queue_reason(row: ExecutionRow) -> str:
+    """Return why an execution is queued, in words that are the same for many."""
+    return _QUEUE_REASONS.get(row.reason, row.message)
+
+
+def waiting(
+    title: str,
+    view: ExecutionsView,
+    count: int,
+    oldest: WorkLine,
+    reasons: Collection[str] = (),
+    *,
+    expected: str = "",
+) -> WaitingPlace:
+    """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
+    found = Counter(reasons).most_common(REASONS_SHOWN)
+    words = tuple(f"{times:,} × {reason}" if len(found) > 1 else reason for reason, times in found if reason)
+    return WaitingPlace(title, plural(count, "execution", "executions"), view.query(), oldest, words, expected)
+
+
+def waiting_lines(lines: Iterable[WaitingPlace]) -> list[Fragment]:
+    template = "nodes/fragments/overview_waiting.html"
+    return [Fragment(element_id("waiting", one.title), template, one, region="waiting") for one in lines]
+
+
+# --- Nodes and the autoscaler ---
+
+
+class NodesSummary(ViewModel, frozen=True, gc=False):
+    sentence: str
+    density: str
+
+
+class PoolHead(ViewModel, frozen=True, gc=False):
+    """A pool in a sentence, above its cells. `autoscaler` says what may be added, `pending` what waits for that."""
+
+    name: str
+    is_platform: bool
+    sentence: str
+    autoscaler: str
+    is_growing: bool
+    pending: str
+
+
+def nodes_summary(pools: Collection[PoolSums], *, is_whole: bool) -> Fragment:
+    nodes = sum(map(len, pools))
+    sentence = _("{nodes} in {pools}", nodes=plural(nodes, "node", "nodes"), pools=plural(len(pools), "pool", "pools"))
+    if not is_whole:
+        sentence = _("{nodes} counted so far", nodes=plural(nodes, "node", "nodes"))
+    return Fragment("nodes-summary", "nodes/fragments/overview_nodes.html", NodesSummary(sentence, density(nodes)))
+
+
+def pool_fragments(
+    name: str, pool: PoolSums | None, group: NodeGroup | None, pending: int, cells: CellMap
+) -> list[Fragment]:
+    """Return the pool's head and its cells; `pool` is None while it has no node."""
+    count = len(pool) if pool is not None else 0
+    coming = max(0, group.target - count) if group is not None else 0
+    head = PoolHead(
+        name=name,
+        is_platform=pool is not None and pool.platform == count,
+        sentence=_pool_sentence(pool, cells) if pool is not None else _("No node now."),
+        autoscaler=_autoscaler_sentence(group, coming),
+        is_growing=coming > 0,
+        pending=ngettext("{count:,} pod waits for a node", "{count:,} pods wait for a node", pending)
+        if pending
+        else "",
+    )
+    return [
+        Fragment(element_id("head", name), "nodes/fragments/overview_pool.html", head, region=REGION),
+        *cells.fragments(),
+    ]
+
+
+def pool_order(name: str, pool: PoolSums | None) -> tuple[bool, bool, str]:
+    """Sort pools for executions first, by name, then platform pools, then the nodes without a pool."""
+    return not name, pool is not None and pool.platform == len(pool), name
+
+
+def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:
+    shares = [
+        _("{cpu} % of CPU", cpu=percent(pool.requested.cpu, pool.allocatable.cpu)),
+        _("{memory} % of memory", memory=percent(pool.requested.memory, pool.allocatable.memory)),
+    ]
+    if pool.allocatable.gpus:
+        shares.append(_("{gpus} % of GPUs", gpus=percent(pool.requested.gpus, pool.allocatable.gpus)))
+    nodes = ", ".join([plural(len(pool), "node", "nodes"), *states_words(cells.states)])
+    return _("{nodes}. {shares} requested.", nodes=nodes, shares=listed(shares))
+
+
+def _autoscaler_sentence(group: NodeGroup | None, coming: int) -> str:
+    if group is None:
+        return _("Fixed size")
+    words = _("Autoscaler: {minimum:,} to {maximum:,} nodes", minimum=group.minimum, maximum=group.maximum)
+    if coming:
+        return _("{limits}, {coming:,} on the way", limits=words, coming=coming)
+    return _("{limits}, at its maximum", limits=words) if group.target >= group.maximum else words

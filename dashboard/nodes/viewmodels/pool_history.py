@@ -1,0 +1,399 @@
+"""The node pools over the last hours: values of the charts, rows of the table beside them, and a sparkline for each pool; pure.
+
+A chart has at most 500 moments, so over a day each stands for three minutes, with the highest value of them: a peak is never lost.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from dashboard.shell.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartScale, chart_values
+from dashboard.shell.viewmodels.sparklines import Sparkline, sparkline
+from grid.core.quantity import format_bytes, format_cores
+from grid.core.translation import gettext as _
+from grid.models.pool import ALL_POOLS
+
+RANGES: Mapping[str, int] = {"1h": 60, "6h": 6 * 60, "24h": 24 * 60}  # in minutes
+RANGE_WORDS = {"1h": _("the last hour"), "6h": _("the last 6 hours"), "24h": _("the last day")}
+RANGE_TITLES = {"1h": _("1 hour"), "6h": _("6 hours"), "24h": _("1 day")}
+_LAST_WORDS = {"1h": _("The last hour"), "6h": _("The last 6 hours"), "24h": _("The last day")}
+DEFAULT_RANGE = "24h"
+POINTS, SPARK_POINTS, TABLE_ROWS = 500, 48, 24
+_GAP = 3  # stretches without a sample that are shown as a gap
+_MEBIBYTE = 2**20
+_GIBIBYTE_IN_MEBIBYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPoint:
+    """The values of a `PoolSample`, or of several pools' in one minute together. What only samples know is None in a minute without one."""
+
+    minute: int
+    nodes: int
+    nodes_ready: int
+    requested_millicores: int
+    allocatable_millicores: int
+    used_millicores: int | None
+    requested_mebibytes: int
+    allocatable_mebibytes: int
+    used_mebibytes: int | None
+    requested_gpus: int
+    allocatable_gpus: int
+    pods_waiting: int | None
+    executions_running: int | None
+    executions_waiting: int | None
+
+    @property
+    def at(self) -> datetime:
+        return datetime.fromtimestamp(self.minute * 60, UTC)
+
+
+COLUMNS = tuple(one.name for one in fields(PoolPoint))[1:]
+_MAY_BE_UNKNOWN = (
+    *("used_millicores", "used_mebibytes", "pods_waiting"),
+    *("executions_running", "executions_waiting"),
+)
+# What sparklines show.
+TREND_COLUMNS = (
+    *("requested_millicores", "allocatable_millicores", "requested_mebibytes", "allocatable_mebibytes"),
+    "executions_waiting",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMoments:
+    """What a chart shows: minutes, and the values at each; None where nothing is known."""
+
+    minutes: tuple[int, ...]
+    points: tuple[PoolPoint | None, ...]
+
+    @property
+    def known(self) -> list[PoolPoint]:
+        return [one for one in self.points if one is not None]
+
+
+def width_of(minutes: int, most: int = POINTS) -> int:
+    """Return how many minutes one moment stands for."""
+    return -(-minutes // most)
+
+
+def moments(samples: Iterable[PoolPoint], width: int, *, until: int) -> PoolMoments:
+    """Return the highest values of each stretch of `width` minutes, with a None in each gap and after the last sample when that is old.
+    Stretches begin at multiples of the width, so that they stay the same when the chart is read again."""
+    stretches: dict[int, list[PoolPoint]] = {}
+    for one in samples:
+        stretches.setdefault(one.minute // width * width, []).append(one)
+    minutes: list[int] = []
+    points: list[PoolPoint | None] = []
+    for minute in [*sorted(stretches), until // width * width]:
+        if minutes and minute - minutes[-1] > _GAP * width:
+            minutes.append(minutes[-1] + width)
+            points.append(None)
+        if minute in stretches and (not minutes or minutes[-1] != minute):
+            minutes.append(minute)
+            points.append(_highest(minute, stretches[minute]))
+    return PoolMoments(tuple(minutes), tuple(points))
+
+
+def pool_samples_with(known: Mapping[int, Mapping[str, int]], sampled: PoolMoments) -> list[PoolPoint]:
+    """Return a point for each minute of either, with what Prometheus knows (columns by minute) in place of what was sampled. What neither
+    knows of resources is 0."""
+    own = {one.minute: one for one in sampled.known}
+    return [replace(own.get(minute) or _unknown(minute), **known.get(minute, {})) for minute in sorted({*own, *known})]
+
+
+def _unknown(minute: int) -> PoolPoint:
+    nothing: dict[str, Any] = dict.fromkeys(COLUMNS, 0) | dict.fromkeys(_MAY_BE_UNKNOWN)
+    return PoolPoint(minute, **nothing)
+
+
+def _highest(minute: int, samples: Sequence[PoolPoint]) -> PoolPoint:
+    if len(samples) == 1:
+        return replace(samples[0], minute=minute)
+    columns = ([getattr(one, name) for one in samples] for name in COLUMNS)
+    return PoolPoint(minute, *(max((value for value in each if value is not None), default=None) for each in columns))  # type: ignore[arg-type]
+
+
+# --- Charts ---
+
+
+@dataclass(frozen=True, slots=True)
+class ChartBox:
+    """The place of one chart on a page."""
+
+    name: str
+    title: str
+    unit: str
+
+    @property
+    def words(self) -> str:
+        return _("{title} in {unit}", title=self.title, unit=self.unit) if self.unit else self.title
+
+
+_BOXES = (
+    ChartBox("cpu", _("CPU"), _("cores")),
+    ChartBox("memory", _("Memory"), "GiB"),
+    ChartBox("gpus", _("GPUs"), ""),
+    ChartBox("nodes", _("Nodes"), ""),
+    ChartBox("work", _("Executions"), ""),
+)
+
+
+def boxes_of(found: PoolMoments) -> list[ChartBox]:
+    """Return the charts of these values; that of GPUs only when there are any."""
+    has_gpus = any(one.allocatable_gpus or one.requested_gpus for one in found.known)
+    return [one for one in _BOXES if one.name != "gpus" or has_gpus]
+
+
+def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]:
+    """Return the values that `static/chart.js` draws, over the whole range up to the minute `until`, also where nothing is known."""
+
+    def line(
+        name: str,
+        label: str,
+        value: Callable[[PoolPoint], float | None],
+        colour: str,
+        dash: tuple[int, ...],
+        **more: Any,
+    ) -> ChartLine:
+        values = [None if one is None else value(one) for one in found.points]
+        return ChartLine(name, label, values, "amount", colour, dash, **more)
+
+    def amounts(column: str, size: int, *, has_use: bool = True) -> list[ChartLine]:
+        def value(part: str) -> Callable[[PoolPoint], float | None]:
+            return lambda one: _in(size, getattr(one, f"{part}_{column}"))
+
+        use = [line("used", "used", value("used"), "--used", DOTS)] if has_use else []
+        return [
+            line("requested", "requested", value("requested"), "--requested", SOLID, is_filled=True),
+            *use,
+            line("allocatable", "allocatable", value("allocatable"), "--muted", DASHES, width=1.5, is_stepped=True),
+        ]
+
+    nodes = [
+        line("nodes", "nodes", lambda one: one.nodes, "--muted", DASHES, width=1.5, is_stepped=True),
+        line("ready", "ready", lambda one: one.nodes_ready, "--chart-ready", SOLID, is_stepped=True),
+    ]
+    work = [
+        line("running", "running", lambda one: one.executions_running, "--chart-ready", SOLID, is_stepped=True),
+        line("waiting", "waiting", lambda one: one.executions_waiting, "--chart-cpu", DASHES, is_stepped=True),
+        line(
+            "pods", _("pods waiting for a node"), lambda one: one.pods_waiting, "--chart-memory", DOTS, is_stepped=True
+        ),
+    ]
+    part, whole = ChartScale("amount", top=1), ChartScale("amount", top=2, is_whole=True)
+    charts = {
+        "cpu": chart_values([part], amounts("millicores", 1000)),
+        "memory": chart_values([part], amounts("mebibytes", _GIBIBYTE_IN_MEBIBYTES)),
+        "gpus": chart_values([whole], amounts("gpus", 1, has_use=False)),
+        "nodes": chart_values([whole], nodes),
+        "work": chart_values([whole], work),
+    }
+    times = [minute * 60 for minute in found.minutes]
+    return {"times": times, "range": [60 * (until - RANGES[range]), 60 * until], "charts": charts}
+
+
+def _in(size: int, value: int | None) -> float | None:
+    return value if value is None or size == 1 else round(value / size, 2)
+
+
+# --- The section of a page ---
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTab:
+    title: str
+    query: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHistorySection:
+    """Everything of the section but the pools' rows. `problem` says why there is nothing to see."""
+
+    title: str
+    during: str
+    pool: str
+    url: str
+    whole: str
+    tabs: tuple[RangeTab, ...]
+    boxes: Sequence[ChartBox]
+    rows: Sequence["PoolHistoryRow"]
+    source: str
+    problem: str
+
+
+def section(
+    found: PoolMoments | None,
+    range: str,
+    *,
+    pool: str,
+    is_read: bool,
+    from_prometheus: bool,
+    query_of: Callable[[str], str],
+    url: str,
+) -> PoolHistorySection:
+    """Return the section. `found` is None, and `is_read` False, when the samples cannot be read; `query_of` is the page's query for a
+    range, and `url` answers the values."""
+    problem = ""
+    if not is_read:
+        problem = _("The samples cannot be read now. The charts come as soon as the database answers.")
+    source, minutes = _("Sampled once a minute."), width_of(RANGES[range])
+    if from_prometheus:
+        source = _("Nodes and resources from Prometheus, executions sampled once a minute.")
+    elif minutes > 1:
+        source = _("Sampled once a minute; each point is the highest of {minutes} minutes.", minutes=minutes)
+    return PoolHistorySection(
+        title=_LAST_WORDS[range],
+        during=RANGE_WORDS[range],
+        pool=pool,
+        url=f"{url}?{urlencode({'range': range} | ({'pool': pool} if pool else {}))}",
+        whole=f"?{urlencode({'range': range})}#pool-history",
+        tabs=tuple(RangeTab(RANGE_TITLES[name], query_of(name), name == range) for name in RANGES),
+        boxes=boxes_of(found) if found is not None else [one for one in _BOXES if one.name != "gpus"],
+        rows=history_rows(found) if found is not None else (),
+        source=source,
+        problem=problem,
+    )
+
+
+def range_of(text: str) -> str:
+    """Return the range if it is one, else the default."""
+    return text if text in RANGES else DEFAULT_RANGE
+
+
+# --- The table beside them ---
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHistoryRow:
+    at: datetime
+    nodes: str
+    cpu: str
+    memory: str
+    gpus: str
+    running: str
+    waiting: str
+    pods_waiting: str
+
+
+def history_rows(found: PoolMoments) -> list[PoolHistoryRow]:
+    """Return evenly spread moments in words, newest first, the newest always."""
+    known = found.known
+    if len(known) > TABLE_ROWS:
+        step = (len(known) - 1) / (TABLE_ROWS - 1)
+        known = [known[round(step * place)] for place in range(TABLE_ROWS)]
+    return [
+        PoolHistoryRow(
+            at=one.at,
+            nodes=_nodes(one),
+            cpu=_three(one.requested_millicores, one.used_millicores, one.allocatable_millicores, format_cores),
+            memory=_three(one.requested_mebibytes, one.used_mebibytes, one.allocatable_mebibytes, _memory),
+            gpus=_three(one.requested_gpus, None, one.allocatable_gpus, str) if one.allocatable_gpus else "",
+            running=_count(one.executions_running),
+            waiting=_count(one.executions_waiting),
+            pods_waiting=_count(one.pods_waiting),
+        )
+        for one in reversed(known)
+    ]
+
+
+def _three(requested: int, used: int | None, allocatable: int, words: Callable[[int], str]) -> str:
+    amounts = {"requested": words(requested), "allocatable": words(allocatable)}
+    if used is None:
+        return _("{requested} of {allocatable}", **amounts)
+    return _("{requested}, {used} used of {allocatable}", used=words(used), **amounts)
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
+
+
+def _memory(mebibytes: int) -> str:
+    return format_bytes(mebibytes * _MEBIBYTE)
+
+
+# --- A row for each pool ---
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """By pool: stretches of time, oldest first, as rows of their first minute and `TREND_COLUMNS`; and the newest sample, of a pool that
+    is not gone."""
+
+    stretches: dict[str, list[tuple[int, ...]]]
+    newest: dict[str, PoolPoint]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTrend:
+    """One pool: its newest figures, "" once it is gone, and sparklines that lead there."""
+
+    title: str
+    query: str
+    is_chosen: bool
+    nodes: str
+    cpu: str
+    cpu_line: Sparkline
+    memory: str
+    memory_line: Sparkline
+    waiting: str
+    waiting_line: Sparkline
+
+
+def pool_trends(
+    found: Trends, range: str, *, until: int, chosen: str, query_of: Callable[[str], str]
+) -> list[PoolTrend]:
+    """Return a row for all pools together, one for each by name, and one for the nodes without a pool."""
+    names = sorted(found.stretches, key=lambda name: (name != ALL_POOLS, not name, name))
+    return [_trend(name, found, range, until, name == chosen, query_of(name)) for name in names]
+
+
+def _trend(name: str, found: Trends, range: str, until: int, is_chosen: bool, query: str) -> PoolTrend:
+    minutes, cpu, cpu_most, memory, memory_most, waiting = zip(*found.stretches[name], strict=True)
+    span, gap = (until - RANGES[range], until), _GAP * width_of(RANGES[range], SPARK_POINTS)
+
+    def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> Sparkline:
+        lowest, highest = words(min(values)), words(max(values))
+        named = {"what": what, "range": RANGE_WORDS[range]}
+        told = (
+            _("{what} in {range}: {amount}", amount=lowest, **named)
+            if lowest == highest
+            else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
+        )
+        points = list(zip(minutes, values, strict=True))
+        return sparkline(points, span=span, top=top, words=told, gap=gap)
+
+    now = found.newest.get(name)
+    return PoolTrend(
+        title={ALL_POOLS: _("All pools"), "": _("No pool")}.get(name, name),
+        query=query,
+        is_chosen=is_chosen,
+        nodes="" if now is None else _nodes(now),
+        cpu=""
+        if now is None
+        else _(
+            "{requested} of {allocatable}",
+            requested=format_cores(now.requested_millicores),
+            allocatable=format_cores(now.allocatable_millicores),
+        ),
+        cpu_line=drawn(cpu, max(cpu_most), _("Cores requested"), format_cores),
+        memory=""
+        if now is None
+        else _(
+            "{requested} of {allocatable}",
+            requested=_memory(now.requested_mebibytes),
+            allocatable=_memory(now.allocatable_mebibytes),
+        ),
+        memory_line=drawn(memory, max(memory_most), _("Memory requested"), _memory),
+        waiting="" if now is None else _count(now.executions_waiting),
+        waiting_line=drawn(waiting, max(waiting), _("Executions waiting"), str),
+    )
+
+
+def _nodes(now: PoolPoint) -> str:
+    if now.nodes_ready == now.nodes:
+        return str(now.nodes)
+    return _("{ready} of {nodes}", ready=now.nodes_ready, nodes=now.nodes)

@@ -1,0 +1,164 @@
+"""The page of a node pool's minimum and maximum: where they are set, and what others would do; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed_up_to, money, plural
+from grid.kube.pools import NodeGroup
+from grid.tiers.nodeshapes import PoolShapes
+from grid.tiers.tierdoctor import TierRequest, pack
+
+MOST_NODES = 1000
+_NAMED = 3
+
+# Where the cluster autoscaler takes the limits of a node group from, which differs by cloud.
+ELSEWHERE: Sequence[tuple[str, str]] = (
+    (
+        "Amazon EKS",
+        (
+            "aws eks update-nodegroup-config --cluster-name CLUSTER --nodegroup-name GROUP "
+            "--scaling-config minSize=MIN,maxSize=MAX"
+        ),
+    ),
+    (
+        "Google GKE",
+        "gcloud container clusters update CLUSTER --enable-autoscaling --node-pool=POOL --min-nodes=MIN --max-nodes=MAX",
+    ),
+    (
+        "Azure AKS",
+        (
+            "az aks nodepool update --resource-group GROUP --cluster-name CLUSTER --name POOL "
+            "--update-cluster-autoscaler --min-count MIN --max-count MAX"
+        ),
+    ),
+    (_("Groups named on its command line"), _("--nodes=MIN:MAX:GROUP of the Deployment cluster-autoscaler")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedTier:
+    """A tier of the pool."""
+
+    name: str
+    request: TierRequest
+    cost_per_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    minimum: int
+    maximum: int
+
+    def __str__(self) -> str:
+        return f"{self.minimum}-{self.maximum}"
+
+
+def parse_limits(minimum: str, maximum: str) -> tuple[Limits | None, str]:
+    """Return what was typed, or why it is refused."""
+    numbers = [text.strip() for text in (minimum, maximum)]
+    if not all(text.isascii() and text.isdigit() and len(text) < 6 for text in numbers):
+        return None, _("Minimum and maximum are whole numbers of nodes.")
+    limits = Limits(*map(int, numbers))
+    if not limits.minimum <= limits.maximum or not 1 <= limits.maximum <= MOST_NODES:
+        return None, _("The minimum is at most the maximum, which is from 1 to {most_nodes:,}.", most_nodes=MOST_NODES)
+    return limits, ""
+
+
+def preview(
+    group: NodeGroup, limits: Limits, shapes: PoolShapes, tiers: Sequence[PricedTier], waiting: int
+) -> Sequence[str]:
+    """Return what other limits would do; `waiting` pods wait for a node of the pool now."""
+    told = []
+    price = _node_price(shapes, tiers)
+    if limits.minimum > group.minimum:
+        made = max(0, limits.minimum - group.target)
+        kept = ngettext(
+            "At least {count:,} node is kept, also while nothing runs there.",
+            "At least {count:,} nodes are kept, also while nothing runs there.",
+            limits.minimum,
+        )
+        if made:
+            started = ngettext(
+                "{count:,} node is started at once{price}.",
+                "{count:,} nodes are started at once{price}.",
+                made,
+                price=_for(price, made),
+            )
+            kept = f"{started} {kept}"
+        told.append(kept)
+    if limits.minimum < group.minimum:
+        told.append(
+            _("Nodes that nothing needs are removed by the autoscaler after its delay, down to the new minimum.")
+        )
+    if limits.maximum > group.maximum:
+        more = limits.maximum - group.maximum
+        told.append(
+            ngettext(
+                "Up to {count:,} more node may be started when pods ask for them{price}.",
+                "Up to {count:,} more nodes may be started when pods ask for them{price}.",
+                more,
+                price=_for(price, more),
+            )
+        )
+    if limits.maximum < group.maximum:
+        told += _lower_maximum(group, limits, shapes, tiers, waiting)
+    return told
+
+
+def _lower_maximum(
+    group: NodeGroup, limits: Limits, shapes: PoolShapes, tiers: Sequence[PricedTier], waiting: int
+) -> Sequence[str]:
+    fewer = group.maximum - limits.maximum
+    places = _places(shapes, tiers)
+    room = [_("{count:,} of {tier}", count=fewer * count, tier=name) for name, count in places.items()]
+    told = [_("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))]
+    if room:
+        told.append(
+            _("That is less room for executions: {tiers}, each counted alone.", tiers=listed_up_to(_NAMED, room))
+        )
+    if group.target > limits.maximum:
+        told.append(
+            _(
+                "The pool has {nodes} now. None is removed for this, and nothing that runs is affected; "
+                "no node is started until there are fewer than {maximum:,}.",
+                nodes=plural(group.target, "node", "nodes"),
+                maximum=limits.maximum,
+            )
+        )
+    if waiting and group.target >= limits.maximum:
+        told.append(
+            ngettext(
+                "{count:,} pod that waits for a node of the pool now must wait until others end.",
+                "{count:,} pods that wait for a node of the pool now must wait until others end.",
+                waiting,
+            )
+        )
+    return told
+
+
+def _places(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> Mapping[str, int]:
+    """Return how many executions of each tier an empty node of the most frequent shape takes; nothing while no shape is known."""
+    shape = shapes.shapes[0] if shapes.shapes else shapes.remembered
+    if shape is None:
+        return {}
+    return {tier.name: count for tier in tiers if (count := pack(tier.request, shape).takes)}
+
+
+def _node_price(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> tuple[Decimal, str]:
+    """Return what a full node costs an hour by the tier that costs most on it, and that tier's name; the price of the machine itself is
+    not known here."""
+    places = _places(shapes, tiers)
+    prices = [(places[tier.name] * tier.cost_per_hour, tier.name) for tier in tiers if tier.name in places]
+    return max(prices, default=(Decimal(0), ""))
+
+
+def _for(price: tuple[Decimal, str], nodes: int) -> str:
+    amount, tier = price
+    return (
+        _(": {amount} an hour by the price of the tier {tier}", amount=money(amount * nodes), tier=tier)
+        if amount and nodes
+        else ""
+    )

@@ -1,0 +1,191 @@
+"""Node pools as sums over their nodes, updated incrementally, so that the cost of a change does not depend on the pool's size."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dashboard.nodes.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
+from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.format import percent
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.window import OrderedWindow
+from grid.core.labels import WARM_UNTIL
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, plural
+from grid.diagnosis.requests import Amounts
+from grid.kube.objects import Pod
+from grid.kube.pools import NodeGroup
+
+TILES_PER_POOL = 40
+_LONGEST_ERROR = 200
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_NOTHING = Amounts()
+
+
+class Tile(ViewModel, frozen=True, gc=False):
+    """One node as a small square, filled by its requested share in tenths; `name` is "" for a node that may be added."""
+
+    name: str
+    severity: Severity
+    tenths: int
+    title: str
+
+
+class PoolCard(ViewModel, frozen=True, gc=False):
+    name: str
+    is_platform: bool
+    sizes: str
+    has_limits: bool
+    coming: str
+    failed: str
+    pending: str
+    warm: str
+    shares: tuple[Share, ...]
+    has_metrics: bool
+    tiles: tuple[Tile, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    sentence: str
+
+
+class PoolSums:
+    """The sums over a pool's nodes. `version` grows with each change; `used` is the sum over the nodes with metrics."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.platform = self.ready = self.measured = 0
+        self.requested = self.allocatable = self.used = _NOTHING
+        self.nodes: OrderedWindow[NodeSums] = OrderedWindow(
+            sort_key=lambda one: (created_at(one.node) or _LONG_AGO, one.node.metadata.name)
+        )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def add(self, one: NodeSums) -> None:
+        self.nodes.put(one.node.metadata.name, one)
+        self._count(one, 1)
+
+    def take_away(self, one: NodeSums) -> None:
+        self.nodes.put(one.node.metadata.name, None)
+        self._count(one, -1)
+
+    def _count(self, one: NodeSums, sign: int) -> None:
+        self.version += 1
+        self.platform += sign * one.is_platform
+        self.ready += sign * (one.status.severity in ("ok", "neutral"))
+        self.requested += one.requested.times(sign)
+        self.allocatable += one.allocatable.times(sign)
+        if one.used is not None:
+            self.measured += sign
+            self.used += one.used.times(sign)
+
+
+def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
+    if not is_final:
+        return Fragment("totals", "nodes/fragments/totals.html", Totals(_("The nodes are still being counted.")))
+    platform = sum(pool.platform for pool in pools.values())
+    compute = sum(map(len, pools.values())) - platform
+    sentence = _(
+        "{compute_nodes} and {platform_nodes}",
+        compute_nodes=plural(compute, "compute node", "compute nodes"),
+        platform_nodes=plural(platform, "platform node", "platform nodes"),
+    )
+    return Fragment("totals", "nodes/fragments/totals.html", Totals(sentence))
+
+
+def in_order(cards: list[Fragment]) -> list[Fragment]:
+    """Sort the cards: pools for executions by name, then platform pools, then the nodes without a pool."""
+
+    def order(fragment: Fragment) -> tuple[bool, bool, str]:
+        card = fragment.context
+        assert isinstance(card, PoolCard)
+        return not card.name, card.is_platform, card.name
+
+    return sorted(cards, key=order)
+
+
+def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, warm: str = "") -> Fragment:
+    """Return a pool's card for the region "pools"; `pending` counts the pods that wait for one of its nodes, `warm` tells of its
+    placeholders. The pool may be empty."""
+    nodes = pool.nodes.page(1, TILES_PER_POOL).items
+    coming = max(0, group.target - len(pool)) if group else 0
+    tiles = [_tile(one) for one in nodes]
+    free = min((group.maximum if group else 0) - len(pool), TILES_PER_POOL - len(tiles))
+    tiles += [
+        Tile("", "wait" if place < coming else "neutral", 0, _("on its way") if place < coming else _("may still come"))
+        for place in range(free)
+    ]
+    card = PoolCard(
+        name=name,
+        is_platform=bool(pool) and pool.platform == len(pool),
+        has_limits=group is not None and name != "",
+        sizes=_sizes(len(pool), pool.ready, group),
+        coming=_("{nodes} on the way", nodes=plural(coming, "node", "nodes")) if coming else "",
+        failed=_failed(group),
+        pending=_("{pods} waiting for a node", pods=plural(pending, "pod", "pods")) if pending else "",
+        warm=warm,
+        shares=shares(pool.requested, pool.allocatable, pool.used if pool.measured else None) if pool else (),
+        has_metrics=bool(pool.measured),
+        tiles=tuple(tiles),
+        more=max(0, len(pool) - TILES_PER_POOL),
+    )
+    return Fragment(element_id("pool", name), "nodes/fragments/pool_card.html", card, region="pools")
+
+
+def warm_words(placeholders: Iterable[Pod]) -> str:
+    """Return how many places a pool's placeholders keep warm, until when, and how many still wait for a node: "2 warm places until 18:00
+    (UTC), 1 waits for a node"; "" without any."""
+    by_end, waiting = Counter[str](), 0
+    for pod in placeholders:
+        by_end[pod.metadata.annotations.get(WARM_UNTIL, "")] += 1
+        waiting += not pod.spec.node_name
+    ends = [
+        ngettext("{count:,} warm place until {end}", "{count:,} warm places until {end}", count, end=end)
+        if end
+        else plural(count, "warm place", "warm places")
+        for end, count in sorted(by_end.items())
+    ]
+    if not ends:
+        return ""
+    if not waiting:
+        return listed(ends)
+    return ngettext(
+        "{places}, {count:,} waits for a node", "{places}, {count:,} wait for a node", waiting, places=listed(ends)
+    )
+
+
+def _failed(group: NodeGroup | None) -> str:
+    if group is None or not group.is_backed_off:
+        return ""
+    error = " ".join(group.error.split())[:_LONGEST_ERROR]
+    return (
+        _("The cloud could not deliver a node; it is asked again after a while: {error}", error=error)
+        if error
+        else _("The cloud could not deliver a node; it is asked again after a while.")
+    )
+
+
+def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
+    text = plural(count, "node", "nodes")
+    if ready < count:
+        text = _("{nodes}, {ready} ready", nodes=text, ready=ready)
+    return (
+        _("{nodes}; {minimum} to {maximum} allowed", nodes=text, minimum=group.minimum, maximum=group.maximum)
+        if group
+        else _("{nodes}; fixed size", nodes=text)
+    )
+
+
+def _tile(one: NodeSums) -> Tile:
+    cpu = percent(one.requested.cpu, one.allocatable.cpu)
+    memory = percent(one.requested.memory, one.allocatable.memory)
+    gpus = percent(one.requested.gpus, one.allocatable.gpus)
+    share = max(cpu, memory, gpus)
+    title = _("{node}: {state}, {share} % requested", node=one.node.metadata.name, state=one.status.word, share=share)
+    return Tile(one.node.metadata.name, one.status.severity, -(-share // 10), title)

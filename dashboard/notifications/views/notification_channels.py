@@ -1,0 +1,82 @@
+"""The user's own channels out of the dashboard: a webhook with its secret, and tests of each."""
+
+import asyncio
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.notifications.forms import WebhookForm
+from dashboard.notifications.notification_channels import delivery, webhook_url
+from dashboard.notifications.viewmodels.notification_channels import DeliveryRecord, test_words
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.models import User
+from grid.notifications import channels
+
+WAIT_SECONDS = 15.0  # more than one try of a webhook takes
+LOOK_SECONDS = 0.25
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhook(request: HttpRequest) -> HttpResponse:
+    """Set where notifications are posted, and show the secret once: it is stored encrypted, and never shown again."""
+    user = _user(request)
+    url = webhook_url(user.pk)
+    form = WebhookForm(request.POST if request.method == "POST" else None, initial={"url": url})
+    if form.is_valid():
+        try:
+            secret = channels.set_target(user, form.cleaned_data["url"])
+        except Rejected as refused:
+            for problem in refused.problems:
+                form.add_error(problem.path, problem.message)
+        else:
+            return render(request, "notifications/webhook.html", {"secret": secret, "url": webhook_url(user.pk)})
+    context = {"form": form, "url": url}
+    return render(request, "notifications/webhook.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+def webhook_remove(request: HttpRequest) -> HttpResponse:
+    channels.remove_target(_user(request))
+    messages.success(request, _("The webhook was removed. Nothing is posted from now on."))
+    return _back()
+
+
+@require_POST
+async def notification_test(request: HttpRequest) -> HttpResponse:
+    """Have the controller send a test through one channel, wait for it a little, and say what happened."""
+    channel = request.POST.get("channel", "")
+    user = await sync_to_async(_user)(request)
+    try:
+        id = await sync_to_async(channels.ask_for_test)(user, channel, now=timezone.now())
+    except Rejected as refused:
+        messages.error(request, refused.problems[0].message)
+        return _back()
+    is_sent, sentence = test_words(await _outcome(user.pk, id), channel=channel, seconds=WAIT_SECONDS)
+    (messages.success if is_sent else messages.error)(request, sentence)
+    return _back()
+
+
+async def _outcome(user_id: int, id: int) -> DeliveryRecord | None:
+    """Return what became of a delivery, as soon as that is known, or what is known of it when the time is up."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + WAIT_SECONDS
+    while True:
+        found = await sync_to_async(delivery)(user_id, id)
+        if found is None or found.next_try_at is None or loop.time() >= until:
+            return found
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _back() -> HttpResponse:
+    return redirect(f"{reverse('account')}#notifications")
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,82 @@
+"""Reads what the controller has stored of the platform's health."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+import msgspec
+from django.db.models import Count, Max, Q, QuerySet, Sum
+
+from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS
+from grid.clusters.frameworkversions import environment_lines
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.environments.declaredversions import declared_by
+from grid.models import Environment, PlatformIncident, PlatformReport
+from grid.platformhealth.facts import Light, Workload
+from grid.platformhealth.versions import VersionLine
+
+_MOST = 200
+_MOST_LINES = 50
+_KEPT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHealth:
+    """`checked_at` is None before the first look."""
+
+    checked_at: datetime | None
+    lights: tuple[Light, ...]
+    workloads: tuple[Workload, ...]
+    troubles: tuple[str, ...]
+    incidents: Sequence[PlatformIncident]
+    versions: tuple[VersionLine, ...] = ()
+
+
+def read_health(data_plane: str, now: datetime) -> StoredHealth:
+    """Return the last report, and the incidents of the last 30 days, those that go on first and then the newest."""
+    report = PlatformReport.objects.filter(pk=data_plane).first()
+    since = now - timedelta(days=SHOWN_DAYS)
+    recent = PlatformIncident.objects.filter(Q(ended_at=None) | Q(ended_at__gte=since), data_plane=data_plane)
+    incidents = sorted(recent.order_by("-at")[:_MOST], key=lambda one: one.ended_at is not None)
+    if report is None:
+        return StoredHealth(None, (), (), (), incidents)
+    return StoredHealth(
+        report.checked_at,
+        msgspec.convert(report.lights, tuple[Light, ...]),
+        msgspec.convert(report.workloads, tuple[Workload, ...]),
+        tuple(report.troubles),
+        incidents,
+        msgspec.convert(report.versions, tuple[VersionLine, ...]),
+    )
+
+
+def framework_lines(now: datetime) -> tuple[VersionLine, ...]:
+    """Return what is to be said of the frameworks of all environments that are not archived, what is wrong first. A live page asks for it
+    again and again, and it takes half a millisecond for each environment: it is kept until one changes, or five minutes."""
+    state = _with_frameworks().aggregate(Count("pk"), Max("updated_at"), Sum("current_revision"))
+    return _framework_lines(tuple(state.values()), now.timestamp() // _KEPT_SECONDS)
+
+
+@lru_cache(maxsize=1)
+def _framework_lines(state: tuple[object, ...], period: float) -> tuple[VersionLine, ...]:
+    environments = list(_with_frameworks().order_by("name"))
+    lines = [line for one in declared_by(environments) for line in environment_lines(one)]
+    lines.sort(key=lambda line: line.severity != "problem")
+    if (more := len(lines) - _MOST_LINES) > 0:
+        words = _(
+            "{more_lines}. Each environment’s own page has its lines.",
+            more_lines=plural(more, "more line", "more lines"),
+        )
+        lines[_MOST_LINES:] = [VersionLine(_("Further frameworks of environments"), "neutral", words)]
+    return tuple(lines)
+
+
+def _with_frameworks() -> QuerySet[Environment]:
+    return Environment.objects.filter(is_archived=False).exclude(frameworks={})
+
+
+def framework_lines_of(instance: object) -> tuple[VersionLine, ...]:
+    """Return what is to be said of the frameworks of an environment; () of anything else."""
+    return environment_lines(declared_by([instance])[0]) if isinstance(instance, Environment) else ()

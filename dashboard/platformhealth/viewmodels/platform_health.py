@@ -1,0 +1,75 @@
+"""Whether the platform's parts work: the controller, the watch caches, metrics and the database, in words when one does not; pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.viewmodels.freshness import SMALL_DELAY
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
+from grid.kube.store import Freshness
+from grid.runtime.controllerlease import ControllerAway
+
+
+class HealthPart(ViewModel, frozen=True, gc=False):
+    """One part of the platform; "wait" is one of which nothing is known, "neutral" one that may be missing. `sentence` says what is wrong,
+    "" when all is well; `since` is when that began, if it is known."""
+
+    name: str
+    severity: Literal["ok", "wait", "problem", "neutral"]
+    sentence: str = ""
+    since: datetime | None = None
+
+
+class Health(ViewModel, frozen=True, gc=False):
+    headline: StatusLine
+    parts: tuple[HealthPart, ...]
+
+
+def health(parts: Sequence[HealthPart]) -> Fragment:
+    bad = [part.name.lower() for part in parts if part.severity == "problem"]
+    unknown = [part.name.lower() for part in parts if part.severity == "wait"]
+    headline = StatusLine("ok", _("Platform healthy"))
+    if bad:
+        headline = StatusLine("problem", _("Trouble with the {parts}", parts=listed(bad)))
+    elif unknown:
+        headline = StatusLine("wait", _("Not known: the {parts}", parts=listed(unknown)))
+    return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline, tuple(parts)))
+
+
+def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> HealthPart:
+    name = _("Controller")
+    if not is_known:
+        return HealthPart(name, "wait", _("Its state is unknown: its Lease cannot be read."))
+    if away is None:
+        return HealthPart(name, "ok")
+    if away.since is None:
+        return HealthPart(name, "problem", _("No controller has ever run: nothing is admitted. Start one."))
+    sentence = _("It has stopped: nothing is admitted, recorded or cleaned up. Running programs continue. See its log.")
+    return HealthPart(name, "problem", sentence, away.since)
+
+
+def caches_part(caches: Mapping[str, Freshness]) -> HealthPart:
+    name = _("Watch caches")
+    behind = {
+        cache: one for cache, one in caches.items() if not one.synced or one.error or one.behind_seconds >= SMALL_DELAY
+    }
+    if not behind:
+        return HealthPart(name, "ok")
+    names = listed(cache.replace("_", " ") for cache in behind)
+    error = next((one.error for one in behind.values() if one.error), "")
+    if not any(one.synced for one in behind.values()):
+        return HealthPart(name, "wait", _("Not read yet: {caches}. {error}", caches=names, error=error).strip())
+    return HealthPart(name, "problem", _("Behind the cluster: {caches}. {error}", caches=names, error=error).strip())
+
+
+def metrics_part(unavailable: str) -> HealthPart:
+    return HealthPart(_("Metrics"), "neutral" if unavailable else "ok", unavailable)
+
+
+def database_part(problems: Sequence[str], silent_since: datetime | None) -> HealthPart:
+    if silent_since is not None:
+        return HealthPart(_("Database"), "problem", _("It does not answer."), silent_since)
+    return HealthPart(_("Database"), "problem" if problems else "ok", " ".join(problems))

@@ -1,0 +1,161 @@
+"""The page of the platform's health: lights, incidents of the last 30 days, and the platform's own workloads; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.translation import gettext as _
+from grid.core.wording import listed, plural
+from grid.platformhealth.facts import Light, PlatformPod, Workload
+from grid.platformhealth.versions import VersionLine
+
+OLD = timedelta(minutes=2)  # of a report; the controller looks twice a minute
+LATELY = timedelta(hours=1)
+SHOWN_DAYS = 30
+_NEVER = _("Not known: no controller has looked yet. It looks within half a minute of its start.")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadLine:
+    """`restarted` are its pods with a restart within the last hour."""
+
+    kind: str
+    namespace: str
+    name: str
+    changed_at: datetime | None
+    status: StatusLine
+    pods: tuple[PlatformPod, ...]
+    more_pods: int
+    restarted: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLine:
+    """`ended_at` is None while it continues."""
+
+    name: str
+    sentence: str
+    at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LightsView:
+    headline: StatusLine
+    parts: tuple[HealthPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentsView:
+    lines: tuple[IncidentLine, ...]
+    days: int = SHOWN_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadsView:
+    """`troubles` say what cannot be read; `checked_at` is None before the first look."""
+
+    lines: tuple[WorkloadLine, ...]
+    troubles: tuple[str, ...]
+    checked_at: datetime | None
+
+
+class IncidentLike(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def sentence(self) -> str: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+
+
+def light_parts(lights: Sequence[Light], checked_at: datetime | None, now: datetime) -> tuple[HealthPart, ...]:
+    """Return the lights that the controller has stored. Old ones say nothing of now, only what was seen last."""
+    if checked_at is None:
+        return (HealthPart(_("Services of the cluster"), "wait", _NEVER),)
+    if now - checked_at <= OLD:
+        return tuple(HealthPart(one.name, one.severity, one.sentence) for one in lights)
+    return tuple(
+        HealthPart(
+            one.name,
+            "wait",
+            _("Not known since the controller looked last. Then: {sentence}", sentence=one.sentence),
+            checked_at,
+        )
+        for one in lights
+    )
+
+
+def all_parts(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> tuple[HealthPart, ...]:
+    """Return one light of each name, with what this process sees itself first. Of two by the same name the worse one is told, of two
+    that are well the one that has more to say, and nothing of one that is not known."""
+    by_name: dict[str, HealthPart] = {}
+    for part in (*own, *stored):
+        known = by_name.get(part.name)
+        if known is None or (part.severity != "wait" and _badness(part) > _badness(known)):
+            by_name[part.name] = part
+    return tuple(by_name.values())
+
+
+def _badness(part: HealthPart) -> tuple[int, bool]:
+    return ("ok", "neutral", "wait", "problem").index(part.severity), bool(part.sentence)
+
+
+def headline(parts: Sequence[HealthPart]) -> StatusLine:
+    bad = [part.name for part in parts if part.severity == "problem"]
+    unknown = [part.name for part in parts if part.severity == "wait"]
+    if bad:
+        return StatusLine("problem", _("Trouble with: {parts}", parts=listed(bad)))
+    if unknown:
+        return StatusLine("wait", _("Not known: {parts}", parts=listed(unknown)))
+    return StatusLine("ok", _("Platform healthy"))
+
+
+def workload_lines(workloads: Iterable[Workload], now: datetime) -> tuple[WorkloadLine, ...]:
+    """Return them with the worst first."""
+    lines = [_line(one, now) for one in workloads]
+    return tuple(sorted(lines, key=lambda line: (line.status.severity == "ok", line.namespace, line.name)))
+
+
+def _line(workload: Workload, now: datetime) -> WorkloadLine:
+    restarted = sum(
+        pod.restarted_at is not None and timedelta() <= now - pod.restarted_at < LATELY for pod in workload.pods
+    )
+    if workload.ready < workload.wanted:
+        status = StatusLine("problem", _("{ready} of {wanted} ready", ready=workload.ready, wanted=workload.wanted))
+    elif restarted:
+        status = StatusLine("wait", _("{pods} restarted", pods=plural(restarted, "pod", "pods")))
+    else:
+        status = StatusLine("ok", _("{ready} of {wanted} ready", ready=workload.ready, wanted=workload.wanted))
+    return WorkloadLine(
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        changed_at=workload.changed_at,
+        status=status,
+        pods=workload.pods,
+        more_pods=workload.more_pods,
+        restarted=restarted,
+    )
+
+
+def platform_fragments(
+    lights: LightsView,
+    incidents: Iterable[IncidentLike],
+    workloads: WorkloadsView,
+    versions: tuple[VersionLine, ...],
+) -> list[Fragment]:
+    known = tuple(IncidentLine(one.name, one.sentence, one.at, one.ended_at) for one in incidents)
+    return [
+        Fragment("platform-checked", "platformhealth/fragments/platform_checked.html", workloads.checked_at),
+        Fragment("platform-lights", "platformhealth/fragments/platform_lights.html", lights),
+        Fragment("platform-incidents", "platformhealth/fragments/platform_incidents.html", IncidentsView(known)),
+        Fragment("platform-workloads", "platformhealth/fragments/platform_workloads.html", workloads),
+        Fragment("platform-versions", "platformhealth/fragments/platform_versions.html", versions),
+    ]

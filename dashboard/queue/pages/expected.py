@@ -1,0 +1,59 @@
+"""How long everything is expected to wait, computed once for all pages of a process, in a thread and at most every few seconds."""
+
+from datetime import datetime
+from functools import partial
+
+from dashboard.queue.records import WaitsRead, read_expectations
+from dashboard.queue.viewmodels.expected_wait import WaitLine, wait_line, wait_note
+from dashboard.shell.pages.periodic import PeriodicRead
+from grid.database import threads as database
+from grid.runtime import Runtime
+from grid.runtime.executions import ExecutionRow
+from grid.runtime.starts import STARTING, observed_starts
+
+SECONDS = 5.0
+
+
+class ExpectedWaits:
+    """The value that pages of one runtime share; None until it was computed once, and while the database does not answer."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._read: PeriodicRead[WaitsRead] | None = None
+        self.latest: WaitsRead | None = None
+
+    async def value(self, runtime: Runtime) -> WaitsRead | None:
+        self.latest = await self._read_in(runtime).value(SECONDS)
+        return self.latest
+
+    def begin(self, runtime: Runtime) -> None:
+        """Have it computed again when it is old, and wait for nothing: for pages that can do without."""
+        self.latest = self._read_in(runtime).begin(SECONDS)
+
+    def line(self, execution_id: str, state: str, now: datetime) -> WaitLine | None:
+        """Return what was expected of an execution when `value` was last asked; None when it was not computed, and of one that neither
+        waits nor starts."""
+        if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
+            return None
+        found, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
+        return wait_line(found, passed, self.latest.how_right(execution_id, state))
+
+    def note(self, row: ExecutionRow | None) -> str:
+        """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is
+        known."""
+        if self.latest is None or row is None or row.state not in STARTING:
+            return ""
+        found = self.latest.estimates.get(row.id)
+        return "" if found is None else wait_note(found)
+
+    def _read_in(self, runtime: Runtime) -> PeriodicRead[WaitsRead]:
+        if self._read is None or self._runtime is not runtime:
+            self._runtime, self.latest = runtime, None
+            self._read = PeriodicRead(partial(self._computed, runtime), clock=runtime.clock)
+        return self._read
+
+    async def _computed(self, runtime: Runtime) -> WaitsRead:
+        return await database.pages.run(read_expectations, runtime.clock(), await observed_starts(runtime))
+
+
+EXPECTED = ExpectedWaits()

@@ -1,0 +1,62 @@
+"""The queue, live: who waits, in which order, for what, and how long that should take. Observers see everybody; others see what they may
+see, with its place in the whole queue."""
+
+from collections.abc import Collection, Hashable, Sequence
+from datetime import datetime
+
+from django.http import QueryDict
+
+from dashboard.queue.pages.expected import EXPECTED
+from dashboard.queue.records import WaitsRead
+from dashboard.queue.viewmodels.waiting import REGION, in_order, queue_fragments, queue_row
+from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.hub import Topic
+from grid.models import State
+from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC
+
+SHOWN = 200
+
+
+class QueuePage(LivePage[None, WaitsRead | None]):
+    name = "queue"
+    # What is read of the database is read beside the page.
+    reads_database = False
+    rest_seconds = 1.0
+    regions = frozenset({REGION})
+
+    def view(self, query: QueryDict) -> None:
+        return None
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: None) -> bool:
+        return True
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> WaitsRead | None:
+        return await EXPECTED.value(runtime)
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: WaitsRead | None) -> Collection[Topic]:
+        return {TOPIC}
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: None, facts: WaitsRead | None, now: datetime
+    ) -> Sequence[Fragment]:
+        waiting = [row for row in runtime.executions.values() if row.state == State.QUEUED and not row.attached_to]
+        seen = waiting if may_observe(viewer) else [row for row in waiting if may_see_execution(viewer, row)]
+        found = dict(facts.estimates) if facts is not None else {}
+        passed = (now - facts.at).total_seconds() if facts is not None else 0.0
+        rows = [
+            queue_row(row, found.get(row.id), passed, viewer_id=viewer.id, may_order=may_operate(viewer))
+            for row in in_order(seen, found)[:SHOWN]
+        ]
+        accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""
+        takeover = facts.takeover if facts is not None else ""
+        hidden = len(waiting) - len(seen)
+        return queue_fragments(rows, count=len(seen), hidden=hidden, accuracy=accuracy, takeover=takeover)
+
+
+QUEUE = QueuePage()

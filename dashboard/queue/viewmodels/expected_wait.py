@@ -1,0 +1,95 @@
+"""Expected waits in words; pure."""
+
+from dataclasses import replace
+
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.viewmodels.format import brief_duration, span
+from dashboard.shell.viewmodels.live import ViewModel
+from grid.core.translation import gettext as _
+from grid.queue.expectation.basis import WaitEstimate
+
+# The least seconds and the step in which a row says them.
+_STEPS = ((10 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 15))
+
+
+class WaitLine(ViewModel, frozen=True, gc=False):
+    """What is expected of one execution: the sentence, and what it is based on and how right that was, or why it is not known."""
+
+    sentence: str
+    why: str
+
+
+def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
+    """Return the estimate as it is `passed` seconds after it was made, in steps in which people read it."""
+    if estimate.expected is None:
+        return estimate
+
+    def rest(seconds: float) -> float:
+        return _rounded(max(0.0, seconds - passed))
+
+    high = None if estimate.high is None else rest(estimate.high)
+    return replace(estimate, expected=rest(estimate.expected), low=rest(estimate.low), high=high)
+
+
+def wait_line(
+    estimate: WaitEstimate | None, passed: float, how_right: str = "", *, in_column: bool = False
+) -> WaitLine | None:
+    """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
+
+    `how_right` says how right that was lately; `in_column` leaves out what the column's title says, which would leave no room for the time.
+    """
+    if estimate is None:
+        return None
+    if estimate.expected is None:
+        return WaitLine(estimate.why.replace(_("Not known"), _("When it starts is not known"), 1), "")
+    now = left(estimate, passed)
+    assert now.expected is not None
+    if now.high is None:
+        bounds = _("at least {duration}", duration=brief_duration(now.low))
+    elif brief_duration(now.low) == brief_duration(now.high):
+        bounds = ""
+    else:
+        bounds = _("{low} to {high}", low=brief_duration(now.low), high=brief_duration(now.high))
+    about, time = _("Expected any moment"), brief_duration(now.expected)
+    if now.expected > 0:
+        about = (
+            _("About {duration}", duration=time)
+            if in_column
+            else _("Expected to start in about {duration}", duration=time)
+        )
+    return WaitLine(f"{about}{f' ({bounds})' if bounds else ''}.", f"{estimate.why} {how_right}".strip())
+
+
+def launch_wait(estimate: WaitEstimate | None, how_right: str = "") -> tuple[str, ...]:
+    """Return sentences about how long a launch would wait in the queue; () when nothing was computed."""
+    line = wait_line(estimate, 0.0)
+    if line is None or estimate is None:
+        return ()
+    if estimate.expected is None:
+        return (line.sentence,)
+    return tuple(one for one in (line.sentence, line.why, how_right) if one)
+
+
+def wait_note(estimate: WaitEstimate) -> str:
+    """Return what is expected in a few words for a row, in coarse steps; "" when it is not known."""
+    if estimate.expected is None:
+        return ""
+    step = next(size for least, size in _STEPS if estimate.expected >= least)
+    seconds = step * round(estimate.expected / step)
+    return (
+        _("Expected to start in about {duration}.", duration=span(seconds))
+        if seconds > 0
+        else _("Expected to start any moment.")
+    )
+
+
+def with_note(status: StatusLine, note: str) -> StatusLine:
+    """Put what is expected before the cause of a wait; what has a problem is not expected to go on."""
+    if not note or status.severity != "wait":
+        return status
+    return StatusLine(status.severity, status.word, f"{note} {status.note}".strip())
+
+
+def _rounded(seconds: float) -> float:
+    step = 5 if seconds < 60 else 60
+    return step * round(seconds / step)

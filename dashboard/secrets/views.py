@@ -1,0 +1,123 @@
+"""Secrets: one's own and a project's. Whoever may set them sees their names; nobody sees a value.
+
+A project's secrets are set and deleted by its owner and contributors, who could read them in what they launch; admins delete them only.
+"""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from dashboard.secrets.forms import SecretForm
+from dashboard.secrets.records import uses_of
+from dashboard.secrets.viewmodel import deletion_sentences
+from dashboard.shell.access import may_administer, may_contribute, may_see_project
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.executions.offers import projects_for
+from grid.models import Project, StoredSecret, User
+from grid.secrets import storedsecrets
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("value")
+def own_secrets(request: HttpRequest) -> HttpResponse:
+    user = _user(request)
+    form = SecretForm(request.POST or None, request.FILES or None, projects=projects_for(user))
+    if form.is_valid() and _put(request, form, owner=user, project=form.cleaned_data["project"]):
+        return redirect("secrets")
+    return _page(request, form, {"secrets": storedsecrets.of_person(user).defer("ciphertext"), "may_set": True})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def own_secret_delete(request: HttpRequest, id: int) -> HttpResponse:
+    secret = get_object_or_404(storedsecrets.of_person(_user(request)), pk=id)
+    return _delete(request, secret, back=reverse("secrets"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("value")
+def project_secrets(request: HttpRequest, id: str) -> HttpResponse:
+    project, may_set = _project(request, id)
+    if request.method == "POST" and not may_set:
+        raise PermissionDenied(_("Only the project's owner and contributors set its secrets; admins can delete them."))
+    form = SecretForm(request.POST or None, request.FILES or None)
+    if form.is_valid() and _put(request, form, owner=None, project=project):
+        return redirect("project-secrets", id)
+    secrets = storedsecrets.of_project(project).defer("ciphertext")
+    return _page(request, form, {"secrets": secrets, "project": project, "may_set": may_set})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_secret_delete(request: HttpRequest, id: str, secret: int) -> HttpResponse:
+    project, _may_set = _project(request, id)
+    found = get_object_or_404(storedsecrets.of_project(project), pk=secret)
+    return _delete(request, found, back=reverse("project-secrets", args=[id]))
+
+
+def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project: Project | None) -> bool:
+    """Store what the form says; return False with its problems in the form."""
+    data = form.cleaned_data
+    try:
+        secret = storedsecrets.put(
+            by=_user(request),
+            owner=owner,
+            project=project,
+            name=data["name"],
+            is_file=data["is_file"],
+            value=data["value"],
+            now=timezone.now(),
+        )
+    except Rejected as refused:
+        for problem in refused.problems:
+            form.add_error(problem.path if problem.path in form.fields else None, problem.message)
+        return False
+    messages.success(request, _("{name} is stored. New launches get it.", name=secret.name))
+    return True
+
+
+def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpResponse:
+    """Delete the secret, after a question that says who uses it."""
+    if request.method != "POST":
+        question = Confirmation(
+            _("Delete the secret {subject}"),
+            secret.name,
+            deletion_sentences(uses_of(secret)),
+            action_url=request.path,
+            answer=_("Delete the secret"),
+            keep=_("Keep it"),
+            keep_url=back,
+        )
+        return render(request, "shell/question.html", {"question": question})
+    storedsecrets.delete(secret, by=_user(request))
+    messages.success(request, _("{name} was deleted. Active executions keep it until they end.", name=secret.name))
+    return redirect(back)
+
+
+def _page(request: HttpRequest, form: SecretForm, context: dict[str, Any]) -> HttpResponse:
+    status = 422 if form.is_bound else 200
+    return render(request, "secrets/secrets.html", {"form": form, **context}, status=status)
+
+
+def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:
+    """Return the project, and whether the user may set its secrets. Raise Http404 for strangers, PermissionDenied for who only looks."""
+    project = Project.objects.filter(pk=id).first()
+    roles = dict(project.memberships.values_list("user_id", "role")) if project is not None else {}
+    if project is None or not may_see_project(request.user, roles):
+        raise Http404
+    may_set = may_contribute(request.user, roles)
+    if not may_set and not may_administer(request.user):
+        raise PermissionDenied(_("Only the project's owner and contributors see which secrets it has."))
+    return project, may_set
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

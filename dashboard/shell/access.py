@@ -1,0 +1,226 @@
+"""Access rules: every view, websocket and template asks this module.
+
+Each user has one platform role, as a superuser or by group, and `PERMISSIONS` says what the role allows beyond the user's own executions
+and projects. What a member may do in a project depends on the role there (`grid.models.Membership`). A `Viewer` is a user as a plain
+value, read from the database once per request or connection.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import StrEnum
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from grid.accounts.backend import OPERATORS
+from grid.accounts.sessions import SessionUser
+from grid.core.translation import gettext as _
+from grid.models import Membership, User
+
+_View = TypeVar("_View", bound=Callable[..., Any])
+
+
+class Role(StrEnum):
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    AUDITOR = "auditor"
+    PRACTITIONER = "practitioner"
+
+
+class Permission(StrEnum):
+    OBSERVE = "observe"  # see the infrastructure and everybody's executions
+    OPERATE = "operate"  # stop and change what others run
+    READ_AUDIT = "read audit"  # see who did what
+    ADMINISTER = "administer"  # edit tiers, environments, projects, settings
+
+
+PERMISSIONS = {
+    Role.ADMIN: frozenset(Permission),
+    Role.OPERATOR: frozenset({Permission.OBSERVE, Permission.OPERATE}),
+    Role.AUDITOR: frozenset({Permission.OBSERVE, Permission.READ_AUDIT}),
+    Role.PRACTITIONER: frozenset[Permission](),
+}
+# A user in several groups has the first one's role; a superuser is an admin.
+GROUPS = {OPERATORS: Role.OPERATOR, "auditors": Role.AUDITOR}
+
+
+class Viewer(msgspec.Struct, frozen=True, gc=False):
+    """A logged-in user as a plain value, safe to keep and to use on the event loop, where the database must not be queried."""
+
+    id: int
+    username: str
+    role: Role
+
+
+AnyUser = User | AnonymousUser | AbstractBaseUser | Viewer
+
+
+class ExecutionLike(Protocol):
+    """The common part of the runtime's `ExecutionRow`, a page's `ExecutionRecord` and a `WorkspaceRecord`."""
+
+    @property
+    def owner_id(self) -> int: ...
+
+    @property
+    def project_member_ids(self) -> Collection[int]: ...
+
+
+def role_of(user: AnyUser) -> Role:
+    """Return the user's highest role. A user's groups are read from the database, a viewer needs no query. An anonymous or inactive
+    user gets the practitioner's role."""
+    if isinstance(user, Viewer):
+        return user.role
+    if not isinstance(user, User) or not user.is_active:
+        return Role.PRACTITIONER
+    if user.is_superuser:
+        return Role.ADMIN
+    return _highest(user.groups.filter(name__in=GROUPS).values_list("name", flat=True))
+
+
+def viewer_of(user: AnyUser) -> Viewer | None:
+    """Return the user as a plain value; None for an anonymous or inactive user."""
+    if isinstance(user, Viewer):
+        return user
+    if not isinstance(user, User) or not user.is_active:
+        return None
+    return Viewer(id=user.pk, username=user.get_username(), role=role_of(user))
+
+
+def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
+    """Return the users of sessions as viewers by id, in one query."""
+    # All members: they are few, and a query with a thousand ids in it takes longer than their rows.
+    members = User.groups.through.objects.filter(group__name__in=GROUPS)
+    groups: dict[int, list[str]] = {}
+    for user_id, name in members.values_list("user_id", "group__name"):
+        groups.setdefault(user_id, []).append(name)
+    roles = {user_id: _highest(names) for user_id, names in groups.items()}
+
+    def role(user: SessionUser) -> Role:
+        return Role.ADMIN if user.is_superuser else roles.get(user.pk, Role.PRACTITIONER)
+
+    return {user.pk: Viewer(id=user.pk, username=user.username, role=role(user)) for user in users}
+
+
+def assign_role(user: User, role: Role) -> None:
+    """Give the user this role and no other. An admin also enters Django's own admin."""
+    user.is_superuser = user.is_staff = role is Role.ADMIN
+    user.save(update_fields=["is_superuser", "is_staff"])
+    user.groups.remove(*Group.objects.filter(name__in=GROUPS))
+    for name, granted in GROUPS.items():
+        if granted is role:
+            user.groups.add(Group.objects.get_or_create(name=name)[0])
+
+
+def _highest(groups: Iterable[str]) -> Role:
+    names = set(groups)
+    return next((role for name, role in GROUPS.items() if name in names), Role.PRACTITIONER)
+
+
+def has_permission(user: AnyUser, permission: Permission) -> bool:
+    return permission in PERMISSIONS[role_of(user)]
+
+
+def may_observe(user: AnyUser) -> bool:
+    return has_permission(user, Permission.OBSERVE)
+
+
+def may_operate(user: AnyUser) -> bool:
+    return has_permission(user, Permission.OPERATE)
+
+
+def may_read_audit(user: AnyUser) -> bool:
+    return has_permission(user, Permission.READ_AUDIT)
+
+
+def may_administer(user: AnyUser) -> bool:
+    return has_permission(user, Permission.ADMINISTER)
+
+
+def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
+    """Return whether the user may see that the execution exists and its state: its readers, and its owner even after leaving the
+    project."""
+    viewer = viewer_of(user)
+    return viewer is not None and (row.owner_id == viewer.id or may_read_execution(viewer, row))
+
+
+def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
+    """Return whether the user may read its log and pods, which reveal the project's data: the project's members and all observers."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id in row.project_member_ids or may_observe(viewer))
+
+
+def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
+    """Return whether the user may see the workspace, by the same rule as for its executions."""
+    return may_see_execution(user, workspace)
+
+
+def may_see_job(user: AnyUser, job: ExecutionLike) -> bool:
+    """Return whether the user may see the job and what its runs ran with, which reveals the project's data."""
+    viewer = viewer_of(user)
+    return viewer is not None and (job.owner_id == viewer.id or may_read_execution(viewer, job))
+
+
+def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user may see the project, who is in it and its budget (`roles` by user id): its members and all observers. Admins
+    set the budget."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id in roles or may_observe(viewer))
+
+
+def may_see_usage(user: AnyUser, person_id: int) -> bool:
+    """Return whether the user may see what a person used and what it cost: the person and all observers."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id == person_id or may_observe(viewer))
+
+
+def may_contribute(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user launches in the project and uses its files (`roles` by user id): its owner and contributors."""
+    viewer = viewer_of(user)
+    return viewer is not None and roles.get(viewer.id) in Membership.CONTRIBUTING
+
+
+def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user may rename the project and change its members: its owner and admins."""
+    viewer = viewer_of(user)
+    return viewer is not None and (roles.get(viewer.id) == Membership.Role.OWNER or may_administer(viewer))
+
+
+def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
+    """Return whether the user may resume, rename and delete it: its owner only, because it runs as the owner with the owner's files.
+    (Its execution decides who may stop it.)"""
+    viewer = viewer_of(user)
+    return viewer is not None and viewer.id == workspace.owner_id
+
+
+def may_manage_job(user: AnyUser, job: ExecutionLike) -> bool:
+    """Return whether the user may run, edit and delete the job: its owner only, because its runs are the owner's."""
+    return may_manage_workspace(user, job)
+
+
+def admin_required(view: _View) -> _View:
+    """Raise PermissionDenied (403) unless the user is an admin."""
+
+    def check(request: HttpRequest) -> None:
+        if not may_administer(request.user):
+            raise PermissionDenied(_("Only admins can see this page."))
+
+    if asyncio.iscoroutinefunction(view):
+
+        @wraps(view)
+        async def guarded_async(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            await sync_to_async(check)(request)
+            return await view(request, *args, **kwargs)
+
+        return guarded_async  # type: ignore[return-value]
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        check(request)
+        return view(request, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]

@@ -1,0 +1,188 @@
+"""Form fields for structured values that people type as lines (arguments, key=value pairs, tolerations), and for rows to choose from."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.core.translation import gettext as _
+from grid.models.environment import VARIABLE_NAME, Framework
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_KEY = Expression(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
+_LABEL_VALUE = Expression(rf"({_NAME})?")
+_VERSION = Expression(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
+_LINE_END = RepeatedExpression(r"\r\n|\r|\n")
+MAXIMUM_TEXT = 1_000_000  # characters of a field with many lines; what it says has bounds of its own
+_SHOWN = 5  # problems of lines that are told at once
+
+
+def wrong_length(text: str, longest: int) -> None:
+    """Raise ValidationError when a typed text is longer."""
+    if len(text) > longest:
+        raise ValidationError(
+            _("Use at most {longest:,} characters; these are {length:,}.", longest=longest, length=len(text)),
+            code="too_long",
+        )
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one a line."""
+
+    def __init__(self, *, rows: int = 3, **kwargs: Any) -> None:
+        super().__init__(**{"widget": forms.Textarea(attrs={"rows": rows, "spellcheck": "false"}), **kwargs})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return [line.strip() for line in self.typed_lines(value) if line.strip()]
+
+    def typed_lines(self, value: Any) -> list[str]:
+        """Return the lines as they were typed, empty ones too."""
+        text = str(value or "")
+        wrong_length(text, MAXIMUM_TEXT)
+        return _LINE_END.split(text)
+
+
+class PairsField(LinesField):
+    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts.
+
+    A variable's value stays as it was typed, with blanks at its ends.
+    """
+
+    def __init__(self, *, kind: str, **kwargs: Any) -> None:
+        self.kind = kind
+        super().__init__(**kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(f"{name}={text}" for name, text in sorted(value.items())) if isinstance(value, dict) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return value
+        pairs: dict[str, str] = {}
+        problems = []
+        for line in filter(str.strip, self.typed_lines(value)):
+            name, separator, text = line.partition("=")
+            name, text = name.strip(), text if self.kind == "variable" else text.strip()
+            problem = _pair_problem(self.kind, name, separator, text, line.strip())
+            if not problem and name in pairs:
+                problem = _("“{name}” is given twice.", name=name)
+            if problem:
+                problems.append(problem)
+            pairs[name] = text
+        if problems:
+            raise ValidationError(problems[:_SHOWN])
+        return pairs
+
+
+class FrameworksField(LinesField):
+    """Frameworks with their versions, one a line, as `dask 2026.8.0`; "=" between them is fine too, because pip writes "=="."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return (
+            "\n".join(f"{name} {version}" for name, version in sorted(value.items()))
+            if isinstance(value, dict)
+            else value
+        )
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return value
+        found: dict[str, str] = {}
+        problems = []
+        for line in super().to_python(value):
+            name, _unused, version = (part.strip() for part in line.replace("=", " ").lower().partition(" "))
+            if name not in Framework.values:
+                problems.append(
+                    _(
+                        "“{name}” is not a framework; there are {frameworks}.",
+                        name=name,
+                        frameworks=", ".join(Framework.values),
+                    )
+                )
+            elif name in found:
+                problems.append(_("“{name}” is given twice.", name=name))
+            elif not _VERSION.fullmatch(version):
+                problems.append(_("“{line}” does not name one version; write for example dask 2026.8.0.", line=line))
+            found[name] = version
+        if problems:
+            raise ValidationError(problems)
+        return found
+
+
+class TolerationsField(LinesField):
+    """Tolerations as `kubectl taint` writes taints, one a line: `key`, `key:Effect`, `key=value` or `key=value:Effect`."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            return value
+        return "\n".join(_toleration_line(one) for one in value)
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return list(_parse_tolerations(super().to_python(value)))
+
+
+def _pair_problem(kind: str, name: str, separator: str, text: str, line: str) -> str:
+    if not separator:
+        return _("“{line}” has no “=”; write name=value.", line=line)
+    if kind == "variable":
+        return "" if VARIABLE_NAME.fullmatch(name) else _("“{name}” is not a name for a variable.", name=name)
+    if not _KEY.fullmatch(name):
+        return _("“{name}” is not a valid key; write for example team or example.org/team.", name=name)
+    if kind == "label" and not _LABEL_VALUE.fullmatch(text):
+        return _(
+            "“{text}” is not a valid label value: up to 63 letters, digits, dashes, dots and underscores.", text=text
+        )
+    return ""
+
+
+def _parse_tolerations(lines: list[str]) -> Iterator[dict[str, str]]:
+    for line in lines:
+        head, _unused, effect = line.partition(":")
+        key, separator, value = (part.strip() for part in head.partition("="))
+        effect = effect.strip()
+        if not _KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+            raise ValidationError(
+                _("“{line}” is not a toleration; write for example nvidia.com/gpu=present:NoSchedule.", line=line)
+            )
+        if effect and effect not in _EFFECTS:
+            raise ValidationError(
+                _(
+                    "“{effect}” is not an effect; choose {effects}, or none for all.",
+                    effect=effect,
+                    effects=", ".join(_EFFECTS),
+                )
+            )
+        toleration = (
+            {"key": key, "operator": "Equal", "value": value} if separator else {"key": key, "operator": "Exists"}
+        )
+        yield {**toleration, "effect": effect} if effect else toleration
+
+
+def _toleration_line(toleration: dict[str, str]) -> str:
+    value = f"={toleration.get('value', '')}" if toleration.get("operator", "Equal") == "Equal" else ""
+    effect = f":{toleration['effect']}" if toleration.get("effect") else ""
+    return f"{toleration.get('key', '')}{value}{effect}"
+
+
+class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    """Any number of a table's rows. Django hands the ids that it was sent to SQLite, which takes none beyond 64 bits."""
+
+    def __init__(self, queryset: Any, **kwargs: Any) -> None:
+        super().__init__(queryset, required=False, widget=forms.CheckboxSelectMultiple, **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return super().clean(value)
+        except OverflowError:
+            raise ValidationError(_("Choose from those that are listed."), code="invalid_choice") from None

@@ -1,0 +1,43 @@
+"""Ids of executions and workspaces in URLs. An invalid id is never passed to the database, which rejects some characters."""
+
+from collections.abc import Iterable, Mapping
+
+from grid.core.regexes import Expression
+
+
+class IdConverter:
+    """A path converter for ids; a URL with anything else in this place does not match."""
+
+    regex = "[a-z0-9]{1,16}"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+class NameConverter:
+    """A path converter for names that are looked up in the database: anything but a slash, and NUL, which PostgreSQL refuses."""
+
+    regex = r"[^/\0]+"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+_ID = Expression(IdConverter.regex)
+
+
+def valid_ids(texts: Iterable[str]) -> list[str]:
+    """Return those of the texts that may be ids."""
+    return [text for text in texts if _ID.fullmatch(text)]
+
+
+def id_in(query: Mapping[str, str], name: str) -> str:
+    """Return the id that the query has under this name; "" when there is none or it is invalid."""
+    asked = query.get(name, "")
+    return asked if _ID.fullmatch(asked) else ""

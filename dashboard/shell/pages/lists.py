@@ -1,0 +1,383 @@
+"""Lists on live pages, updated incrementally.
+
+A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into the lists that may hold them, and only lists
+whose shown page or numbers may differ wake their pages. A list is filled when it is first requested, in slices between which other tasks
+run, and is dropped when it has not been requested for a while. A websocket waits until its list is whole; a first paint waits for
+`FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`).
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from dashboard.shell.viewmodels.listing import Progress
+from dashboard.shell.viewmodels.window import OrderedWindow, Page
+from grid.kube.hub import Hub, Topic, call_soon
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Of work on the event loop before other tasks run; up to five kinds of such work may meet in one of its rounds.
+SLICE_SECONDS = 0.005
+FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
+# Between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent.
+REST_SECONDS = 0.015
+AFTER_FAILURE_SECONDS = 3.0
+MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
+BEHIND_SECONDS = 1.0  # until a page is looked at again whose list is not whole
+KEPT_SECONDS = 30.0  # how long a list is kept without a request
+FORGET_SECONDS = 1.0  # between two looks for such lists
+RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
+
+
+class Breath:
+    """Yields to other tasks, in work of unknown length, whenever it has taken a slice of time, and for as long as `rest` says."""
+
+    def __init__(self, rest: Callable[[], float] = lambda: 0.0) -> None:
+        self._rest = rest
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    def is_due(self) -> bool:
+        return self._loop.time() - self._began > SLICE_SECONDS
+
+    async def take(self) -> None:
+        """Yield if the slice is used up."""
+        if self.is_due():
+            await asyncio.sleep(self._rest())
+            self._began = self._loop.time()
+
+
+class LiveList(ABC, Generic[T]):
+    """The items of one view for one audience, in order."""
+
+    def __init__(self, window: OrderedWindow[T], rows_per_page: int) -> None:
+        self.window = window
+        self.topic: Topic = ""
+        self.asked_at = 0.0
+        self.is_filled = False
+        self.progress = Progress()  # of the filling
+        self.filling: asyncio.Task[None] | None = None
+        self._rows_per_page = rows_per_page
+        self._pages: dict[int, tuple[float, Page[T]]] = {}  # by number, as they were requested recently, with the time
+        self._shown_end = 0  # up to where a change may be seen on one of these
+        self._missed: set[str] = set()  # keys of items that changed during the filling
+        self._rechecked_at: datetime | None = None
+        self._rechecked_for: Hashable = None
+
+    @property
+    @abstractmethod
+    def bucket(self) -> Hashable:
+        """The value that an item must have in `_buckets_of` to be in this list."""
+
+    @abstractmethod
+    def narrowed(self, item: T, now: datetime) -> T | None:
+        """Return the part of the item that is in this list; None when nothing is."""
+
+    @property
+    @abstractmethod
+    def changes_with_time(self) -> bool:
+        """True when an item may come or go without a change of its own."""
+
+    @property
+    def basis(self) -> Hashable:
+        """The value that decides, apart from an item and the time, whether the item is in this list."""
+        return None
+
+    def put(self, key: str, item: T | None, now: datetime) -> bool:
+        """Put a changed item into the list. Return whether a shown page may differ."""
+        if not self.is_filled:
+            self._missed.add(key)
+            return False
+        return self._put(key, item, now)
+
+    def _put(self, key: str, item: T | None, now: datetime) -> bool:
+        before = len(self.window), self.window.rows
+        first = self.window.put(key, None if item is None else self.narrowed(item, now))
+        return first < self._shown_end or before != (len(self.window), self.window.rows)
+
+    def filled(self, now: datetime) -> None:
+        """Finish the filling of the window, which is in order and up to date."""
+        self.rechecked(now)
+        self.is_filled = True
+
+    async def catch_up(self, items: Mapping[str, T], now: datetime, breath: Breath) -> None:
+        """Put what changed during the filling, in slices, and also what changes meanwhile."""
+        while self._missed:
+            key = self._missed.pop()
+            self._put(key, items.get(key), now)
+            await breath.take()
+
+    def page(self, number: int) -> Page[T]:
+        page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
+        self._pages = {one: (at, known) for one, (at, known) in self._pages.items() if now - at < KEPT_SECONDS}
+        self._pages[number] = now, page
+        # One more, because an item right after the page makes a next page.
+        self._shown_end = max(known.end + 1 for _, known in self._pages.values())
+        return page
+
+    def is_shown(self, number: int) -> bool:
+        """Return whether the page with that number was requested recently."""
+        return number in self._pages
+
+    def shown(self, number: int) -> Page[T]:
+        """Return what `page` returned last for that number."""
+        return self._pages[number][1]
+
+    def is_due_for_recheck(self, now: datetime) -> bool:
+        """Return whether time or `basis` may have changed the list's items since the last recheck."""
+        if not self.changes_with_time or self._rechecked_at is None:
+            return False
+        return self._rechecked_for != self.basis or not timedelta() <= now - self._rechecked_at < RECHECK
+
+    def rechecked(self, now: datetime) -> None:
+        self._rechecked_at, self._rechecked_for = now, self.basis
+
+
+L = TypeVar("L", bound=LiveList)  # type: ignore[type-arg]
+
+
+class LiveLists(ABC, Generic[T, L]):
+    """All lists of one kind of object, used on one event loop only. `kind` is the first part of their topics."""
+
+    def __init__(self, hub: Hub, kind: str) -> None:
+        self.items: dict[str, T] = {}
+        self._hub = hub
+        self._kind = kind
+        self._keys_of: dict[str, tuple[str, ...]] = {}  # the keys of the items by source
+        self._dirty: dict[str, None] = {}  # sources, in the order in which they changed
+        self._is_processing = False
+        self._lists: dict[Hashable, L] = {}
+        self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
+        self._made = 0
+        self._forget_at = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._filling = 0  # lists
+        self._waiting = 0  # requests and websockets, until their list is whole
+        self._slicing = asyncio.Lock()  # so that the slices of concurrent requests do not add up
+
+    @abstractmethod
+    def _items_of(self, source: str) -> Mapping[str, T]:
+        """Return the items that are now made from the source, by key."""
+
+    @abstractmethod
+    def _now(self) -> datetime: ...
+
+    def _measured_anew(self) -> Iterable[tuple[str, T]]:
+        """Return the keys and items that have changed without a change of their source."""
+        return ()
+
+    def _to_recheck(self, asked: L) -> Iterable[str]:
+        """Return the keys of the items that time alone may add to the list or remove; they are iterated while other items change."""
+        return list(self.items)
+
+    def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
+        """Return the keys and items that can be in the list."""
+        return list(self.items.items())
+
+    def _buckets_of(self, item: T) -> Iterable[Hashable]:
+        """Return the `bucket` values of the lists that may hold the item."""
+        return ("all",)
+
+    def _replaced(self, key: str, old: T | None, new: T | None) -> None:
+        """Do what else is due when an item has been added, changed or removed."""
+
+    async def known_or(self, key: Hashable, new: Callable[[], L], *, within: float | None = None) -> L:
+        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none.
+
+        With `within`, it is returned after at most so many seconds, and `progress_of` tells whether it is whole then.
+        """
+        known = self._known_or_begun(key, new)
+        if not self._is_up_to_date(known):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._whole(known)
+        return known
+
+    def _is_up_to_date(self, asked: L) -> bool:
+        if not asked.is_filled or self._dirty or next(iter(self._measured_anew()), None) is not None:
+            return False
+        return not asked.is_due_for_recheck(self._now())
+
+    def progress_of(self, asked: L) -> Progress | None:
+        """Return how far the list is; None when it is whole, and then the latest changes are in it."""
+        if not asked.is_filled:
+            return asked.progress
+        if len(self._dirty) > MOST_DIRTY:
+            return Progress()
+        self._catch_up()
+        return None
+
+    def is_behind(self, asked: L) -> bool:
+        """Return whether the list may hold items that are gone or have changed."""
+        return not asked.is_filled or bool(self._dirty)
+
+    def _catch_up(self) -> None:
+        """Rebuild the items of all dirty sources now."""
+        while self._dirty:
+            self._take_in(next(iter(self._dirty)))
+
+    def _known_or_begun(self, key: Hashable, new: Callable[[], L]) -> L:
+        """Return the list with that key, or an empty one that a task begins to fill, whoever goes on waiting for it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._enter(loop)
+        self._forget_unused(loop.time())
+        known = self._lists.get(key)
+        if known is None:
+            self._made += 1
+            known = self._lists[key] = new()
+            known.topic = (self._kind, "list", str(self._made))
+            known.asked_at = float("inf")  # not dropped before it is filled
+            self._buckets[known.bucket].add(known)
+            known.filling = loop.create_task(self._fill_or_forget(key, known), name=f"fill {self._kind}")
+        elif known.is_filled:
+            known.asked_at = loop.time()
+        return known
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use the loop from now on. The former one has ended, and with it the tasks that filled lists."""
+        self._loop, self._is_processing, self._slicing = loop, False, asyncio.Lock()
+        for key in [key for key, known in self._lists.items() if not known.is_filled]:
+            self._forget(key)
+
+    async def _whole(self, asked: L) -> None:
+        self._waiting += 1
+        try:
+            if not asked.is_filled and asked.filling is not None:
+                await asyncio.shield(asked.filling)
+            await self._bring_up_to_date(asked)
+        finally:
+            self._waiting -= 1
+
+    def _rest(self) -> float:
+        return REST_SECONDS if self._filling and not self._waiting else 0.0
+
+    async def _fill_or_forget(self, key: Hashable, new: L) -> None:
+        self._filling += 1
+        try:
+            await self._fill(new)
+        except BaseException as error:
+            if self._lists.get(key) is new:  # else another loop has begun anew
+                self._forget(key)
+            if isinstance(error, Exception):
+                logger.exception("list not filled kind=%s", self._kind)  # perhaps nobody waits for it any more
+            raise
+        finally:
+            self._filling -= 1
+        new.asked_at = asyncio.get_running_loop().time()
+
+    async def _bring_up_to_date(self, asked: L) -> None:
+        await self._caught_up()
+        async with self._slicing:
+            breath = Breath()
+            for key, item in self._measured_anew():
+                self._replace(key, item)
+                await breath.take()
+            now = self._now()
+            if asked.is_due_for_recheck(now):
+                for key in self._to_recheck(asked):
+                    asked.put(key, self.items.get(key), now)
+                    await breath.take()
+                asked.rechecked(now)
+
+    async def _caught_up(self) -> None:
+        while self._dirty:
+            self._start_processing()
+            await asyncio.sleep(self._rest())
+
+    def mark_all(self, sources: Iterable[str]) -> None:
+        """Mark all existing sources as dirty, before there is a list."""
+        self._dirty.update(dict.fromkeys(sources))
+
+    def mark(self, source: str) -> None:
+        """Mark a changed source as dirty. It is processed soon if there are lists, else with many others or on the next request."""
+        self._dirty[source] = None
+        if self._lists or len(self._dirty) > MOST_DIRTY:
+            self._start_processing()
+
+    def _start_processing(self) -> None:
+        if self._loop is not None and not self._is_processing:
+            self._is_processing = True
+            call_soon(self._loop, self._process)
+
+    async def _fill(self, new: L) -> None:
+        await self._caught_up()
+        async with self._slicing:
+            await self._fill_in_slices(new)
+
+    async def _fill_in_slices(self, new: L) -> None:
+        now, breath, candidates = self._now(), Breath(self._rest), self._candidates(new)
+        for number, (key, item) in enumerate(candidates, start=1):
+            if (narrowed := new.narrowed(item, now)) is not None:
+                new.window.append(key, narrowed)
+            if breath.is_due():
+                new.window.end_run()
+                new.progress = Progress(number, len(candidates))
+                await breath.take()
+        for _ in new.window.merge_runs():
+            await breath.take()
+        await new.catch_up(self.items, now, breath)
+        new.filled(now)
+
+    def _process(self) -> None:
+        """Process one slice of the dirty sources, and the rest after other tasks have run."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SLICE_SECONDS
+        self._forget_unused(loop.time())
+        while self._dirty and loop.time() < until:
+            self._take_in(next(iter(self._dirty)))
+        self._is_processing = bool(self._dirty)
+        if self._is_processing:
+            loop.call_later(self._rest(), self._process)
+
+    def _take_in(self, source: str) -> None:
+        """Rebuild one source's items. A failure is logged and tried again later, and delays no other source."""
+        del self._dirty[source]
+        try:
+            self._remake(source)
+        except Exception:
+            logger.exception("list not brought up to date, trying again kind=%s source=%s", self._kind, source)
+            asyncio.get_running_loop().call_later(AFTER_FAILURE_SECONDS, self.mark, source)
+
+    def _remake(self, source: str) -> None:
+        items = self._items_of(source)
+        for key in {**dict.fromkeys(self._keys_of.pop(source, ())), **items}:
+            self._replace(key, items.get(key))
+        if items:
+            self._keys_of[source] = tuple(items)
+
+    def _replace(self, key: str, new: T | None) -> None:
+        old, now = self.items.pop(key, None), self._now()
+        if new is not None:
+            self.items[key] = new
+        self._replaced(key, old, new)
+        for one in self._lists_of(old, new):
+            if one.put(key, new, now):
+                self._hub.publish(one.topic)
+
+    def _lists_of(self, *items: T | None) -> set[L]:
+        if not self._buckets:
+            return set()
+        buckets = {bucket for item in items if item is not None for bucket in self._buckets_of(item)}
+        return set().union(*[self._buckets[bucket] for bucket in buckets if bucket in self._buckets])
+
+    def _forget_unused(self, now: float) -> None:
+        if abs(now - self._forget_at) < FORGET_SECONDS:
+            return
+        self._forget_at = now
+        for key, known in list(self._lists.items()):
+            if now - known.asked_at > KEPT_SECONDS:
+                self._forget(key)
+
+    def _forget(self, key: Hashable) -> None:
+        gone = self._lists.pop(key)
+        self._buckets[gone.bucket].discard(gone)
+        if not self._buckets[gone.bucket]:
+            del self._buckets[gone.bucket]

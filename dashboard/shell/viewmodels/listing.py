@@ -1,0 +1,66 @@
+"""The common parts of lists: the paging line and the empty state."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dashboard.shell.viewmodels.live import Fragment
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """The paging line: which rows of how many are shown, and links to the neighboring pages; for `shell/fragments/paging.html`."""
+
+    sentence: str
+    previous: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyState:
+    """The text of an empty list, with advice; for `shell/fragments/empty_row.html` and `shell/fragments/empty_item.html`."""
+
+    headline: str
+    advice: str
+    is_filtered: bool = False  # a filter hides what there is
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a list is that is not whole yet. `total` is the number of objects to look at; None until it is known."""
+
+    looked_at: int = 0
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The line that stands in place of the paging line until the list is whole; `reload` is the page's own link."""
+
+    sentence: str
+    reload: str
+
+
+def unfinished(id: str, kind: Literal["execution", "node"], progress: Progress, *, found: int, reload: str) -> Fragment:
+    """Return the line of a list of executions or nodes, of which so many have been found so far."""
+    is_nodes, count = kind == "node", progress.total or 0
+    sentence = (
+        _("Still reading the nodes; this list is not complete yet.")
+        if is_nodes
+        else _("Still reading the executions; this list is not complete yet.")
+    )
+    if progress.total is not None:
+        sentence = _(
+            "Looked at {looked_at:,} of {total} so far and found {found:,}.",
+            looked_at=progress.looked_at,
+            total=plural(count, "node", "nodes") if is_nodes else plural(count, "execution", "executions"),
+            found=found,
+        )
+    return Fragment(id, "shell/fragments/unfinished.html", Unfinished(sentence, reload))
+
+
+def none_so_far(id: str, region: str) -> Fragment:
+    """Return the row of a list that is not whole yet, in which nothing has been found so far."""
+    empty = EmptyState(_("None found so far."), _("The rest is still being searched."))
+    return Fragment(id, "shell/fragments/empty_row.html", empty, region=region)

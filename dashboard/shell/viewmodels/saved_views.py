@@ -1,0 +1,86 @@
+"""The tables whose views can be saved, and what the menu of saved views shows; pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
+from grid.core.translation import gettext as _
+
+NAME_LENGTH = 60
+_MOST_PARAMETERS = 50
+_QUERY_LENGTH = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedTable:
+    """A table, the URL name of its page, and `columns`, its name in `TABLES` where columns can be hidden. `query` returns the query string
+    of the first page of what the page makes of somebody's parameters."""
+
+    title: str
+    route: str
+    query: Callable[[Mapping[str, str]], str]
+    columns: str = ""
+    is_for_observers: bool = False
+
+
+def _executions(show: str) -> Callable[[Mapping[str, str]], str]:
+    return lambda asked: ExecutionsView.parse({**asked, "show": show}).query(page=1, before="", after="")
+
+
+VIEWED_TABLES: Mapping[str, ViewedTable] = {
+    "executions": ViewedTable(_("Executions"), "executions", _executions(""), "executions"),
+    "ended": ViewedTable(_("Ended executions"), "executions", _executions("ended")),
+    "nodes": ViewedTable(
+        _("Nodes"), "infrastructure", lambda asked: InfrastructureView.parse(asked).query(page=1), "nodes", True
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLink:
+    """A line of the menu."""
+
+    id: int
+    name: str
+    is_default: bool
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMenu:
+    """The menu: the saved views of a table, and the page's present `query`, which can be saved."""
+
+    table: str
+    title: str
+    query: str
+    links: Sequence[ViewLink]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the page opens with the view that it shows."""
+        return any(link.is_default for link in self.links if link.is_current)
+
+    @property
+    def current(self) -> str:
+        """Return the name of the view that the page shows, or ""."""
+        return next((link.name for link in self.links if link.is_current), "")
+
+
+def checked_query(table: str, query: str) -> str:
+    """Return `query` as the table's page understands it; what the page does not know is left out. Raise ValueError when it is too long."""
+    if len(query) > _QUERY_LENGTH:
+        raise ValueError(_("This view is too long to be saved."))
+    parameters = parse_qsl(query.removeprefix("?"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    return VIEWED_TABLES[table].query(dict(parameters))
+
+
+def checked_name(name: str) -> str:
+    """Return the name without what cannot be seen. Raise ValueError when nothing is left, or too much."""
+    found = " ".join("".join(letter for letter in name if letter.isprintable() or letter.isspace()).split())
+    if not found:
+        raise ValueError(_("Give the view a name."))
+    if len(found) > NAME_LENGTH:
+        raise ValueError(_("A name has at most {count} characters.", count=NAME_LENGTH))
+    return found

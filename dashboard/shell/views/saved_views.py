@@ -1,0 +1,89 @@
+"""Saved views of tables: saving one, opening one, choosing the one that a page opens with, deleting one. Somebody else's is 404."""
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.shell.access import may_observe, viewer_of
+from dashboard.shell.saved_views import choose_default, default_view, save_view
+from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES, checked_query
+from dashboard.shell.viewmodels.tables import hidden_columns, hidden_cookie, table_view
+from dashboard.shell.views.preferences import keep_cookie
+from grid.core.translation import gettext as _
+from grid.models import SavedView
+
+
+@require_POST
+def view_save(request: HttpRequest) -> HttpResponse:
+    """Save what the table's page shows, with the columns that this browser shows, and go back to it."""
+    table = VIEWED_TABLES.get(key := request.POST.get("table", ""))
+    viewer = viewer_of(request.user)
+    if table is None or viewer is None or (table.is_for_observers and not may_observe(viewer)):
+        raise PermissionDenied(_("This table is not for your account."))
+    hidden = ""
+    if table.columns:
+        columns = table_view(table.columns, request.COOKIES).columns
+        hidden = hidden_columns(table.columns, [str(column.number) for column in columns if column.is_shown])
+    name, query, is_default = request.POST.get("name", ""), request.POST.get("query", ""), "default" in request.POST
+    try:
+        view = save_view(viewer.id, key, name, query, hidden=hidden, is_default=is_default)
+    except ValueError as error:
+        messages.error(request, str(error))
+        return _back(request, key)
+    messages.success(request, _("Saved as “{name}”.", name=view.name))
+    return _opened(view)
+
+
+@require_safe
+def view_open(request: HttpRequest, id: int) -> HttpResponse:
+    return _opened(_own_view(request, id))
+
+
+@require_POST
+def view_default(request: HttpRequest, id: int) -> HttpResponse:
+    view = _own_view(request, id)
+    choose_default(view, is_default=request.POST.get("default") == "1")
+    return _back(request, view.table)
+
+
+@require_POST
+def view_delete(request: HttpRequest, id: int) -> HttpResponse:
+    view = _own_view(request, id)
+    view.delete()
+    messages.success(request, _("Deleted the view “{name}”.", name=view.name))
+    return _back(request, view.table)
+
+
+async def opened_with_default(request: HttpRequest, table: str) -> HttpResponse | None:
+    """Return the way to the view that the person's page opens with; None without one."""
+    viewer = await sync_to_async(viewer_of)(await request.auser())
+    view = None if viewer is None else await sync_to_async(default_view)(viewer.id, table)
+    return None if view is None else _opened(view)
+
+
+def _own_view(request: HttpRequest, id: int) -> SavedView:
+    view = SavedView.objects.filter(pk=id, user=request.user.pk, table__in=VIEWED_TABLES).first()
+    if view is None:
+        raise Http404(_("There is no such saved view, or it is not yours."))
+    return view
+
+
+def _back(request: HttpRequest, table: str) -> HttpResponseRedirect:
+    """Return the way to the page as it was when the form was sent."""
+    try:
+        query = checked_query(table, request.POST.get("query", ""))
+    except ValueError:
+        query = checked_query(table, "")
+    return HttpResponseRedirect(reverse(VIEWED_TABLES[table].route) + query)
+
+
+def _opened(view: SavedView) -> HttpResponseRedirect:
+    """Return the way to the page, whose address says all but the columns: those are the browser's."""
+    table = VIEWED_TABLES[view.table]
+    answer = HttpResponseRedirect(reverse(table.route) + checked_query(view.table, view.query))
+    if table.columns:
+        keep_cookie(answer, hidden_cookie(table.columns), view.hidden)
+    return answer

@@ -1,0 +1,68 @@
+"""How long starts take, for those who watch the cluster: a table by tier, environment, pool or image, charts by day, and a file for
+spreadsheets."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.shell.access import may_observe
+from dashboard.shell.exports import note_export
+from dashboard.starts.start_time_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
+from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
+from dashboard.starts.viewmodels.start_times import (
+    GROUPINGS,
+    RANGES,
+    StartTimesView,
+    phase_times,
+    start_lines,
+    start_times_csv,
+)
+from grid.core.translation import gettext as _
+from grid.models import User
+from grid.runtime import get_runtime
+from grid.starts.startdays import ACCURACY_PERCENT
+
+
+@require_safe
+def startup(request: HttpRequest) -> HttpResponse:
+    view, now = _admitted(request), get_runtime().clock()
+    read = read_start_times(view, now)
+    if request.GET.get("download") == "1":
+        answer = HttpResponse(start_times_csv(read.groups, view.by), content_type="text/csv; charset=utf-8")
+        name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
+        assert isinstance(request.user, User)
+        note_export(request, request.user, name)
+        answer["Content-Disposition"] = f'attachment; filename="{name}"'
+        return answer
+    shown = read.shown
+    context = {
+        "view": view,
+        "grouping": GROUPINGS[view.by],
+        "groupings": [(title, view.query(by=key, of=""), key == view.by) for key, title in GROUPINGS.items()],
+        "range_words": RANGES[view.range],
+        "lines": start_lines(read.groups, view),
+        "one": shown if shown.key else None,
+        "whole": view.query(of=""),
+        "days": start_day_lines(view.days(now), shown.days),
+        "phases": phase_times(shown.whole),
+        "slowest": read_slowest(read, view.by),
+        "left_out": read.left_out,
+        "most_groups": MOST_GROUPS,
+        "accuracy": ACCURACY_PERCENT,
+        "longer": "" if view.range == "30" else view.query(range="30"),
+    }
+    return render(request, "starts/startup.html", context)
+
+
+@require_safe
+def startup_days(request: HttpRequest) -> HttpResponse:
+    """Return the charts' values as JSON."""
+    view, now = _admitted(request), get_runtime().clock()
+    return JsonResponse(start_charts(view.days(now), read_shown(view, now).days))
+
+
+def _admitted(request: HttpRequest) -> StartTimesView:
+    if not may_observe(request.user):
+        raise PermissionDenied(_("Only operators, auditors and admins can see this page."))
+    return StartTimesView.parse(request.GET.dict())

@@ -1,0 +1,242 @@
+"""What a support bundle has from the database and the settings; synchronous."""
+
+import csv
+import functools
+import importlib.metadata
+import io
+import json
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core import checks
+from django.db import connection
+from django.db.models import QuerySet
+
+from dashboard.executions.records import visible_executions
+from dashboard.jobs.metric_records import read_metrics
+from dashboard.jobs.ran_with_records import ran_with
+from dashboard.jobs.viewmodels.ran_with import record_json
+from dashboard.nodes.viewmodels.use_history import Known
+from dashboard.platformhealth.records import read_health
+from dashboard.shell.access import Viewer
+from dashboard.shell.viewmodels.format import spreadsheet_text
+from grid.configuration import overrides
+from grid.core.translation import gettext as _
+from grid.executions.spec import ExecutionSpec, parse_spec
+from grid.executions.token import access_token, front_key
+from grid.files import stored_remotes as remotes
+from grid.kube.objects import Event
+from grid.kube.redaction import HIDDEN, Redactor
+from grid.models import ClusterSample, Execution, LifecycleEntry, PoolSample, State
+from grid.models.dataplane import LOCAL
+from grid.queue.quota import about_owner
+from grid.secrets import storedsecrets
+
+_QUEUED, _FAILED, _SAMPLES = 500, 200, 10_000  # rows at most
+# Settings that say what they are set to; of all others only whether they are set.
+_SHOWN = (
+    *("DEBUG", "DEMO", "DASHBOARD_ORIGIN", "WORKSPACE_PATHS", "GRID_NAMESPACE", "NODE_POOL_LABEL", "CURRENCY"),
+    *("FRONT_IMAGE", "FRONT_CORES", "FRONT_MEMORY", "EXECUTOR_IMAGE", "EXECUTOR_CORES", "EXECUTOR_MEMORY"),
+    *("INGRESS_CLASS", "DEMAND_PORT", "TIME_ZONE"),
+)
+_ONLY_SET = (
+    *("SECRET_KEY", "ENCRYPTION_KEYS", "EMAIL_HOST", "EMAIL_HOST_PASSWORD", "PROMETHEUS_URL", "REPOSITORIES"),
+    "ALERTMANAGER_URL",
+    *("LOG_RECEIVER", "LOG_RECEIVER_URL", "LOG_RECEIVER_AUTHORIZATION"),
+)
+
+
+def secrets_of(execution_id: str) -> list[str]:
+    """Return the values that must not be seen in a bundle of the execution."""
+    return [*own_secrets(), *_secrets_of(Execution.objects.filter(pk=execution_id))]
+
+
+def secrets_of_platform(viewer: Viewer) -> list[str]:
+    """Return the values that must not be seen in a bundle of the platform. A failure's message may be the end of a log."""
+    return [*own_secrets(), *_secrets_of(_failed(viewer))]
+
+
+def _secrets_of(executions: Iterable[Execution]) -> list[str]:
+    """Return what opens the executions' pages, what is stored for them, and what was typed as the values of their variables."""
+    found: list[str] = []
+    stored: set[int] = set()
+    projects: set[str] = set()
+    for execution in executions:
+        found += access_token(execution.pk), front_key(execution.pk)
+        projects.add(execution.project_id)
+        try:
+            spec = parse_spec(execution)
+        except ValueError:
+            continue
+        found += _typed(spec)
+        stored |= {secret.id for secret in spec.secrets}
+    return [*found, *storedsecrets.readable_values(stored), *remotes.readable_secrets(projects)]
+
+
+def _typed(spec: ExecutionSpec) -> Iterator[str]:
+    """Yield the values of variables and parameters, by line, without those that would hide half of a log: numbers, times and paths,
+    unless the variable is named like a secret."""
+    job = spec.job.environment if spec.job else {}
+    for name, value in (*spec.environment.variables.items(), *job.items()):
+        is_named_secret = Redactor().object({name: ""})[name] == HIDDEN
+        yield from (line for line in value.splitlines() if is_named_secret or not _is_common(line))
+
+
+def _is_common(text: str) -> bool:
+    """Return whether a text is an absolute path, or a number or time such as 2026-03-04T09:00:00Z."""
+    return text.startswith("/") or not any(letter.isalpha() for letter in text.replace("T", "").replace("Z", ""))
+
+
+def own_secrets() -> list[str]:
+    """Return the secrets of the installation itself."""
+    password = str(settings.DATABASES["default"].get("PASSWORD") or "")
+    return [
+        settings.SECRET_KEY,
+        *settings.ENCRYPTION_KEYS,
+        settings.EMAIL_HOST_PASSWORD,
+        settings.ALERTS_TOKEN,
+        settings.LOG_RECEIVER_AUTHORIZATION,
+        settings.LOG_RECEIVER_AUTHORIZATION.rpartition(" ")[2],
+        password,
+    ]
+
+
+def record_text(execution_id: str) -> str:
+    """Return what an execution ran with as JSON, of what is no job its launch; what somebody typed as values is hidden."""
+    ran = ran_with(execution_id)
+    if ran is None:
+        return _("It can no longer be read.") + "\n"
+    record = record_json(ran)
+    record |= {typed: dict.fromkeys(record[typed], HIDDEN) for typed in ("variables", "parameters")}
+    return json.dumps(record, indent=1, default=str)
+
+
+def versions_text() -> str:
+    """Return the versions of this process and of its packages."""
+    database = f"{connection.vendor} {'.'.join(map(str, connection.get_database_version()))}"
+    own = (f"Python {platform.python_version()}", f"Django {django.get_version()}", platform.platform(), database)
+    return "\n".join((*own, "", *_packages(), ""))
+
+
+@functools.cache
+def _packages() -> list[str]:
+    """Each has a file to be read, and none changes under a process."""
+    return sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}, key=str.lower)
+
+
+def configuration_text() -> str:
+    """Return the settings and the central configuration, without secrets."""
+    lines = [f"{name} = {getattr(settings, name)!r}" for name in _SHOWN if hasattr(settings, name)]
+    lines += [
+        _("{name} is set", name=name) if getattr(settings, name, "") else _("{name} is not set", name=name)
+        for name in _ONLY_SET
+    ]
+    stored = overrides()
+    lines += ["", _("Central configuration, where it is not the default:")]
+    lines += [f"{key} = {value}" for key, value in sorted(stored.items())] or [_("nothing")]
+    return "\n".join((*lines, ""))
+
+
+def checks_text() -> str:
+    """Return what Django's system checks find."""
+    found = [f"{one.id or ''} {one.msg}" for one in checks.run_checks()]
+    return "\n".join((*(found or ["nothing to complain of"]), ""))
+
+
+def queue_text(viewer: Viewer) -> str:
+    """Return who waits, as far as the page of the queue shows it to the viewer, and why in that page's words."""
+    rows = visible_executions(viewer).filter(settled_at=None, state=State.QUEUED).order_by("requested_at")
+    columns = ("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason", "message")
+    return _table(
+        ("execution", "kind", "owner", "project", "tier", "requested_at", "reason", "message"),
+        ((*row[:-1], about_owner(row[-1], row[2])) for row in rows.values_list(*columns)[:_QUEUED]),
+    )
+
+
+def failures_text(viewer: Viewer) -> str:
+    """Return the latest executions that failed, by their program or by the platform, as far as the viewer may see them."""
+    return _table(
+        ("execution", "kind", "tier", "state", "ended_at", "reason", "message"),
+        _failed(viewer).values_list("pk", "kind", "tier_id", "state", "ended_at", "reason", "message"),
+    )
+
+
+def _failed(viewer: Viewer) -> QuerySet[Execution]:
+    rows = visible_executions(viewer).filter(state__in=(State.FAILED, State.ERROR))
+    return rows.order_by("-ended_at", "-pk")[:_FAILED]
+
+
+def kept_lifecycle(execution_id: str) -> str:
+    """Return every entry of the history, with Kubernetes' own words."""
+    rows = LifecycleEntry.objects.filter(execution=execution_id).order_by("at", "pk")
+    return _table(
+        ("at", "to_state", "reason", "actor", "message"),
+        rows.values_list("at", "to_state", "reason", "actor", "message"),
+    )
+
+
+def events_text(events: Iterable[Event]) -> str:
+    rows = ((one.last_seen, one.times, one.type, one.reason, _about(one), one.reporter, one.message) for one in events)
+    return _table(("last_seen", "times", "type", "reason", "object", "reporter", "message"), rows)
+
+
+def use_text(known: Known) -> str:
+    """Return what Prometheus knows by minute: cores, bytes, bytes a second and percent."""
+    columns = sorted({name for values in known.values() for name in values})
+    rows = (
+        (datetime.fromtimestamp(60 * minute, UTC), *(values.get(name, "") for name in columns))
+        for minute, values in sorted(known.items())
+    )
+    return _table(("minute", *columns), rows)
+
+
+def run_metrics_text(execution_id: str) -> str:
+    """Return what its program has measured itself."""
+    found = read_metrics(execution_id).metrics
+    return _table(("metric", "step", "value"), ((one.name, *point) for one in found for point in one.points))
+
+
+def cluster_samples_text(execution_id: str) -> str:
+    """Return how many workers a cluster had and wanted, and why."""
+    return _stored(ClusterSample.objects.filter(execution=execution_id).order_by("-at"))
+
+
+def pool_samples_text() -> str:
+    """Return the samples of all node pools, which are kept for a day."""
+    return _stored(PoolSample.objects.order_by("-minute", "pool"))
+
+
+def platform_text(now: datetime) -> str:
+    """Return the versions of the cluster, of what it serves and of the frameworks, and how the platform's services are."""
+    stored = read_health(LOCAL, now)
+    lines = [f"{one.subject}: {one.sentence}" for one in stored.versions]
+    lines += [f"{one.name} ({one.severity}): {one.sentence}" for one in stored.lights]
+    return "\n".join((_("As of {checked_at}:", checked_at=stored.checked_at or _("never")), *lines, ""))
+
+
+def _about(event: Event) -> str:
+    about = event.involved_object
+    return f"{about.kind} {about.namespace}/{about.name}" if about.namespace else f"{about.kind} {about.name}"
+
+
+def _stored(rows: QuerySet[Any]) -> str:
+    names = [field.attname for field in rows.model._meta.concrete_fields if not field.primary_key]
+    return _table(names, rows.values_list(*names)[:_SAMPLES])
+
+
+def _cell(value: object) -> str:
+    """Return a value for a cell; people's texts are computed by no spreadsheet."""
+    return value.isoformat() if isinstance(value, datetime) else spreadsheet_text(str(value))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow(map(_cell, row))
+    return out.getvalue()

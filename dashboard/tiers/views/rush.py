@@ -1,0 +1,118 @@
+"""The rush planner: operators and admins work out what many warm places at one time take, and have them made by schedule."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from dashboard.jobs.forms.schedules import zone_names
+from dashboard.shell.access import may_operate
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.tiers import rush_records as records
+from dashboard.tiers.forms.rush import RushForm
+from dashboard.tiers.viewmodels.rush import RushAnswer, plan_row, rush_answer
+from grid.core.translation import gettext as _
+from grid.models import RushPlan, User
+from grid.runtime import get_runtime
+from grid.tiers.rush import RushTimes, plan_rush
+from grid.tiers.rushplans import plan_hours
+
+_UNKNOWN = _("The cluster does not answer now, so it is not known what this takes. Try it again in a minute.")
+_MADE = {
+    "saved": _("The plan is saved."),
+    "changed": _("This plan existed already. It now begins {minutes} min before."),
+    "same": _("This plan exists already."),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def rush(request: HttpRequest) -> HttpResponse:
+    """Show the form, with what was typed the answer, and the plans; store the plan that is sent."""
+    actor, now = _refuse_others(request), get_runtime().clock()
+    typed = request.POST if request.method == "POST" else request.GET
+    form = RushForm(typed if "places" in typed else None, now=now, initial={"zone": settings.TIME_ZONE})
+    found, problem = None, ""
+    if form.is_bound and form.is_valid():
+        found = _work_out(form, now)
+        problem = _UNKNOWN if found is None else ""
+    if request.method == "POST" and found is not None and not found.answer.refusals:
+        made = records.make(found.plan, actor, now)
+        if made != "full":
+            messages.success(request, _MADE[made].format(minutes=found.plan.early_minutes))
+            return redirect("rush")
+        problem = _(
+            "There are {count} plans, and there can be no more. Remove one, and save this one again.",
+            count=records.MOST_PLANS,
+        )
+    context: dict[str, Any] = {
+        "form": form,
+        "zones": zone_names(),
+        "answer": found.answer if found else None,
+        "problem": problem,
+        "behind": get_runtime().freshness().error if found else "",
+        "sent": [(name, value) for name in form.fields for value in typed.getlist(name)] if found else (),
+        "rows": [plan_row(one, now) for one in records.listed_plans(get_runtime(), now)],
+    }
+    return render(request, "tiers/rush.html", context, status=422 if request.method == "POST" else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def rush_remove(request: HttpRequest, id: str) -> HttpResponse:
+    """Remove a plan, after a question that works without a script."""
+    actor = _refuse_others(request)
+    if request.method == "POST":
+        if records.remove(id, actor):
+            messages.success(request, _("The plan is removed."))
+        return redirect("rush")
+    plan = get_object_or_404(RushPlan, pk=id)
+    question = Confirmation(
+        *(_("Remove the plan {subject}"), str(plan)),
+        (
+            _("Its warm places are removed within half a minute, and no more are added."),
+            _("Executions that run there keep their places. The autoscaler removes nodes that nothing needs."),
+        ),
+        action_url=request.path,
+        answer=_("Remove it"),
+        keep=_("Keep it"),
+        keep_url=reverse("rush"),
+    )
+    return render(request, "shell/question.html", {"question": question})
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkedOut:
+    """A plan that is not stored yet, and what it takes."""
+
+    plan: RushPlan
+    answer: RushAnswer
+
+
+def _work_out(form: RushForm, now: datetime) -> _WorkedOut | None:
+    """Return what the form asks for and what that takes; None while the cluster is not known."""
+    plan, minutes = form.plan(), form.cleaned_data["early"]
+    hours = plan_hours(plan)
+    run = hours.next_run(now) if hours is not None else None
+    if hours is None or run is None:
+        return None
+    times = RushTimes(*run, timedelta(minutes=minutes) if minutes else None)
+    facts = records.rush_facts(get_runtime(), plan, times)
+    if facts is None:
+        return None
+    found = plan_rush(facts, times, now)
+    plan.early_minutes = int(found.early.total_seconds()) // 60
+    answer = rush_answer(found, facts, times, image=plan.environment.image, zone=hours.zone, now=now)
+    return _WorkedOut(plan, answer)
+
+
+def _refuse_others(request: HttpRequest) -> User:
+    """Return who asks. Raise PermissionDenied for anybody but operators and admins."""
+    if not isinstance(request.user, User) or not may_operate(request.user):
+        raise PermissionDenied(_("Only operators and admins plan warm places."))
+    return request.user

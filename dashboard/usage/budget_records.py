@@ -1,0 +1,46 @@
+"""Reads budgets of projects for pages; synchronously."""
+
+from collections import defaultdict
+from datetime import date, datetime
+from decimal import Decimal
+
+from dashboard.usage.usage_records import read_everybody
+from dashboard.usage.viewmodels.budgets import BudgetView, PastMonth, budget_view, left_words, past_month
+from grid.models import BudgetMonth, Project
+from grid.usage.budgets.closing import budgets, counted, problems_of_budget
+from grid.usage.budgets.rules import month_of
+
+_HOUR = 3600
+_PAST_MONTHS = 6
+
+
+def budget_of_project(project: Project, now: datetime) -> BudgetView | None:
+    """Return the budget with what was spent until now; None for a project without one."""
+    budget = budgets([project.pk]).get(project.pk)
+    return budget_view(budget, costs_by_day(project.pk, now), now) if budget is not None else None
+
+
+def past_months(project: Project, now: datetime) -> list[PastMonth]:
+    """Return the latest earlier months in which the project had a budget, as the controller counted them last."""
+    rows = BudgetMonth.objects.filter(project=project, month__lt=month_of(now)).order_by("-month")[:_PAST_MONTHS]
+    return [past_month(row.month, row.spent, warned_at=row.warned_at, stopped_at=row.stopped_at) for row in rows]
+
+
+def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
+    """Return what the project has spent on each day of this month until now; days without any are left out."""
+    month = month_of(now)
+    _, days = read_everybody(month, now.date(), now, {"project_id": project_id})
+    found: defaultdict[date, Decimal] = defaultdict(Decimal)
+    for row in days:
+        found[row.day] += row.price_per_hour * row.pod_seconds / _HOUR
+    return dict(found)
+
+
+def left_for_launch(project_id: str, price: Decimal, now: datetime) -> tuple[str, str]:
+    """Return what is left for a launch in the project, and why it would be refused; "" for each without a budget or a reason."""
+    budget = budgets([project_id]).get(project_id)
+    if budget is None:
+        return "", ""
+    refusal = "".join(problem.message for problem in problems_of_budget(project_id, now))
+    spent = counted([project_id], now).get(project_id, Decimal(0))
+    return left_words(budget, spent, price, now), refusal

@@ -1,0 +1,124 @@
+"""What failed on a node, in a pod or in an execution, when, and where to read what was near it: marked on the charts of use; pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboard.shell.viewmodels.events import event_line
+from grid.core.translation import gettext as _
+from grid.kube.objects import Event, Node, Pod
+
+SHOWN_AT_MOST = 50  # of the newest: a crash loop on a full node has many
+# Both tell of one thing, the node's controller a moment after the condition.
+_TOGETHER = timedelta(minutes=2)
+_LOST = "NodeNotReady"
+_PRESSURES = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable")
+# What kubelets, the node's controller and the node problem detector say of a node that has trouble; other events are of its daily life.
+_NODE_TROUBLES = {
+    *(_LOST, "NodeHasDiskPressure", "NodeHasInsufficientMemory", "NodeHasInsufficientPID", "EvictionThresholdMet"),
+    *(
+        "SystemOOM",
+        "OOMKilling",
+        "Rebooted",
+        "FreeDiskSpaceFailed",
+        "ImageGCFailed",
+        "ContainerGCFailed",
+        "KernelOops",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FailureMoment:
+    """A moment that is marked on each chart; `url` is where what was near it can be read."""
+
+    at: datetime
+    words: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedExecution:
+    """An execution that ended with an error, as the database keeps it."""
+
+    id: str
+    name: str
+    ended_at: datetime
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnd:
+    """Which container of a pod ended, for a link to its log; `is_previous` when it has been started again since."""
+
+    name: str
+    is_previous: bool
+
+
+PodLink = Callable[[Pod, ContainerEnd | None], str]
+
+
+def failures_of(pods: Iterable[Pod], link: PodLink) -> list[FailureMoment]:
+    """Return when containers of the pods ended with an error, and pods were evicted, oldest first. `link` leads to the log of a container,
+    or without one to what happened to the pod."""
+    found = []
+    for pod in pods:
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            for ended, is_previous in ((status.last_state.terminated, True), (status.state.terminated, False)):
+                if ended is not None and ended.finished_at is not None and ended.exit_code:
+                    words = _(
+                        "{container} of {pod} ended: {reason}, exit code {exit_code}",
+                        container=status.name,
+                        pod=pod.metadata.name,
+                        reason=ended.reason or _("Error"),
+                        exit_code=ended.exit_code,
+                    )
+                    url = link(pod, ContainerEnd(status.name, is_previous))
+                    found.append(FailureMoment(ended.finished_at, words, url))
+        changes = [one.last_transition_time for one in pod.status.conditions if one.last_transition_time is not None]
+        if pod.status.reason == "Evicted" and changes:
+            words = _("{pod} was evicted: {message}", pod=pod.metadata.name, message=pod.status.message)
+            found.append(FailureMoment(max(changes), words, link(pod, None)))
+    return sorted(found, key=lambda one: one.at)
+
+
+def node_failures(node: Node | None, events: Sequence[Event], url: str) -> list[FailureMoment]:
+    """Return when the node was lost or under pressure, as it says now and as its events tell, oldest first. `url` is its page, which has
+    each event."""
+    found = []
+    for event in events:
+        if event.reason in _NODE_TROUBLES and event.last_seen is not None:
+            words = f"{event.reason}: {event.message.strip()}"
+            found.append(FailureMoment(event.last_seen, words[:300], f"{url}#{event_line(event).id}"))
+    lost = [one.last_seen for one in events if one.reason == _LOST and one.last_seen is not None]
+    for condition in node.status.conditions if node is not None else ():
+        since = condition.last_transition_time
+        if since is None:
+            continue
+        words = ""
+        if condition.type == "Ready" and condition.status != "True":
+            words = "" if any(abs(at - since) < _TOGETHER for at in lost) else _("The node is not ready")
+        elif condition.type in _PRESSURES and condition.status == "True":
+            words = _("The node has {condition}", condition=condition.type)
+        if words:
+            why = condition.message.strip() or condition.reason
+            found.append(FailureMoment(since, (f"{words}: {why}" if why else f"{words}.")[:300], f"{url}#events"))
+    return sorted(found, key=lambda one: one.at)
+
+
+def execution_failures(failed: Iterable[FailedExecution], link: Callable[[str], str]) -> list[FailureMoment]:
+    """Return the ends of executions that failed, oldest first; `link` leads to an execution's history by its id."""
+    found = [
+        FailureMoment(
+            one.ended_at,
+            _("{name} failed: {message}", name=one.name, message=one.message or _("no reason is known."))[:300],
+            link(one.id),
+        )
+        for one in failed
+    ]
+    return sorted(found, key=lambda one: one.at)
+
+
+def newest(*moments: Iterable[FailureMoment]) -> list[FailureMoment]:
+    """Return the newest of all these moments, oldest first."""
+    return sorted((one for each in moments for one in each), key=lambda one: one.at)[-SHOWN_AT_MOST:]

@@ -1,0 +1,337 @@
+"""Usage of the cluster: what was held and what it cost, by month and by day, and by project, tier, kind and person; pure.
+
+Months and days are those of UTC.
+"""
+
+import calendar
+import csv
+import io
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from dashboard.executions.viewmodels.executions_view import KINDS
+from dashboard.shell.viewmodels.chips import FilterChip
+from dashboard.shell.viewmodels.format import percent, spreadsheet_text
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import day_words, money, month_words
+
+MONTHS = 12
+SHOWN = 50  # lines of a table
+_BY_PERSON = _("By person")
+_HOUR = Decimal(3600)
+_MILLI = 1000
+_TENTH = Decimal("0.1")
+_NUMBERS = ("price_per_hour", "pod_hours", "core_hours", "gpu_hours", "cost")
+# What a page can be narrowed to: the parameter of its query, and the column.
+NARROWING = {"project": "project_id", "tier": "tier_id", "pool": "node_pool"}
+_NARROWED_WORDS = {"project": _("Project"), "tier": _("Hardware tier"), "pool": _("Node pool")}
+_LONGEST_VALUE = 100
+SORTS = {"cost": _("Cost"), "pods": _("Pod hours"), "cores": _("Core hours"), "gpus": _("GPU hours")}
+
+
+class HeldTime(NamedTuple):
+    """The time for which pods of one key held nodes on one day, multiplied by what they held. Names of projects and tiers may occur
+    several times, ids do not. `kind` is "" where it is not asked for, and for executions that are deleted."""
+
+    day: date
+    user_id: int
+    username: str
+    project_id: str
+    project: str
+    tier_id: str
+    tier: str
+    node_pool: str
+    kind: str
+    price_per_hour: Decimal
+    pod_seconds: int
+    millicore_seconds: int
+    gpu_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """A sum. The cost is exact; the hours are too."""
+
+    cost: Decimal = Decimal(0)
+    pods: Decimal = Decimal(0)
+    cores: Decimal = Decimal(0)
+    gpus: Decimal = Decimal(0)
+
+    @property
+    def cost_words(self) -> str:
+        return money(self.cost)
+
+    @property
+    def pods_words(self) -> str:
+        return hours(self.pods)
+
+    @property
+    def cores_words(self) -> str:
+        return hours(self.cores)
+
+    @property
+    def gpus_words(self) -> str:
+        return hours(self.gpus)
+
+    def __bool__(self) -> bool:
+        return bool(self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLine:
+    """A line of a table: a name with its sum, and its share of the whole in percent. `user_id` is 0 but in a table of people; `only` is
+    the query of the page that shows what this line sums up alone, "" where there is none."""
+
+    name: str
+    total: UsageTotal
+    share: int
+    user_id: int = 0
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTable:
+    """Lines, the largest first; `more` sums up those that are left out."""
+
+    title: str
+    lines: tuple[UsageLine, ...]
+    more: UsageLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayBar:
+    """A day of the picture; `top` and `height` are percent of its height, `left` and `width` of its width."""
+
+    day: date
+    total: UsageTotal
+    title: str
+    left: str
+    width: str
+    top: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageMonth:
+    """A month, with the sum of it where that is known."""
+
+    first: date
+    total: UsageTotal | None = None
+
+    @property
+    def value(self) -> str:
+        """As in a URL."""
+        return f"{self.first:%Y-%m}"
+
+    @property
+    def words(self) -> str:
+        return month_words(self.first)
+
+    @property
+    def last(self) -> date:
+        return self.first.replace(day=calendar.monthrange(self.first.year, self.first.month)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """A page's query: the month that is shown, the column that its tables are sorted by, and the values that it is narrowed to, by the
+    names of `NARROWING`."""
+
+    month: UsageMonth
+    sort: str = "cost"
+    only: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str], now: datetime) -> "UsageView":
+        """Return the view; an unknown month is this one, an unknown column the cost."""
+        known = {one.value: one for one in last_months(now)}
+        this, sort = last_months(now)[0], query.get("sort", "")
+        only = {name: query[name][:_LONGEST_VALUE] for name in NARROWING if query.get(name) and "\0" not in query[name]}
+        return cls(known.get(query.get("month", ""), this), sort if sort in SORTS else "cost", only)
+
+    def query(self, **changed: str) -> str:
+        """Return the query string with some values changed; "" leaves one out."""
+        values = {"month": self.month.value, "sort": self.sort, **self.only, **changed}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
+
+    @property
+    def cleared(self) -> str:
+        """The query string without what it is narrowed to."""
+        return self.query(**dict.fromkeys(self.only, ""))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The values that it is narrowed to, by column."""
+        return {NARROWING[name]: value for name, value in self.only.items()}
+
+    def chips(self, rows: Iterable[HeldTime]) -> list[FilterChip]:
+        """Return what it is narrowed to in words; the names are those of `rows`, which it shows."""
+        row = next(iter(rows), None)
+        names = {"project": row.project, "tier": row.tier} if row is not None else {}
+        return [
+            FilterChip(f"{_NARROWED_WORDS[name]}: {names.get(name, value)}", self.query(**{name: ""}))
+            for name, value in self.only.items()
+        ]
+
+    def headers(self) -> list[tuple[str, str, bool]]:
+        """Return of each column that can be sorted by the title, the link, and whether it is sorted by it."""
+        return [(title, self.query(sort=key), key == self.sort) for key, title in SORTS.items()]
+
+
+def last_months(now: datetime) -> list[UsageMonth]:
+    """Return this month and those before it, this one first."""
+    today = now.astimezone(UTC).date()
+    count = today.year * 12 + today.month - 1
+    return [UsageMonth(date(number // 12, number % 12 + 1, 1)) for number in range(count, count - MONTHS, -1)]
+
+
+def hours(amount: Decimal) -> str:
+    """Return hours with one decimal place, or "less than 0.1" instead of zero."""
+    if 0 < amount < _TENTH:
+        return _("less than {hours}", hours=_TENTH)
+    return f"{amount.quantize(_TENTH):,}" if amount else "0"
+
+
+def total_of(rows: Iterable[HeldTime]) -> UsageTotal:
+    cost = pods = cores = gpus = Decimal(0)
+    for row in rows:
+        cost += row.price_per_hour * row.pod_seconds
+        pods += row.pod_seconds
+        cores += row.millicore_seconds
+        gpus += row.gpu_seconds
+    return UsageTotal(cost / _HOUR, pods / _HOUR, cores / _HOUR / _MILLI, gpus / _HOUR)
+
+
+def in_month(rows: Iterable[HeldTime], month: UsageMonth) -> list[HeldTime]:
+    return [row for row in rows if month.first <= row.day <= month.last]
+
+
+def months_of(rows: Sequence[HeldTime], now: datetime) -> list[UsageMonth]:
+    """Return the last months with their sums, this one first."""
+    return [UsageMonth(month.first, total_of(in_month(rows, month))) for month in last_months(now)]
+
+
+def tables(rows: Sequence[HeldTime], view: UsageView, *, is_everybody: bool) -> list[UsageTable]:
+    """Return the month's sums by project, tier and node pool, and for everybody by person, for one person by kind."""
+    shared = [
+        _table(_("By project"), rows, view, lambda row: (row.project, row.project_id), "project"),
+        _table(_("By hardware tier"), rows, view, lambda row: (row.tier, row.tier_id), "tier"),
+        _table(_("By node pool"), rows, view, lambda row: (row.node_pool, row.node_pool), "pool"),
+    ]
+    if is_everybody:
+        return [_table(_BY_PERSON, rows, view, lambda row: (row.username, "")), *shared]
+    return [*shared, _table(_("By kind"), rows, view, lambda row: (_kind_words(row), ""))]
+
+
+def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
+    """Return a bar for each day of the month, of its cost, or of its pod hours when nothing costs anything."""
+    by_day = defaultdict(list)
+    for row in rows:
+        by_day[row.day].append(row)
+    days = [month.first.replace(day=number + 1) for number in range(month.last.day)]
+    totals = {day: total_of(by_day[day]) for day in days}
+    is_free = not any(total.cost for total in totals.values())
+    sizes = {day: total.pods if is_free else total.cost for day, total in totals.items()}
+    highest = max(sizes.values())
+    width = 100 / len(days)
+    bars = []
+    for number, day in enumerate(days):
+        height = round(100 * sizes[day] / highest) if highest else 0
+        height = max(height, 2) if sizes[day] else 0  # what is there is seen
+        title = _(
+            "{day}: {cost}, {hours} pod hours",
+            day=day_words(day),
+            cost=totals[day].cost_words,
+            hours=totals[day].pods_words,
+        )
+        left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
+        bars.append(DayBar(day, totals[day], title, left, wide, 100 - height, height))
+    return bars
+
+
+def picture_sentence(bars: Sequence[DayBar], month: UsageMonth) -> str:
+    """Return what the picture shows, for those who do not see it."""
+    used = [bar for bar in bars if bar.total]
+    if not used:
+        return _("Nothing was used in {month}.", month=month.words)
+    highest = max(used, key=lambda bar: bar.height)
+    return ngettext(
+        "Used on {count} day of {month}. The most: {day}.",
+        "Used on {count} days of {month}. The most: {day}.",
+        len(used),
+        month=month.words,
+        day=highest.title,
+    )
+
+
+def usage_csv(rows: Iterable[HeldTime], *, has_kinds: bool) -> str:
+    """Return the rows as a file for spreadsheets. A name that a spreadsheet would compute is quoted with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    kind = ("kind",) if has_kinds else ()
+    writer.writerow(("day", "user", "project_id", "project", "tier_id", "tier", "node_pool", *kind, *_NUMBERS))
+    for row in sorted(rows):
+        total = total_of([row])
+        kinds = (row.kind,) if has_kinds else ()
+        names = (row.username, row.project_id, row.project, row.tier_id, row.tier, row.node_pool, *kinds)
+        numbers = (row.price_per_hour, total.pods, total.cores, total.gpus, total.cost)
+        writer.writerow(
+            (
+                row.day.isoformat(),
+                *map(spreadsheet_text, names),
+                *(f"{round(number, 4):f}" for number in numbers),
+            )
+        )
+    return text.getvalue()
+
+
+def _kind_words(row: HeldTime) -> str:
+    return KINDS.get(row.kind, _("Deleted executions"))
+
+
+def _table(
+    title: str,
+    rows: Sequence[HeldTime],
+    view: UsageView,
+    key_of: Callable[[HeldTime], tuple[str, str]],
+    narrows: str = "",
+) -> UsageTable:
+    """Return the sums by name and id. The id is said only of those that share their name. Each line leads to the page that is narrowed to
+    it, by the parameter `narrows`, if there is one and the page is not narrowed to it already."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[key_of(row)].append(row)
+    names = Counter(name for name, _ in groups)
+    totals = {key: total_of(group) for key, group in groups.items()}
+    whole = _micro(sum((getattr(total, view.sort) for total in totals.values()), Decimal(0)))
+
+    def line(name: str, total: UsageTotal, user_id: int = 0, id: str = "") -> UsageLine:
+        only = view.query(**{narrows: id}) if id and narrows and narrows not in view.only else ""
+        return UsageLine(name, total, percent(_micro(getattr(total, view.sort)), whole), user_id, only)
+
+    order = sorted(totals, key=lambda key: (-getattr(totals[key], view.sort), -totals[key].pods, key))
+    is_people = title == _BY_PERSON
+    shown = tuple(
+        line(
+            f"{key[0]} ({key[1]})" if names[key[0]] > 1 else key[0],
+            totals[key],
+            groups[key][0].user_id if is_people else 0,
+            key[1],
+        )
+        for key in order[:SHOWN]
+    )
+    rest = order[SHOWN:]
+    more = (
+        line(_("{count} more", count=len(rest)), total_of(row for key in rest for row in groups[key])) if rest else None
+    )
+    return UsageTable(title, shown, more)
+
+
+def _micro(amount: Decimal) -> int:
+    return int(amount * 1_000_000)

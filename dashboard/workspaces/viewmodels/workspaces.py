@@ -1,0 +1,113 @@
+"""Puts a workspace into words: its present state, and the one button that fits; pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from urllib.parse import urlencode
+
+from dashboard.executions.viewmodels.execution import CONTRIBUTING
+from dashboard.executions.viewmodels.states import ACTIVE_STATES, STARTED_STATES, state_status
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from grid.core.translation import gettext as _
+from grid.core.wording import POD_STAYS_SENTENCE
+
+_LONGEST_NAME = 115  # with " copy" as long as a title may be
+
+Button = Literal["open", "stop", "resume", "again", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceExecution:
+    """One execution of a workspace."""
+
+    id: str
+    state: str
+    since: datetime
+    message: str
+    is_settled: bool = True  # it has ended, and its pod has been seen gone
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ACTIVE_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRecord:
+    """The stored values of a workspace; `latest` is None when all of its executions were dropped from the history."""
+
+    id: str
+    name: str
+    title: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_roles: Mapping[int, str]  # by the member's id
+    environment_name: str
+    tier_name: str
+    created_at: datetime
+    launched_at: datetime
+    latest: WorkspaceExecution | None
+    environment_id: str = ""
+    revision: int = 0  # of the environment, as launched last; 0: not known
+    tier_id: str = ""
+    is_restarting: bool = False  # it is launched again as soon as its execution has settled
+    restart_problem: str = ""  # why the last restart ended without a launch
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    @property
+    def is_active(self) -> bool:
+        return self.latest is not None and self.latest.is_active
+
+    @property
+    def may_restart(self) -> bool:
+        started = self.latest is not None and self.latest.state in STARTED_STATES
+        return started and not self.is_restarting
+
+    @property
+    def status(self) -> StatusLine:
+        if self.is_restarting:
+            return StatusLine("wait", _("Restarting"))
+        if self.latest is None:
+            return StatusLine("neutral", _("Stopped"))
+        return state_status(self.latest.state, message=self.latest.message)[0]
+
+    @property
+    def since(self) -> datetime:
+        return self.launched_at if self.latest is None else self.latest.since
+
+    @property
+    def why_not_resume(self) -> str:
+        """The reason why it cannot be resumed yet: the pod of its ended execution may still exist; "" when it can."""
+        holds = self.latest is not None and not self.latest.is_active and not self.latest.is_settled
+        return POD_STAYS_SENTENCE if holds else ""
+
+    @property
+    def clone_query(self) -> str:
+        """The query of the launch form for another workspace like this one."""
+        title = _("{title} copy", title=self.name[:_LONGEST_NAME])
+        if self.latest is not None:  # it knows the cluster
+            return urlencode({"from": self.latest.id, "title": title})
+        same = {"project": self.project_id, "environment": self.environment_id, "tier": self.tier_id}
+        return urlencode({"kind": "workspace", **same, "title": title})
+
+    def button(self, user_id: int) -> Button:
+        """Return the user's button; "" for everybody but the owner. Others who may stop it do so on its execution's page."""
+        if user_id != self.owner_id:
+            return ""
+        if self.is_restarting:
+            return ""
+        if self.latest is None or not self.latest.is_active:
+            return "resume" if self.why_not_resume == "" else "again"
+        return fitting_button(self.latest.state, contributes=self.project_roles.get(user_id) in CONTRIBUTING)
+
+
+def fitting_button(state: str, *, contributes: bool) -> Button:
+    """Return the owner's button for a workspace in this active state; only a contributor to its project may open it."""
+    if state in ("finishing", "stopping"):
+        return ""
+    return "open" if state == "running" and contributes else "stop"

@@ -1,0 +1,189 @@
+"""Keeps Alertmanager and the database of one mind about silences, and about what is over.
+
+The leading controller looks every ten seconds. What is silenced here Alertmanager is asked to silence, and what is ended here to end, again
+and again until it has: an Alertmanager that is away costs time and no silence. A silence that somebody ended or lengthened in Alertmanager
+is so here, too; one that Alertmanager has lost it is given again.
+
+Alertmanager tells nobody of the end of an alert while it is silenced. So it is asked which alerts it knows, and what it no longer knows,
+for long enough for Prometheus to repeat it, is over.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from django.conf import settings
+from django.db.models import Q
+
+from grid.alerts.alertmanager import AlertmanagerGone, AlertmanagerRefused, KnownSilence
+from grid.database.trouble import TroubleLog
+from grid.executions.context import Database
+from grid.executions.lookingagain import look_again
+from grid.models import Alert, AlertSilence
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+MISSING = timedelta(minutes=5)  # Prometheus repeats what fires each minute, also after a restart of Alertmanager
+UNSURE = timedelta(hours=1)  # how long a silence that was ended here is looked for in Alertmanager in any case
+HEARD = timedelta(minutes=30)  # between two notes that an alert is still known
+ELSEWHERE = "somebody in Alertmanager"  # stored, and looked for
+MOST = 500
+_PROBLEM = 300
+
+
+class AlertmanagerApi(Protocol):
+    """What is asked of Alertmanager, as `alertmanager.Alertmanager` does it."""
+
+    async def create_silence(
+        self, matchers: dict[str, str], *, starts_at: datetime, ends_at: datetime, by: str, comment: str
+    ) -> str: ...
+    async def silences(self) -> Sequence[KnownSilence]: ...
+    async def end_silence(self, id: str) -> None: ...
+    async def fingerprints(self) -> frozenset[str]: ...
+
+
+def silences_to_pass(now: datetime) -> list[AlertSilence]:
+    """Return the silences that are in force, and those that were ended here and that Alertmanager may still have: as is noted, or because
+    it answered too late, or not to a controller that was killed."""
+    may_have = ~Q(alertmanager_id="") | ~Q(alertmanager_problem="") | Q(until_at__gt=now - UNSURE)
+    rows = AlertSilence.objects.filter(Q(until_at__gt=now) | ~Q(ended_by_name="") & may_have)
+    return list(rows.exclude(ended_by_name=ELSEWHERE).order_by("pk")[:MOST])
+
+
+def note(id: int, **columns: object) -> None:
+    AlertSilence.objects.filter(pk=id).update(**columns)
+
+
+def note_gone(ids: Sequence[int], problem: str) -> None:
+    AlertSilence.objects.filter(pk__in=ids).exclude(alertmanager_problem=problem).update(alertmanager_problem=problem)
+
+
+def note_created(id: int, alertmanager_id: str) -> None:
+    note(id, alertmanager_id=alertmanager_id, alertmanager_problem="")
+
+
+def note_length(id: int, was: datetime, until: datetime) -> None:
+    """Note that somebody gave a silence another end in Alertmanager, unless it was ended here meanwhile."""
+    AlertSilence.objects.filter(pk=id, until_at=was, ended_by_name="").update(until_at=until, alertmanager_problem="")
+
+
+def note_end_elsewhere(id: int, now: datetime) -> None:
+    """Note that somebody ended a silence in Alertmanager, unless it was ended here meanwhile."""
+    row = AlertSilence.objects.filter(pk=id, ended_by_name="")
+    row.update(until_at=now, ended_by_name=ELSEWHERE, alertmanager_id="", alertmanager_problem="")
+
+
+def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: datetime) -> dict[int, datetime]:
+    """Note which of the alerts that fire here Alertmanager knows, and end those that it has not known for long; return since when others
+    are missing."""
+    still: dict[int, datetime] = {}
+    heard = []
+    for alert in (
+        Alert.objects.filter(ended_at=None).only("fingerprint", "name", "heard_at").order_by("pk")[: 10 * MOST]
+    ):
+        if alert.fingerprint in fingerprints:
+            if now - alert.heard_at > HEARD:
+                heard.append(alert.pk)
+            continue
+        since = missing.get(alert.pk, now)
+        if now - since < MISSING or now - alert.heard_at < MISSING:
+            still[alert.pk] = since
+        elif Alert.objects.filter(pk=alert.pk, ended_at=None, heard_at=alert.heard_at).update(ended_at=now):
+            logger.info("an alert is over, Alertmanager no longer knows it alert=%s", alert.name)
+    Alert.objects.filter(pk__in=heard).update(heard_at=now)
+    return still
+
+
+class SilencePasser:
+    """Looks again and again; `run` until cancelled. Without an Alertmanager's address it does nothing."""
+
+    def __init__(
+        self,
+        alertmanager: AlertmanagerApi | None,
+        database: Database,
+        clock: Callable[[], datetime],
+        troubles: TroubleLog,
+        rng: random.Random,
+    ) -> None:
+        self._alertmanager = alertmanager
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+        self._missing: dict[int, datetime] = {}
+        self._is_gone = False
+
+    async def run(self) -> None:
+        if self._alertmanager is not None:
+            await look_again(
+                self.look, LOOK_SECONDS, self._troubles, self._rng, failure="silences not passed on to Alertmanager"
+            )
+
+    async def look(self) -> None:
+        manager = self._alertmanager
+        assert manager is not None
+        # While it does not answer, nothing is missing.
+        missing, self._missing = self._missing, {}
+        rows = await self._database(silences_to_pass, self._clock())
+        try:
+            await self._pass_all(manager, rows)
+        except (AlertmanagerGone, AlertmanagerRefused) as gone:
+            await self._database(note_gone, [one.pk for one in rows], str(gone)[:_PROBLEM])
+            self._say(gone)
+            return
+        try:
+            known = await manager.fingerprints()
+        except (AlertmanagerGone, AlertmanagerRefused) as gone:
+            self._say(gone)
+            return
+        self._is_gone = False
+        self._missing = await self._database(note_known, known, missing, self._clock())
+
+    async def _pass_all(self, manager: AlertmanagerApi, rows: Sequence[AlertSilence]) -> None:
+        """Pass each silence on, and note why one is refused. Raise AlertmanagerGone at the first that finds nobody: the others would only
+        wait as long."""
+        held = await manager.silences() if rows else ()
+        for row in rows:
+            try:
+                await self._pass(manager, row, held)
+            except AlertmanagerRefused as refused:
+                await self._database(note, row.pk, alertmanager_problem=str(refused)[:_PROBLEM])
+
+    async def _pass(self, manager: AlertmanagerApi, row: AlertSilence, held: Sequence[KnownSilence]) -> None:
+        """Make Alertmanager have what the row says, or the row what Alertmanager has."""
+        now = self._clock()
+        # A controller that was killed after it had asked knows only the comment; another installation may have the same Alertmanager.
+        comment = f"{row.reason} ({settings.DASHBOARD_ORIGIN}/alerts/, silence {row.pk})"
+        active = [one for one in held if not one.is_over and (one.id == row.alertmanager_id or one.comment == comment)]
+        if row.ended_by_name or row.until_at <= now:  # the clock of whoever ended it may be ahead
+            for one in active:
+                await manager.end_silence(one.id)
+            if row.alertmanager_id or row.alertmanager_problem:
+                await self._database(note, row.pk, alertmanager_id="", alertmanager_problem="")
+        elif row.alertmanager_id:
+            await self._compare(row, next((one for one in held if one.id == row.alertmanager_id), None))
+        elif active:
+            await self._database(note_created, row.pk, active[0].id)
+        else:
+            id = await manager.create_silence(
+                row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
+            )
+            await self._database(note_created, row.pk, id)
+
+    async def _compare(self, row: AlertSilence, known: KnownSilence | None) -> None:
+        if known is None:
+            await self._database(note, row.pk, alertmanager_id="")
+        elif known.is_over:
+            await self._database(note_end_elsewhere, row.pk, self._clock())
+        elif abs(known.ends_at - row.until_at) > timedelta(seconds=1):
+            await self._database(note_length, row.pk, row.until_at, known.ends_at)
+        elif row.alertmanager_problem:
+            await self._database(note, row.pk, alertmanager_problem="")
+
+    def _say(self, why: Exception) -> None:
+        if not self._is_gone:
+            logger.warning("silences are not passed on to Alertmanager reason=%s", why)
+        self._is_gone = True

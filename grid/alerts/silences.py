@@ -1,0 +1,111 @@
+"""Silences of alerts: which are in force, of what, and how operators start and end them.
+
+A silence is a row, and is in force from when it is written: nobody is notified, and no page has a line. The leading controller passes it on
+to Alertmanager (`passing.py`), so a silence outlives an Alertmanager that is away. The caller checks rights.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from grid.alerts.webhook import LONGEST, MOST_NAMES
+from grid.audit.entries import write_entry
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import as_sentence, moment_words, one_line
+from grid.models import Alert, AlertSilence, AuditEntry, User
+from grid.models.alert import LONGEST_REASON
+
+MINUTES = (60, 240, 1440)
+
+
+def silences_in_force(now: datetime) -> Sequence[AlertSilence]:
+    return list(AlertSilence.objects.in_force(now))
+
+
+def silence_of(labels: Mapping[str, str], silences: Iterable[AlertSilence]) -> AlertSilence | None:
+    """Return the silence that an alert with these labels is under longest; None for no silence. Pure."""
+    matching = [one for one in silences if one.matchers and one.matchers.items() <= labels.items()]
+    return max(matching, key=lambda one: one.until_at, default=None)
+
+
+def silence_sentence(silence: AlertSilence) -> str:
+    """Return until when nobody is told, who wants that, and why; pure."""
+    until = moment_words(silence.until_at)
+    return as_sentence(
+        _(
+            "Silenced by {author} until {until}: {reason}",
+            author=silence.author_name,
+            until=until,
+            reason=silence.reason,
+        )
+    )
+
+
+def matchers_for(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels by which a silence finds an alert: those that were stored whole. Pure."""
+    return {name: value for name, value in labels.items() if value and len(value) < LONGEST}
+
+
+def start(alert: Alert, *, minutes: int, reason: str, by: User, now: datetime) -> AlertSilence:
+    """Silence an alert, with an audit entry. Raise Rejected without a reason, for a time that is not offered, when the alert is over, and
+    while it is silenced for as long already: the sentence says why."""
+    reason = one_line(reason)
+    if not reason or len(reason) > LONGEST_REASON:
+        raise _refused(
+            "reason",
+            _(
+                "Say why in at most {longest} characters: other operators read it.",
+                longest=LONGEST_REASON,
+            ),
+        )
+    if minutes not in MINUTES:
+        raise _refused("minutes", _("Choose for how long."))
+    until = now + timedelta(minutes=minutes)
+    with transaction.atomic():
+        # Of two operators at once the second sees the first one's silence.
+        found = Alert.objects.select_for_update(no_key=True).filter(pk=alert.pk, ended_at=None).first()
+        if found is None:
+            raise _refused("", _("This alert is over, so there is nothing to silence."))
+        matchers = matchers_for(found.labels)
+        if not matchers or len(found.labels) >= MOST_NAMES:
+            raise _refused(
+                "",
+                _("This alert has labels too many or too long to be silenced from here. Silence it in Alertmanager."),
+            )
+        other = silence_of(found.labels, silences_in_force(now))
+        if other is not None and other.until_at >= until - timedelta(minutes=1):
+            raise _refused("", silence_sentence(other))
+        silence = AlertSilence.objects.create(
+            name=found.name,
+            matchers=matchers,
+            reason=reason,
+            author_name=by.get_username(),
+            created_at=now,
+            until_at=until,
+        )
+        changes = {
+            "silenced": ["", _("until {until}", until=moment_words(until))],
+            "reason": ["", reason],
+            "labels": ["", matchers],
+        }
+        write_entry(by, silence, changes, action=AuditEntry.Action.CREATED, at=now)
+    return silence
+
+
+def end(id: int, *, by: User, now: datetime) -> bool:
+    """End a silence now, whoever began it, with an audit entry; return False when it has ended already."""
+    with transaction.atomic():
+        silence = AlertSilence.objects.select_for_update(no_key=True).in_force(now).filter(pk=id).first()
+        if silence is None:
+            return False
+        was, silence.until_at, silence.ended_by_name = silence.until_at, now, by.get_username()
+        silence.save(update_fields=["until_at", "ended_by_name"])
+        changes = {"silenced": [_("until {until}", until=moment_words(at)) for at in (was, now)]}
+        write_entry(by, silence, changes, action=AuditEntry.Action.ENDED, at=now)
+    return True
+
+
+def _refused(field: str, sentence: str) -> Rejected:
+    return Rejected([Problem(field, sentence, "silence")])

@@ -1,0 +1,125 @@
+"""Notifies operators and admins of alerts: once when one fires, once when it is over, and of many at once in one message.
+
+The leading controller looks every ten seconds. What it finds it tells at the next look, with what has come meanwhile, and never more often
+than once a minute, because a broken node or a lost network makes many alerts fire within seconds. What is told is marked in the transaction
+of its notifications: two controllers at once, or one that is killed half-way, tell nothing twice and lose nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from grid.accounts.backend import OPERATORS
+from grid.alerts.silences import silence_of, silences_in_force
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import as_sentence, listed, listed_up_to, one_line
+from grid.executions.lookingagain import DatabaseTask, look_again
+from grid.models import Alert, User
+from grid.notifications.outbox import tell_of_alerts
+
+LOOK_SECONDS = 10.0
+GAP = timedelta(minutes=1)  # between two messages
+MOST = 2000  # alerts that are looked at together, silenced ones among them
+NAMED = 10
+_UNTOLD = Q(told_at=None, ended_at=None)
+_ENDS_UNTOLD = Q(ended_at__isnull=False, end_told_at=None)
+
+
+def is_anything_untold(now: datetime) -> bool:
+    """Return whether operators have to be told of anything, or an end has to be marked as nothing to tell."""
+    return any(_untold(now))
+
+
+@transaction.atomic
+def tell_operators(*, now: datetime) -> int:
+    """Notify operators and admins of what fires and what is over and was not told yet; return how many alerts that were."""
+    firing, over, quiet = _untold(now, for_update=True)
+    Alert.objects.filter(pk__in=[one.pk for one in firing]).update(told_at=now)
+    Alert.objects.filter(pk__in=[one.pk for one in (*over, *quiet)]).update(end_told_at=now)
+    if not firing and not over:
+        return 0
+    first = (firing or over)[0]
+    path = f"/alerts/#alert-{first.pk}" if len(firing) + len(over) == 1 else "/alerts/"
+    may_operate = Q(is_superuser=True) | Q(groups__name=OPERATORS)
+    for user in User.objects.filter(may_operate, is_active=True).distinct().order_by("pk"):
+        tell_of_alerts(user, title_of(firing, over), sentence_of(firing, over), path=path, now=now)
+    return len(firing) + len(over)
+
+
+def title_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
+    """Return what has happened, without a full stop; pure."""
+    parts = []
+    if len(firing) == 1:
+        parts.append(_("{alert} fires", alert=_name(firing[0])))
+    elif firing:
+        parts.append(ngettext("{count} alert fires", "{count} alerts fire", len(firing)))
+    if len(over) == 1:
+        parts.append(_("{alert} is over", alert=_name(over[0])))
+    elif over:
+        parts.append(ngettext("{count} alert is over", "{count} alerts are over", len(over)))
+    return listed(parts)
+
+
+def sentence_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
+    """Return what is wrong: of one alert its own words, of several their names; pure."""
+    if len(firing) == 1 and not over:
+        words = [firing[0].annotations.get("summary", ""), firing[0].annotations.get("description", "")]
+        return " ".join(as_sentence(one_line(text)) for text in words if text.strip()) or _(
+            "The rule does not say more."
+        )
+    parts = [_("Firing: {alerts}.", alerts=_named(firing))] if firing else []
+    if over:
+        parts.append(_("Over: {alerts}.", alerts=_named(over)))
+    return " ".join(parts)
+
+
+def _name(alert: Alert) -> str:
+    return one_line(alert.name)[:100]
+
+
+def _named(alerts: Sequence[Alert]) -> str:
+    """Return the names, each once and the most frequent first, with how many of it there are."""
+    counts: dict[str, int] = {}
+    for name in map(_name, alerts):
+        counts[name] = counts.get(name, 0) + 1
+    ordered = sorted(counts, key=lambda name: (-counts[name], name))
+    return listed_up_to(NAMED, [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in ordered])
+
+
+def _untold(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
+    """Return what fires and what is over that operators have to be told of, and what is over without their being told: silenced, or over
+    before they knew that it fires. The last has to be marked, because it would take the place of others."""
+    rows = Alert.objects.select_for_update() if for_update else Alert.objects
+    found = list(rows.filter(_UNTOLD | _ENDS_UNTOLD).order_by("started_at", "pk")[:MOST])
+    silences = silences_in_force(now) if found else ()
+    firing, over, quiet = list[Alert](), list[Alert](), list[Alert]()
+    for one in found:
+        is_silenced = silence_of(one.labels, silences) is not None
+        if one.ended_at is not None:
+            (quiet if is_silenced or one.told_at is None else over).append(one)
+        elif not is_silenced:
+            firing.append(one)
+    return firing, over, quiet
+
+
+class AlertTeller(DatabaseTask):
+    """Looks again and again; `run` until cancelled."""
+
+    _is_waiting = False
+    _told_at: datetime | None = None
+
+    async def run(self) -> None:
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="operators not told of alerts")
+
+    async def look(self) -> None:
+        """Tell what was there at the look before, with what has come since, unless something was told within the last minute."""
+        now = self._clock()
+        if not self._is_waiting:
+            self._is_waiting = await self._database(is_anything_untold, now)
+        elif self._told_at is None or not timedelta(0) <= now - self._told_at < GAP:
+            self._is_waiting = False
+            if await self._database(tell_operators, now=now):
+                self._told_at = now

@@ -1,0 +1,72 @@
+"""Notifies the owners of running executions of maintenance, once each.
+
+The leading controller looks every half minute. A row for each pair of announcement and owner says who was notified, and is written with the
+notification: two controllers at once, or one that is killed half-way, notify nobody twice and nobody never.
+"""
+
+from collections import defaultdict
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from grid.announcements.gate import maintenance_of
+from grid.announcements.rules import Maintenance, told_sentence
+from grid.executions.lookingagain import DatabaseTask, look_again
+from grid.models import Announcement, AnnouncementReader, Execution, State, User
+from grid.models.execution import object_name_of
+from grid.notifications.outbox import tell_of_maintenance
+from grid.projects.departures import LIVES
+
+LOOK_SECONDS = 30.0
+
+
+def tell_owners(*, now: datetime) -> int:
+    """Notify the owners of running executions of each maintenance whose announcement is shown; return how many notifications that made."""
+    rows = Announcement.objects.shown(now).filter(no_launches_from__isnull=False)
+    announced = [found for row in rows if (found := maintenance_of(row)) is not None]
+    if not announced:
+        return 0
+    running = _running_by_owner()
+    return sum(_tell(one, running, now) for one in announced)
+
+
+def _tell(maintenance: Maintenance, running: dict[int, list[str]], now: datetime) -> int:
+    id = maintenance.announcement_id
+    told = AnnouncementReader.objects.filter(announcement=id, told_at__isnull=False).values_list("user_id", flat=True)
+    left = running.keys() - set(told)
+    return sum(_tell_one(maintenance, user, running[user.pk], now) for user in User.objects.filter(pk__in=left))
+
+
+def _tell_one(maintenance: Maintenance, user: User, executions: list[str], now: datetime) -> bool:
+    """Notify one owner; return False when another controller has, or the announcement is gone."""
+    id = maintenance.announcement_id
+    try:
+        with transaction.atomic():
+            AnnouncementReader.objects.get_or_create(announcement_id=id, user=user)
+            if not AnnouncementReader.objects.filter(announcement=id, user=user, told_at=None).update(told_at=now):
+                return False
+            tell_of_maintenance(user, told_sentence(maintenance, executions), now=now)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _running_by_owner() -> dict[int, list[str]]:
+    """Return the names of running executions, without clusters that end with what they are attached to."""
+    rows = Execution.objects.unsettled().filter(LIVES, attached_to=None).exclude(state=State.QUEUED)
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for id, kind, title, owner in rows.order_by("requested_at", "pk").values_list("pk", "kind", "title", "owner_id"):
+        found[owner].append(title or object_name_of(kind, id))
+    return found
+
+
+class MaintenanceKeeper(DatabaseTask):
+    """Looks again and again; `run` until cancelled."""
+
+    async def run(self) -> None:
+        await look_again(
+            self.look, LOOK_SECONDS, self._troubles, self._rng, failure="owners not notified of maintenance"
+        )
+
+    async def look(self) -> None:
+        await self._database(tell_owners, now=self._clock())

@@ -1,0 +1,97 @@
+"""When launches are refused for maintenance, and in which words; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import as_sentence, listed_up_to, moment_words
+
+MAINTENANCE = "maintenance"  # the reason of what it refuses, and of what waits for its end
+_NAMED = 5  # executions in a notification
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """Nothing is launched from `starts_at` until before `ends_at`, or until an operator ends it; `text` is the operator's."""
+
+    announcement_id: str
+    starts_at: datetime
+    ends_at: datetime | None
+    text: str
+
+    def holds(self, now: datetime) -> bool:
+        return self.starts_at <= now and not self.is_over(now)
+
+    def is_over(self, now: datetime) -> bool:
+        return self.ends_at is not None and self.ends_at <= now
+
+    def outlasts(self, other: "Maintenance") -> bool:
+        if other.ends_at is None:
+            return False
+        return self.ends_at is None or self.ends_at > other.ends_at
+
+
+def in_force(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
+    """Return the maintenance that refuses launches now; of several the one that ends last, because it decides when they are taken."""
+    found: Maintenance | None = None
+    for one in known:
+        if one.holds(now) and (found is None or one.outlasts(found)):
+            found = one
+    return found
+
+
+def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
+    """Return the maintenance that is announced to start first."""
+    coming = [one for one in known if one.starts_at > now and not one.is_over(now)]
+    return min(coming, key=lambda one: one.starts_at, default=None)
+
+
+def waiting_sentence(maintenance: Maintenance) -> str:
+    """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
+    return _(
+        "Maintenance {until}: {text} It starts by itself afterwards.",
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
+
+
+def refused_sentence(maintenance: Maintenance) -> str:
+    """Return why a launch is refused, and until when."""
+    return _(
+        "Maintenance {until}: {text} No new launches before it ends.",
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
+
+
+def coming_sentence(maintenance: Maintenance) -> str:
+    """Return what somebody is told who is about to launch before it."""
+    return _(
+        "No new launches from {start}, {until}: {text}",
+        start=moment_words(maintenance.starts_at),
+        until=_until(maintenance),
+        text=as_sentence(maintenance.text),
+    )
+
+
+def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
+    """Return what the owner of these running executions is notified of."""
+    continuing = ngettext(
+        "{count:,} running execution of yours continues: {executions}. "
+        "Once it has stopped, it cannot be launched again before it ends.",
+        "{count:,} running executions of yours continue: {executions}. "
+        "Once they have stopped, they cannot be launched again before it ends.",
+        len(executions),
+        executions=listed_up_to(_NAMED, executions),
+    )
+    return f"{coming_sentence(maintenance)} {continuing}"
+
+
+def _until(maintenance: Maintenance) -> str:
+    return (
+        _("until {until}", until=moment_words(maintenance.ends_at))
+        if maintenance.ends_at
+        else _("until an operator ends it")
+    )

@@ -1,0 +1,6 @@
+"""On-demand clusters of Dask, Ray and Spark: their objects and states, and the polling of their frameworks.
+
+It owns the two-step manifests of head and workers, growing, shrinking and repairing a running cluster, its samples over time, and what
+each of the `frameworks` needs. Others import `request`, `status` and `frameworks.framework`; it runs as one strategy of
+`grid.executions.reconcile`.
+"""

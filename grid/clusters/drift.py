@@ -1,0 +1,273 @@
+"""Keeps a cluster's objects as its spec says: deleted objects are created again, and a changed size is applied.
+
+The objects are read only when this controller sees the cluster for the first time, when head or workers are missing, and when the audit,
+one list per kind for all clusters, finds drift; the object that sets the number of workers also when the spec or the slots allow another
+number. Nothing here decides about the cluster's state.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from grid.clusters import manifests, objects, status
+from grid.core.errors import NotAllowed, Rejected
+from grid.core.labels import MANAGED_BY, MANAGER
+from grid.core.translation import gettext as _
+from grid.executions import apply, ledger
+from grid.executions.context import Context
+from grid.executions.ledger import EventRecord, LedgerRecord
+from grid.executions.manifests import NO_SECRETS, Manifest, anchor
+from grid.executions.spec import ExecutionSpec
+from grid.executions.storage import stored_secrets_name
+from grid.kube.objects import RawObject
+from grid.kube.resources import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    SERVICES,
+    Resource,
+)
+from grid.secrets.storedsecrets import SecretMissing
+
+logger = logging.getLogger(__name__)
+
+_KINDS = (DEPLOYMENTS, SERVICES, AUTOSCALERS, NETWORK_POLICIES, DISRUPTION_BUDGETS)
+SELECTOR = f"{MANAGED_BY}={MANAGER}"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Sized(msgspec.Struct, frozen=True):
+    replicas: int | None = None
+
+
+class _Audited(msgspec.Struct):
+    """All that the audit reads of an object, because it reads those of all clusters each minute; only Deployments have a number."""
+
+    metadata: _Named
+    spec: _Sized = _Sized()
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The sizes last applied to the cluster."""
+
+    minimum: int
+    maximum: int
+
+    @classmethod
+    def of(cls, spec: ExecutionSpec) -> "_Size":
+        assert spec.cluster is not None, "only clusters come here"
+        return cls(spec.cluster.workers_minimum, spec.cluster.workers_maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    size: _Size
+    expected: Mapping[tuple[Resource, str], int | None]  # the replicas that each object must have, None for any
+
+
+class DriftRepair:
+    """Repairs drift during one term of leadership."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._kept: dict[str, _Kept] = {}
+
+    async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
+        """Create all objects and return the head's address. See `objects.create_all`."""
+        context = self._context
+        address = await objects.create_all(
+            context.api,
+            spec,
+            namespace=context.namespace,
+            storage=context.target.storage,
+            secrets=await context.secrets_of(spec),
+        )
+        self._kept[row.id] = self._goal(spec)
+        return address
+
+    async def keep(self, row: LedgerRecord, spec: ExecutionSpec, *, invalidated: bool) -> str:
+        """Repair the objects and return the head's address, which is a new one if the old one could not be kept."""
+        address = status.read(row.status).head_address
+        kept = self._kept.get(row.id)
+        if invalidated or kept is None:
+            address = await self._keep_all(row, spec, address)
+        elif kept.size != _Size.of(spec) or not self._autoscaler_is_right(row, spec):
+            await self._keep_one(row, self._sizing(spec, await self._anchor(spec), address), spec)
+        else:
+            return address
+        self._kept[row.id] = self._goal(spec)
+        return address
+
+    async def audit(self) -> set[str]:
+        """Return the clusters of which an object is missing, or whose replica count differs from ours while no autoscaler owns it."""
+        found: dict[tuple[Resource, str], int | None] = {}
+        for resource in _KINDS if self._kept else ():
+            listed = await apply.list_all(
+                self._context.api,
+                resource,
+                _Audited,
+                namespace=self._context.namespace,
+                label_selector=SELECTOR,
+                metadata_only=resource != DEPLOYMENTS,
+            )
+            found |= {(resource, one.metadata.name): one.spec.replicas for one in listed}
+        wrong = {
+            id
+            for id, kept in self._kept.items()
+            if any(
+                key not in found or (replicas is not None and found[key] != replicas)
+                for key, replicas in kept.expected.items()
+            )
+        }
+        for id in wrong:
+            del self._kept[id]
+        return wrong
+
+    def forget(self, execution_id: str) -> None:
+        self._kept.pop(execution_id, None)
+
+    # --- Inside ---
+
+    def _manifests(
+        self, spec: ExecutionSpec, anchor_uid: str, address: str, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> list[Manifest]:
+        namespace, storage = self._context.namespace, self._context.target.storage
+        first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage, secrets=secrets)[1:]
+        workers = manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)
+        return [*first, *workers]
+
+    def _goal(self, spec: ExecutionSpec) -> _Kept:
+        wanted = self._manifests(spec, "", "")
+        expected = {(one.resource, one.name): self._replicas(one, spec) for one in wanted if one.resource in _KINDS}
+        return _Kept(_Size.of(spec), expected)
+
+    def _replicas(self, manifest: Manifest, spec: ExecutionSpec) -> int | None:
+        """Return the replicas that a Deployment must have; None when its autoscaler owns them, and for other kinds."""
+        is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
+        return None if is_autoscaled else manifest.body["spec"].get("replicas")
+
+    def _sizing(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> Manifest:
+        """Return the object that sets the number of workers: the autoscaler, or else the workers' Deployment."""
+        namespace = self._context.namespace
+        return manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)[-1]
+
+    def _autoscaler_is_right(self, row: LedgerRecord, spec: ExecutionSpec) -> bool:
+        """Return True when the cached autoscaler has the right size, or the cluster has none."""
+        size = _Size.of(spec)
+        known = self._context.autoscalers.by("execution", row.id)
+        return not manifests.is_autoscaled(spec) or any(
+            (one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known
+        )
+
+    async def _anchor(self, spec: ExecutionSpec) -> str:
+        api, namespace = self._context.api, self._context.namespace
+        found = await objects.find(api, anchor(spec, namespace=namespace))
+        return str(found["metadata"]["uid"]) if found else await apply.create_anchor(api, spec, namespace=namespace)
+
+    async def _keep_all(self, row: LedgerRecord, spec: ExecutionSpec, known: str) -> str:
+        uid = await self._anchor(spec)
+        (service,) = [one for one in self._manifests(spec, uid, known) if one.resource == SERVICES]
+        address = objects.address_of(await self._keep_service(row, _at(service, known)))
+        secrets = await self._secrets(spec)
+        for manifest in self._manifests(spec, uid, address, secrets or NO_SECRETS):
+            is_empty = secrets is None and manifest.name == stored_secrets_name(spec)
+            if manifest.resource != SERVICES and not is_empty:
+                await self._keep_one(row, manifest, spec)
+        if address != known:
+            await self._tell_workers(row, spec, uid, address)
+        return address
+
+    async def _secrets(self, spec: ExecutionSpec) -> Mapping[str, str] | None:
+        """Return the values of its stored secrets; None when one was deleted since, so that only the object in the cluster has them."""
+        try:
+            return await self._context.secrets_of(spec)
+        except SecretMissing:
+            return None
+
+    async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
+        """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
+        deployment, *_unused = manifests.workers(
+            spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
+        )
+        await objects.patch(self._context.api, deployment, {"template": deployment.body["spec"]["template"]})
+        message = _(
+            "The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
+            "started again. A workspace or job that was attached knows the old one only: launch it again.",
+            address=address,
+        )
+        about = f"Service/{manifests.head_service_name(row.id)}"
+        await self._note(
+            row, EventRecord(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1)
+        )
+
+    async def _keep_service(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
+        found = await objects.find(self._context.api, manifest)
+        if found is not None:
+            return found
+        try:
+            return await self._make_again(row, manifest)
+        except Rejected as error:
+            logger.warning("address of the head cannot be had again execution=%s reason=%s", row.id, error)
+        spec = {key: value for key, value in manifest.body["spec"].items() if key != "clusterIP"}
+        return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
+
+    async def _keep_one(self, row: LedgerRecord, manifest: Manifest, spec: ExecutionSpec) -> None:
+        found = await objects.find(self._context.api, manifest)
+        if found is None:
+            await self._make_again(row, manifest)
+            return
+        changes: dict[str, Any] = {}
+        if manifest.resource == AUTOSCALERS:
+            changes = _differing(found, manifest, ("minReplicas", "maxReplicas"))
+        elif manifest.resource == DEPLOYMENTS and self._replicas(manifest, spec) is not None:
+            changes = _differing(found, manifest, ("replicas",))
+        if changes:
+            await objects.patch(self._context.api, manifest, changes)
+            logger.info("changed execution=%s kind=%s %s", row.id, manifest.resource.kind, changes)
+
+    async def _make_again(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
+        kind, name = manifest.resource.kind, manifest.name
+        try:
+            made = await apply.get_or_create(self._context.api, manifest, row.id)
+        except NotAllowed as error:
+            message = _(
+                "{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}",
+                kind=kind,
+                name=name,
+                error=error,
+            )
+            uid = f"{name}/{kind}/refused"[-64:]
+            await self._note(
+                row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
+            )
+            raise
+        message = _("{kind} {name} had been deleted; it was created again.", kind=kind, name=name)
+        uid = f"{made['metadata']['uid']}/made_again"[-64:]
+        await self._note(
+            row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1)
+        )
+        return made
+
+    async def _note(self, row: LedgerRecord, line: EventRecord) -> None:
+        await self._context.database(ledger.note_events, row.id, [line])
+
+
+def _differing(found: RawObject, manifest: Manifest, fields: Sequence[str]) -> dict[str, Any]:
+    wanted = manifest.body["spec"]
+    return {name: wanted[name] for name in fields if found["spec"].get(name) != wanted[name]}
+
+
+def _at(service: Manifest, address: str) -> Manifest:
+    """Return the Service with the known address: workers and clients know the head by it, so a Service that is created again asks for
+    the same."""
+    if not address:
+        return service
+    return replace(service, body={**service.body, "spec": {**service.body["spec"], "clusterIP": address}})

@@ -1,0 +1,154 @@
+"""Dask: its head (the scheduler), its workers, and their reports. For distributed 2026.8.
+
+The UI and everything that is read over HTTP lie under the cluster's own path, so the proxy passes the path through as it is.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from grid.clusters.frameworks.answers import UNREADABLE, body_of, parsed
+from grid.clusters.frameworks.base import (
+    LOCAL_PATH,
+    POD_IP,
+    POD_NAME,
+    ClusterReport,
+    FrameworkSilent,
+    Port,
+    Program,
+    WorkerPod,
+    WorkerReport,
+)
+from grid.core.origins import BEGIN_PATH
+from grid.core.quantity import millicores, whole
+from grid.core.translation import gettext as _
+from grid.executions.spec import ExecutionSpec, TierSpec
+
+_SCHEDULER = Port("scheduler", 8786)
+_UI = Port("ui", 8787)
+_WORKER = Port("worker", 8788)
+_NANNY = Port("nanny", 8789)
+_WORKER_HTTP = Port("http", 8790)
+# Without -P Python looks for modules in the project's folder first, and a `dask.py` there would run instead of Dask.
+_PYTHON = ("python", "-P", "-c")
+_HEAD = Path(__file__).with_name("dask_head.py").read_text()
+_WORK = Path(__file__).with_name("dask_worker.py").read_text()
+_DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
+_REPORT = "json/compute-grid.json"
+_SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
+# Each worker has a nanny, which restarts it when a task crashes it or a client asks to, and needs memory itself.
+_NANNY_BYTES = 128 * 2**20
+
+
+class _Report(msgspec.Struct):
+    """The answer of `dask_head`."""
+
+    workers: dict[str, WorkerReport]
+    pending_tasks: int
+    wanted_workers: int
+
+
+class Dask:
+    """The FrameworkAdapter of Dask."""
+
+    name = "dask"
+    ui_port = _UI.number
+    strips_prefix = False
+    calls_back = False
+
+    def head(self, spec: ExecutionSpec) -> Program:
+        return Program(
+            command=(
+                *(*_PYTHON, _HEAD, "scheduler"),
+                *("--host", POD_IP, "--port", str(_SCHEDULER.number)),
+                *("--dashboard-address", f"{POD_IP}:{_UI.number}"),
+                # Omitted at the root: Bokeh makes two slashes of one.
+                *(("--dashboard-prefix", spec.base_url) if spec.base_url != "/" else ()),
+            ),
+            ports=(_SCHEDULER, _UI),
+            readiness=_health(f"{spec.base_url}health", _UI, period=2, failures=15),
+            # Five minutes: a scheduler that receives a large graph answers late, and restarting it loses everything.
+            liveness=_health(f"{spec.base_url}health", _UI, period=20, failures=15),
+            variables=_SCRATCH,
+        )
+
+    def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
+        return Program(
+            command=(
+                *(*_PYTHON, _WORK, "worker", "--name", POD_NAME, "--host", POD_IP),
+                *("--worker-port", str(_WORKER.number), "--nanny-port", str(_NANNY.number)),
+                *("--dashboard-address", f"{POD_IP}:{_WORKER_HTTP.number}", "--no-dashboard"),
+                *("--nthreads", str(_threads(spec.tier)), "--memory-limit", str(_memory(spec.tier))),
+                *(("--resources", f"GPU={spec.tier.gpus}") if spec.tier.gpus else ()),
+            ),
+            ports=(_WORKER, _NANNY, _WORKER_HTTP),
+            # Two minutes: a task that holds Python's lock makes its worker answer late, and of all workers those that are not ready
+            # are ended first when the cluster shrinks.
+            readiness=_health("/health", _WORKER_HTTP, period=2, failures=60),
+            variables={
+                "DASK_SCHEDULER_ADDRESS": _address(head_address),
+                # The container's limit ends a worker that fills its memory, visibly; its nanny would do so unseen, a moment before.
+                "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+                **_SCRATCH,
+            },
+            pre_stop=(*_PYTHON, _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
+        )
+
+    def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
+        return {
+            "DASK_SCHEDULER_ADDRESS": _address(head_address),
+            "DASK_SCHEDULER_SERVICE_HOST": head_address,
+            "DASK_SCHEDULER_SERVICE_PORT": str(_SCHEDULER.number),
+            # The dashboard's address that a client shows in a notebook: the page at which the proxy begins to let a browser in.
+            "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.address}{BEGIN_PATH}",
+        }
+
+    async def ask(
+        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
+    ) -> ClusterReport:
+        try:
+            url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
+            async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
+                too_long = _("Dask's scheduler's answer is longer than {size} MiB.")
+                said = msgspec.json.decode(await body_of(answer, too_long=too_long), type=_Report)
+        except TimeoutError as error:
+            raise FrameworkSilent(_("Dask's scheduler did not answer in time.")) from error
+        except aiohttp.ClientError as error:
+            raise FrameworkSilent(_("Dask's scheduler cannot be asked: {error}.", error=error)) from error
+        except UNREADABLE as error:
+            raise FrameworkSilent(_("Dask's scheduler answered something unexpected: {error}.", error=error)) from error
+        ours = {worker.name for worker in workers}
+        known = {name: report for name, report in said.workers.items() if name in ours}
+        return ClusterReport(known, said.pending_tasks, said.wanted_workers)
+
+
+def _address(head_address: str) -> str:
+    return f"tcp://{head_address}:{_SCHEDULER.number}"
+
+
+def _health(path: str, port: Port, *, period: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": path, "port": port.number},
+        "periodSeconds": period,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }
+
+
+def _threads(tier: TierSpec) -> int:
+    """Return enough threads to use all cores, a part of a core included: else a worker could never reach its target."""
+    return max(1, math.ceil(millicores(tier.cores_limit) / 1000))
+
+
+def _memory(tier: TierSpec) -> int:
+    """Return the memory in bytes of which Dask spills, pauses and restarts at fractions."""
+    limit = whole(tier.memory_limit)
+    return max(limit - _NANNY_BYTES, limit // 2)
+
+
+def _drain_seconds(spec: ExecutionSpec) -> int:
+    return spec.cluster.drain_seconds if spec.cluster else 0

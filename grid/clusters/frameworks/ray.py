@@ -1,0 +1,202 @@
+"""Ray: its head, its workers, and their reports.
+
+`ray start --block` runs in both; the head takes no tasks. Only ports that a Service leads to are fixed, and of those Ray's own state (the
+GCS) always listens on all addresses of its machine: where pods share one machine, as on the embedded cluster, its port inside must differ
+from cluster to cluster, and from its Service's. docs/frameworks.md has the whole picture.
+"""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import aiohttp
+
+from grid.clusters.frameworks import ray_report
+from grid.clusters.frameworks.answers import body_of, parsed
+from grid.clusters.frameworks.base import (
+    LOCAL_PATH,
+    POD_IP,
+    POD_NAME,
+    ClusterReport,
+    FrameworkSilent,
+    Port,
+    Program,
+    WorkerPod,
+)
+from grid.core.quantity import millicores, whole
+from grid.core.translation import gettext as _
+from grid.executions.spec import ClusterSpec, ExecutionSpec, TierSpec
+
+GCS_PORT = 6379
+UI_PORT = 8265
+CLIENT_PORT = 10001
+# Below the ports that Linux gives out by itself and those (23000-23999) that Ray's client server uses for its sessions.
+_GCS_PORTS_INSIDE = range(11000, 23000)
+_STORE_SHARE_OF_MEMORY = 0.3  # Ray's own default
+_STORE_SHARE_OF_SHARED_MEMORY = 0.9
+_SMALLEST_STORE = 80 * 2**20  # Ray refuses less than 75 MiB
+_ASK_SECONDS = 10
+_LONGEST_ANSWER = 32 * 2**20  # ten thousand tasks, the most that it lists
+_NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
+_DRAIN = Path(__file__).with_name("ray_drain.py").read_text(encoding="utf-8")
+# Set on every node: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
+# addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain on SIGTERM: the
+# preStop hook has drained the node already, and a head has nowhere to go. Ray's own start timeouts, ten and sixty seconds, are too short
+# on a machine that starts several nodes at once.
+# gRPC's fork support sometimes kills children that Ray's client server is about to turn into other programs ("Starting Ray client server
+# failed"); nothing here needs it.
+_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1",
+    "DASHBOARD_METRIC_PORT": "0",
+    "AUTOSCALER_METRIC_PORT": "0",
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+    "RAY_raylet_start_wait_time_s": "40",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
+# As in KubeRay: a head that is replaced loses everything, so it gets ten minutes.
+_LIVENESS = {
+    "httpGet": {"path": "/api/gcs_healthz", "port": UI_PORT},
+    "initialDelaySeconds": 30,
+    "periodSeconds": 5,
+    "timeoutSeconds": 5,
+    "failureThreshold": 120,
+}
+
+
+class Ray:
+    """The FrameworkAdapter of Ray."""
+
+    name = "ray"
+    ui_port = UI_PORT
+    strips_prefix = True
+    calls_back = False
+
+    def head(self, spec: ExecutionSpec) -> Program:
+        """Return the head's program, without CPUs and GPUs: tasks would compete for memory with the cluster's own state, whose loss
+        loses everything."""
+        inside = gcs_port_inside(spec.id)
+        start = (
+            "--head",
+            f"--port={inside}",
+            f"--dashboard-host={POD_IP}",
+            f"--dashboard-port={UI_PORT}",
+            f"--ray-client-server-port={CLIENT_PORT}",
+            "--num-cpus=0",
+            "--num-gpus=0",
+            *_for_every_node(_cluster(spec).head_tier),
+        )
+        return Program(
+            command=_inside("start", LOCAL_PATH, f":{inside}", "ray", "start", *start),
+            ports=(Port("gcs", GCS_PORT, inside), Port("dashboard", UI_PORT), Port("client", CLIENT_PORT)),
+            variables=_VARIABLES,
+            readiness=_probe(f"gcs:{UI_PORT}", f"port:{CLIENT_PORT}"),
+            liveness=_LIVENESS,
+        )
+
+    def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
+        tier = spec.tier
+        start = (
+            f"--address={head_address}:{GCS_PORT}",
+            f"--num-cpus={cpus_of(tier)}",
+            f"--num-gpus={tier.gpus}",
+            *_for_every_node(tier),
+        )
+        drain_seconds = str(_cluster(spec).drain_seconds)
+        return Program(
+            command=_inside("start", LOCAL_PATH, f"{head_address}:{UI_PORT}", "ray", "start", *start),
+            ports=(),
+            variables=_VARIABLES,
+            readiness=_probe(),
+            pre_stop=_inside("drain", _DRAIN, f"{head_address}:{GCS_PORT}", drain_seconds),
+        )
+
+    def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
+        """Return RAY_ADDRESS, which `ray.init()` reads, the API server's address for `ray job submit`, and the host and port that
+        Domino's users know."""
+        return {
+            "RAY_ADDRESS": f"ray://{head_address}:{CLIENT_PORT}",
+            "RAY_API_SERVER_ADDRESS": f"http://{head_address}:{UI_PORT}",
+            "RAY_HEAD_SERVICE_HOST": head_address,
+            "RAY_HEAD_SERVICE_PORT": str(CLIENT_PORT),
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
+
+    async def ask(
+        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
+    ) -> ClusterReport:
+        root = f"http://{head_ip}:{UI_PORT}"
+        try:
+            async with asyncio.timeout(http.timeout.total or _ASK_SECONDS):
+                answers = [await _get(http, root + path) for path in ray_report.PATHS]
+        except TimeoutError as error:
+            raise FrameworkSilent(_("Ray's dashboard did not answer in time.")) from error
+        except aiohttp.ClientError as error:
+            raise FrameworkSilent(_("Ray's dashboard did not answer: {error}.", error=error)) from error
+        except (ValueError, RecursionError) as error:
+            raise FrameworkSilent(_("Ray's dashboard gave an answer that is not JSON.")) from error
+        return ray_report.read(*answers, workers=workers, cpus=cpus_of(spec.tier), gpus=spec.tier.gpus)
+
+
+def gcs_port_inside(cluster_id: str) -> int:
+    """Return the port on which a cluster's GCS listens; always the same for a cluster, so that a replaced head is found again."""
+    return _GCS_PORTS_INSIDE[zlib.crc32(cluster_id.encode()) % len(_GCS_PORTS_INSIDE)]
+
+
+def cpus_of(tier: TierSpec) -> int:
+    """Return the worker's CPUs for Ray, which counts whole ones: rounded down, so that no worker promises more than it has."""
+    return max(1, millicores(tier.cores) // 1000)
+
+
+def store_bytes(tier: TierSpec) -> int:
+    """Return the size of the object store: most of the tier's shared memory, or Ray's usual share of the memory."""
+    if tier.shared_memory:
+        return max(_SMALLEST_STORE, int(whole(tier.shared_memory) * _STORE_SHARE_OF_SHARED_MEMORY))
+    return max(_SMALLEST_STORE, int(whole(tier.memory) * _STORE_SHARE_OF_MEMORY))
+
+
+def _for_every_node(tier: TierSpec) -> tuple[str, ...]:
+    """Return the options of head and workers. Port 0 without a range means any free port, so that several nodes may share a machine."""
+    store = store_bytes(tier)
+    return (
+        "--block",
+        f"--node-ip-address={POD_IP}",
+        f"--node-name={POD_NAME}",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        f"--object-store-memory={store}",
+        f"--memory={max(0, whole(tier.memory) - store)}",
+        "--disable-usage-stats",
+        "--log-color=false",
+    )
+
+
+def _inside(*arguments: str) -> tuple[str, ...]:
+    # Isolated: the working directory is the project's, and a file types.py in it must not take Python's place.
+    return ("python", "-I", "-c", _NODE, *arguments)
+
+
+def _probe(*more: str) -> Mapping[str, object]:
+    return {
+        "exec": {"command": list(_inside("probe", *more))},
+        "initialDelaySeconds": 5,
+        "periodSeconds": 5,
+        "timeoutSeconds": 5,
+        "failureThreshold": 3,
+    }
+
+
+def _cluster(spec: ExecutionSpec) -> ClusterSpec:
+    if spec.cluster is None:
+        raise ValueError(f"{spec.object_name} is not a cluster.")
+    return spec.cluster
+
+
+async def _get(http: aiohttp.ClientSession, url: str) -> object:
+    async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
+        too_long = _("Ray's dashboard's answer is longer than {size} MiB.")
+        found: object = json.loads(await body_of(answer, too_long=too_long, longest=_LONGEST_ANSWER))
+        return found

@@ -1,0 +1,271 @@
+"""Whether the versions that environments declare of Dask, Ray and Spark go with their Python, Java and Scala, and with one another; pure.
+
+An image's Python, Java and Scala are known as far as its name, or a variable of the environment, says them. What is not known is not
+judged, and neither is a version that is missing in the tables below, which hold what was read at their sources.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
+from grid.platformhealth.versions import VersionLine
+
+_SPARK = "https://spark.apache.org/docs/{}.0/#downloading"
+_PYPI = "https://pypi.org/project/{}/{}/#files"
+
+_LABELS = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
+_PACKAGES = {"dask": ("dask", "distributed"), "ray": ("ray",), "spark": ("pyspark",)}
+_SAME_PYTHON = {
+    # https://docs.dask.org/en/stable/software-environments.html
+    "dask": _("Dask asks for the same software on both sides"),
+    # https://docs.ray.io/en/latest/cluster/running-applications/job-submission/ray-client.html#versioning-requirements
+    "ray": _("Ray Client refuses another minor version"),
+    # https://spark.apache.org/docs/latest/api/python/development/errors.html
+    "spark": _("PySpark cannot run with different minor versions"),
+}
+_DIGITS = Expression(r"\d{1,9}")
+_NAMED_PYTHON = Expression(r"(?:(?:^|/)python:|(?:^|[^a-z0-9])(?:python-?|py))3\.?(\d{1,2})(?:\D|$)")
+_NAMED_JAVA = Expression(r"(?:^|[^a-z])(?:openjdk|eclipse-temurin|java|jdk|jre)[-:]?(\d{1,2})(?:\D|$)")
+_NAMED_SCALA = Expression(r"(?:^|[^a-z])scala[-_:]?(\d\.\d{1,2})(?:\D|$)")
+_PYTHON_VARIABLE = Expression(r"(3\.\d{1,2})(?:\D|$)")
+_JAVA_VARIABLE = Expression(r"(?:1\.)?(\d{1,2})(?:\D|$)")
+_SCALA_VARIABLE = Expression(r"(\d\.\d{1,2})(?:\D|$)")
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What an environment declares: frameworks with their versions, its Python ("3.11"), Java ("17") and Scala ("2.13"), "" where nothing
+    says them, and the exact versions of the packages that its requirements install."""
+
+    name: str
+    frameworks: Mapping[str, str]
+    python: str = ""
+    java: str = ""
+    scala: str = ""
+    packages: Mapping[str, str] = {}
+
+
+class SparkNeeds(msgspec.Struct, frozen=True):
+    """What a release of Spark runs on; `python` is the smallest version."""
+
+    python: str
+    java: tuple[str, ...]
+    scala: tuple[str, ...]
+
+
+SPARK = {
+    "3.4": SparkNeeds("3.7", ("8", "11", "17"), ("2.12", "2.13")),
+    "3.5": SparkNeeds("3.8", ("8", "11", "17"), ("2.12", "2.13")),
+    "4.0": SparkNeeds("3.9", ("17", "21"), ("2.13",)),
+    "4.1": SparkNeeds("3.10", ("17", "21"), ("2.13",)),
+    "4.2": SparkNeeds("3.10", ("17", "21", "25"), ("2.13",)),
+}
+# The smallest Python that a release, and so each later one, can be installed on, as its metadata (Requires-Python) or its wheels say; the
+# newest first.
+SMALLEST_PYTHON: Mapping[str, Sequence[tuple[str, str]]] = {
+    "ray": (("2.52.0", "3.10"), ("2.11.0", "3.9"), ("2.9.3", "3.8")),
+    "dask": (("2024.8.1", "3.10"), ("2023.5.1", "3.9")),
+}
+
+
+def declared(
+    name: str,
+    frameworks: Mapping[str, str],
+    *,
+    images: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    packages: Mapping[str, str] | None = None,
+) -> Declared:
+    """Return what is declared. `images` are the image and those below it; a variable, which the program sees, counts more than a name."""
+    said = variables or {}
+    return Declared(
+        name,
+        {name: str(version).strip() for name, version in frameworks.items()},
+        python=_in_variable(_PYTHON_VARIABLE, said.get("PYTHON_VERSION")) or _python_of(images),
+        java=_in_variable(_JAVA_VARIABLE, said.get("JAVA_VERSION")) or _in_names(_NAMED_JAVA, images),
+        scala=_in_variable(_SCALA_VARIABLE, said.get("SCALA_VERSION")) or _in_names(_NAMED_SCALA, images),
+        packages=packages or {},
+    )
+
+
+def environment_lines(environment: Declared) -> tuple[VersionLine, ...]:
+    """Return what is to be said of each framework of one environment by itself."""
+    return tuple(
+        chain.from_iterable(_lines_of(environment, name) for name in environment.frameworks if name in _LABELS)
+    )
+
+
+def pair_sentences(client: Declared, cluster: Declared, framework: str) -> tuple[str, ...]:
+    """Return why the client's program may not be able to use a cluster of the other environment; () when nothing speaks against it."""
+    label, ours, theirs = _LABELS[framework], _version_in(client, framework), _version_in(cluster, framework)
+    if not cluster.frameworks.get(framework):
+        return ()  # the launch is refused for it
+    if not ours:
+        missing = _(
+            "{name} is not known to contain {label}, so its code may not be able to use the cluster. "
+            "Choose an environment with {label} {theirs}, or install that version in it.",
+            name=client.name,
+            label=label,
+            theirs=theirs,
+        )
+        return (missing,)
+    return tuple(_differences(client, cluster, framework, ours, theirs))
+
+
+def _differences(client: Declared, cluster: Declared, framework: str, ours: str, theirs: str) -> Iterator[str]:
+    label = _LABELS[framework]
+    if _differ(ours, theirs, 2 if framework == "spark" else None):
+        yield (
+            _(
+                "{name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
+                "understand each other. Choose environments with the same version.",
+                name=client.name,
+                label=label,
+                ours=ours,
+                theirs=theirs,
+            )
+        )
+    if client.python and cluster.python and client.python != cluster.python:
+        yield (
+            _(
+                "{name} has Python {python} and the cluster would have {cluster_python}; {same_python}. "
+                "Choose environments with the same Python.",
+                name=client.name,
+                python=client.python,
+                cluster_python=cluster.python,
+                same_python=_SAME_PYTHON[framework],
+            )
+        )
+    if framework == "spark" and client.scala and cluster.scala and client.scala != cluster.scala:
+        yield (
+            _(
+                "{name} has Scala {scala} and the cluster would have {cluster_scala}; Spark’s programs need the "
+                "version of Scala that Spark was compiled for. Choose environments with the same Scala.",
+                name=client.name,
+                scala=client.scala,
+                cluster_scala=cluster.scala,
+            )
+        )
+    for side in (client, cluster):
+        for line in _lines_of(side, framework):
+            if line.severity == "problem":
+                yield f"{side.name}: {line.sentence}"
+
+
+def _lines_of(environment: Declared, framework: str) -> Iterator[VersionLine]:
+    version = environment.frameworks.get(framework, "")
+    if not version:
+        return
+    subject = f"{environment.name}: {_LABELS[framework]} {version}"
+    for package in _PACKAGES[framework]:
+        installed = environment.packages.get(package, version)
+        if _differ(installed, version):
+            words = _(
+                "Declared is {version}, and its requirements install {package} {installed}. Correct the one that is wrong.",
+                version=version,
+                package=package,
+                installed=installed,
+            )
+            yield VersionLine(subject, "problem", words)
+    yield (
+        _spark_line(environment, subject, version)
+        if framework == "spark"
+        else _python_line(environment, subject, framework, version)
+    )
+
+
+def _spark_line(environment: Declared, subject: str, version: str) -> VersionLine:
+    minor = ".".join(version.split(".")[:2])
+    needs = SPARK.get(minor)
+    if needs is None:
+        return VersionLine(
+            subject, "neutral", _("What this version runs on is not known here; see Spark’s documentation.")
+        )
+    wrong = []
+    if environment.python and _key(environment.python) < _key(needs.python):
+        wrong.append(_("Python {python}", python=environment.python))
+    if environment.java and environment.java not in needs.java:
+        wrong.append(_("Java {java}", java=environment.java))
+    if environment.scala and environment.scala not in needs.scala:
+        wrong.append(_("Scala {scala}", scala=environment.scala))
+    rule = _(
+        "It runs on Java {java}, Scala {scala} and Python {python} or later",
+        java=_any_of(needs.java),
+        scala=_any_of(needs.scala),
+        python=needs.python,
+    )
+    known = {"Python": environment.python, "Java": environment.java, "Scala": environment.scala}
+    return _judged(subject, rule, wrong, known, _SPARK.format(minor))
+
+
+def _python_line(environment: Declared, subject: str, framework: str, version: str) -> VersionLine:
+    rule = next((one for one in SMALLEST_PYTHON[framework] if _key(version) >= _key(one[0])), None)
+    if rule is None:
+        label = _LABELS[framework]
+        words = _("What this version runs on is not known here; see {label}’s documentation.", label=label)
+        return VersionLine(subject, "neutral", words)
+    since, smallest = rule
+    is_older = environment.python and _key(environment.python) < _key(smallest)
+    wrong = [_("Python {python}", python=environment.python)] if is_older else []
+    words = _("It needs Python {smallest} or later", smallest=smallest)
+    return _judged(subject, words, wrong, {"Python": environment.python}, _PYPI.format(framework, since))
+
+
+def _judged(subject: str, rule: str, wrong: Sequence[str], known: Mapping[str, str], source: str) -> VersionLine:
+    if wrong:
+        words = _(
+            "{rule}, and the environment has {wrong}. Choose another image, or another version.",
+            rule=rule,
+            wrong=listed(wrong),
+        )
+        return VersionLine(subject, "problem", words, source)
+    unknown = [name for name, version in known.items() if not version]
+    if unknown:
+        words = _("{rule}. Which {unknown} the image has is not known.", rule=rule, unknown=listed(unknown))
+        return VersionLine(subject, "neutral", words, source)
+    has = listed(f"{name} {version}" for name, version in known.items())
+    return VersionLine(subject, "ok", _("{rule}, and the environment has {has}.", rule=rule, has=has), source)
+
+
+def _any_of(versions: Sequence[str]) -> str:
+    *first, last = versions
+    return _("{first} or {last}", first=", ".join(first), last=last) if first else last
+
+
+def _version_in(environment: Declared, framework: str) -> str:
+    """Return what its requirements install, else what is declared."""
+    return environment.packages.get(_PACKAGES[framework][0]) or environment.frameworks.get(framework, "")
+
+
+def _differ(version: str, other: str, parts: int | None = None) -> bool:
+    """Return whether they differ in what both say: 3.5 may be 3.5.1."""
+    return any(ours != theirs for ours, theirs in list(zip(_key(version), _key(other), strict=False))[:parts])
+
+
+def _key(version: str) -> tuple[int, ...]:
+    """Return the version's numbers for comparing; a part that is no number ends it."""
+    numbers = []
+    for part in version.split("."):
+        digits = _DIGITS.match(part)
+        if digits is None:
+            break
+        numbers.append(int(digits[0]))
+    return tuple(numbers)
+
+
+def _python_of(images: Iterable[str]) -> str:
+    minor = _in_names(_NAMED_PYTHON, images)
+    return f"3.{minor}" if minor else ""
+
+
+def _in_names(pattern: Expression, images: Iterable[str]) -> str:
+    found = (pattern.search(image.partition("@")[0].lower()) for image in images)
+    return next((match[1] for match in found if match), "")
+
+
+def _in_variable(pattern: Expression, value: str | None) -> str:
+    match = pattern.search(value or "")
+    return match[1] if match else ""

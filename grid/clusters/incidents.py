@@ -1,0 +1,109 @@
+"""Incidents of a running cluster's pods as history entries: which pod died of what, what was lost, and what happens next.
+
+Pure, and read from the pods' present status, not from changes: the same pods give the same entries, and each entry has an id made of its
+pod and its kind, so that the history has it once however often and by however many controllers it is recorded.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from grid.clusters.progress import ObservedCluster
+from grid.core.labels import APP_COMPONENT, HEAD
+from grid.core.translation import gettext as _
+from grid.diagnosis.containers import explain_terminated
+from grid.diagnosis.pods import explain_pod
+from grid.executions.ledger import EventRecord
+from grid.kube.objects import ContainerStatus, Event, Pod, Terminated, true_condition
+
+HEAD_REPLACED = "head_replaced"
+_LOST_WITH_HEAD = _(
+    "Running tasks and results that were kept in memory are lost; reconnect from your program and run them again."
+)
+_LOST_WITH_WORKER = _("Its unfinished tasks go to other workers, and results that it held are computed again.")
+_GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
+
+
+def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
+    """Return the entries for everything since `since` that can still be seen; `deleted` are the last states of pods that were deleted
+    since the last reconcile."""
+    found: dict[str, EventRecord] = {}
+    events: dict[str, list[Event]] = {}
+    for event in seen.events:
+        events.setdefault(event.involved_object.name, []).append(event)
+    for pod in (*deleted, *seen.pods):
+        for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now):
+            found[line.uid] = line
+    return list(found.values())
+
+
+def head_replaced(pod: Pod, now: datetime) -> EventRecord:
+    """Return the entry for a new head that is ready."""
+    message = _(
+        "A new head answers on node {node}. {lost}",
+        node=pod.spec.node_name or _("(unknown)"),
+        lost=_LOST_WITH_HEAD,
+    )
+    return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
+
+
+def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -> Iterator[EventRecord]:
+    for status in pod.status.container_statuses:
+        ended = _ended_badly(pod, status)
+        if ended is not None and (ended.finished_at is None or ended.finished_at >= since):
+            yield _program_ended(pod, status, ended, now)
+    taken_away = true_condition(pod, "DisruptionTarget")
+    why = explain_pod(pod, events, now=now)
+    if taken_away is not None and (taken_away.last_transition_time or now) >= since:
+        message = _(
+            "{pod} was evicted from node {node}: {why}. {lost}",
+            pod=_name(pod),
+            node=pod.spec.node_name or _("(unknown)"),
+            why=taken_away.message or taken_away.reason,
+            lost=_lost(pod),
+        )
+        at = taken_away.last_transition_time or now
+        yield _line(pod, f"{_part(pod)}_lost", message, at=at, level="Warning")
+    elif why.code in _GONE:
+        message = _("{pod} is lost. {why} {lost}", pod=_name(pod), why=why.sentence, lost=_lost(pod))
+        yield _line(pod, f"{_part(pod)}_lost", message, at=now, level="Warning")
+
+
+def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> EventRecord:
+    why = explain_terminated(pod, status, ended)
+    kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
+    # Kubernetes' restart count includes restarts after ends of every kind.
+    at, count = ended.finished_at or now, max(1, status.restart_count)
+    again = _("It is started again.") if count == 1 else _("It was started again {count} times in all.", count=count)
+    message = f"{_name(pod)}: {why.sentence} {again} {_lost(pod)} {why.next_step}".strip()
+    return _line(pod, f"{_part(pod)}_{kind}", message, at=at, level="Warning", count=count)
+
+
+def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
+    """Return the last end of the pod's program that nobody requested."""
+    present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
+    ends: Iterable[Terminated | None] = (present, status.last_state.terminated)
+    return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)
+
+
+def _part(pod: Pod) -> str:
+    return "head" if pod.metadata.labels.get(APP_COMPONENT) == HEAD else "worker"
+
+
+def _name(pod: Pod) -> str:
+    return _("The head") if _part(pod) == "head" else _("Worker {name}", name=pod.metadata.name)
+
+
+def _lost(pod: Pod) -> str:
+    return _LOST_WITH_HEAD if _part(pod) == "head" else _LOST_WITH_WORKER
+
+
+def _line(pod: Pod, reason: str, message: str, *, at: datetime, level: str, count: int = 1) -> EventRecord:
+    return EventRecord(
+        uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
+        at=at,
+        object=f"Pod/{pod.metadata.name}",
+        level=level,
+        reason=reason,
+        message=message,
+        count=count,
+    )

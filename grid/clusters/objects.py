@@ -1,0 +1,105 @@
+"""Creates a cluster's objects in Kubernetes and deletes them. Every step may be repeated at any time.
+
+Deleting pods is not enough: a Deployment that still exists would create new ones. So the controllers of pods are deleted first, and nothing
+counts as gone as long as one of them was found.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from grid.clusters import manifests
+from grid.core.errors import Conflict, NotFound
+from grid.core.labels import KEYS
+from grid.core.translation import gettext as _
+from grid.executions import apply
+from grid.executions.context import NotYet
+from grid.executions.manifests import Manifest
+from grid.executions.spec import ExecutionSpec
+from grid.executions.storage import Storage
+from grid.kube.api import KubeApi
+from grid.kube.objects import Metadata, RawObject
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS, SERVICES, Resource
+
+logger = logging.getLogger(__name__)
+
+# Each creates the next; the last creates pods.
+_MAKERS = (AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS)
+# No worker is left to hand work over to, so a drain would only take time.
+ENDING_GRACE_SECONDS = 15
+
+
+class Listed(msgspec.Struct):
+    """All that is read of an object in a list."""
+
+    metadata: Metadata
+
+
+async def create_all(
+    api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage, secrets: Mapping[str, str]
+) -> str:
+    """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's error."""
+    uid = await apply.create_anchor(api, spec, namespace=namespace)
+    found: RawObject = {}
+    for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]:
+        made = await apply.get_or_create(api, manifest, spec.id)
+        if manifest.resource == SERVICES:
+            found = made
+    address = address_of(found)
+    for manifest in manifests.workers(spec, namespace=namespace, anchor_uid=uid, head_address=address):
+        await apply.get_or_create(api, manifest, spec.id)
+    return address
+
+
+def address_of(service: RawObject) -> str:
+    """Return the Service's address. Raise NotYet until Kubernetes has assigned one."""
+    address = str(service.get("spec", {}).get("clusterIP") or "")
+    if not address:
+        raise NotYet(_("Waiting for the address of its head, which the cluster assigns."))
+    return address
+
+
+async def find(api: KubeApi, manifest: Manifest) -> RawObject | None:
+    try:
+        return await api.get(manifest.resource, manifest.name, namespace=str(manifest.body["metadata"]["namespace"]))
+    except NotFound:
+        return None
+
+
+async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> None:
+    """Patch these fields of the object's spec."""
+    namespace = str(manifest.body["metadata"]["namespace"])
+    await api.patch(manifest.resource, manifest.name, {"spec": dict(spec)}, namespace=namespace)
+
+
+async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> bool:
+    """Delete everything. Return True while pods, or objects that create them, were found."""
+    await apply.delete_anchor(api, object_name, execution_id, namespace=namespace)
+    makers = 0
+    for resource in _MAKERS:
+        # The garbage collector would do it too; deleting here works also for objects that have lost their owner.
+        selector = f"{KEYS.execution}={execution_id}"
+        for listed in await apply.list_all(api, resource, Listed, namespace=namespace, label_selector=selector):
+            makers += 1
+            if listed.metadata.deletion_timestamp is None:
+                await _delete(api, resource, listed.metadata)
+    pods = await apply.end_pods(api, execution_id, namespace=namespace, grace_seconds=ENDING_GRACE_SECONDS)
+    return bool(makers or pods)
+
+
+async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
+    try:
+        await api.delete(resource, meta.name, namespace=meta.namespace, propagation="Background", uid=meta.uid)
+    except (NotFound, Conflict) as error:
+        logger.debug("is gone or another now kind=%s name=%s reason=%s", resource.kind, meta.name, error)
+
+
+async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:
+    """Return the desired number of workers now."""
+    try:
+        found = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
+    except NotFound:
+        return 0
+    return int(found["spec"].get("replicas", 1))

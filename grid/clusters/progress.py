@@ -1,0 +1,186 @@
+"""The states of a cluster, as a pure function of its row and of what is observed of it.
+
+    deploying --the head has a node--> preparing --head and first worker ready--> running
+    deploying, preparing --too long--> error
+
+From then on it runs until it is stopped: a head or a worker that dies is replaced by its Deployment, and `incidents` records what
+was lost. What it waits for meanwhile is its standing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from grid.clusters.manifests import head_name, worker_name
+from grid.core.labels import APP_COMPONENT, HEAD, WORKER
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
+from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.pods import explain_pod
+from grid.diagnosis.refusals import explain_refusal
+from grid.executions.ledger import LedgerRecord
+from grid.executions.lifecycle import Transition
+from grid.kube.objects import Event, Pod, is_ready
+from grid.models import State
+
+READY = ("ready", "")
+HEAD_READY = ("head_ready", _("The head is ready; it waits for the first worker."))
+HEAD_DOWN = (
+    "head_down",
+    _("The head does not answer now; a new one starts by itself. What the old one held in memory is lost."),
+)
+NO_WORKER = ("no_worker_ready", _("No worker is ready now; new ones start by themselves."))
+_ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
+
+
+@dataclass(frozen=True)  # without slots, which leave no place for cached properties
+class ObservedCluster:
+    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first; `around` is read only
+    for the message of a timeout."""
+
+    pods: Sequence[Pod] = ()
+    events: Sequence[Event] = field(default=())
+    around: Surroundings | None = None
+
+    @cached_property
+    def head(self) -> Pod | None:
+        """The newest head that is not ending, else the newest; None without any."""
+        heads = sorted(_of(self.pods, HEAD), key=lambda pod: (not _is_ending(pod), _age(pod)))
+        return heads[-1] if heads else None
+
+    @cached_property
+    def workers(self) -> Sequence[Pod]:
+        """The workers that are not ending, oldest first."""
+        return sorted((pod for pod in _of(self.pods, WORKER) if not _is_ending(pod)), key=_age)
+
+    @property
+    def head_is_ready(self) -> bool:
+        return self.head is not None and is_up(self.head)
+
+    @cached_property
+    def ready_workers(self) -> int:
+        return sum(is_up(pod) for pod in self.workers)
+
+    def about(self, pod: Pod) -> Sequence[Event]:
+        return [event for event in self.events if event.involved_object.name == pod.metadata.name]
+
+
+def next_change(
+    row: LedgerRecord, seen: ObservedCluster, *, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
+    """Return the next state of a cluster whose objects were created, or None to go on waiting."""
+    head = seen.head
+    if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
+        return Transition(
+            State.PREPARING,
+            "scheduled",
+            _("Node {node} is preparing the head: image, start.", node=head.spec.node_name),
+        )
+    if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
+        return Transition(State.RUNNING, *READY)
+    return _too_long(row, seen, timeouts, now)
+
+
+def standing(row: LedgerRecord, seen: ObservedCluster) -> tuple[str, str] | None:
+    """Return reason and message while the state stays; None to leave them as they are."""
+    if row.state == State.PREPARING:
+        return HEAD_READY if seen.head_is_ready else None
+    if row.state != State.RUNNING:
+        return None
+    if not seen.head_is_ready:
+        return HEAD_DOWN
+    return READY if seen.ready_workers else NO_WORKER
+
+
+def is_up(pod: Pod) -> bool:
+    return not _is_ending(pod) and is_ready(pod)
+
+
+def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
+    """Explain what the head waits for, with the next step."""
+    if seen.head is None:
+        return _not_made(
+            seen,
+            head_name(row.id),
+            refused=_("The head is refused. {why} {next_step}"),
+            refused_so=_("The cluster refuses to create the head: {message} Ask your admin."),
+            missing=_(
+                "Kubernetes has not created the pod of the head yet. Ask an operator whether its controllers work."
+            ),
+        )
+    return _explain(seen.head, seen, now)
+
+
+def explain_first_worker(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
+    if not seen.workers:
+        return _not_made(
+            seen,
+            worker_name(row.id),
+            refused=_("A worker is refused. {why} {next_step}"),
+            refused_so=_("The cluster refuses to create a worker: {message} Ask your admin."),
+            missing=_(
+                "Kubernetes has not created the pod of a worker yet. Ask an operator whether its controllers work."
+            ),
+        )
+    return _explain(seen.workers[0], seen, now)
+
+
+def awaited(row: LedgerRecord, seen: ObservedCluster) -> Pod | None:
+    """Return the pod of which a timeout tells: the head, or the first worker once the head is ready."""
+    if row.state == State.DEPLOYING or not seen.head_is_ready:
+        return seen.head
+    return seen.workers[0] if seen.workers else None
+
+
+def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
+    why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
+    return f"{why.sentence} {why.next_step}".strip()
+
+
+def _too_long(
+    row: LedgerRecord, seen: ObservedCluster, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
+    limit = timeouts.get(row.state)
+    if limit is None or now - row.state_since <= timedelta(seconds=limit):
+        return None
+    code = f"{row.state.value}_timeout"
+    if row.state == State.DEPLOYING:
+        message, why = _("No node took the head within {limit}. Last known: {why}"), explain_head(row, seen, now)
+    elif not seen.head_is_ready:
+        message, why = _("The head was not ready within {limit}. Last known: {why}"), explain_head(row, seen, now)
+    else:
+        message = _("The head is ready, but no worker was within {limit}. Last known: {why}")
+        why = explain_first_worker(row, seen, now)
+    message = message.format(limit=duration(timedelta(seconds=limit)), why=why)
+    return Transition(State.ERROR, code, message, level="Warning")
+
+
+def _not_made(seen: ObservedCluster, name: str, *, refused: str, refused_so: str, missing: str) -> str:
+    """Explain with one of these why there is no pod, from the events of its owner: a quota, or a rule of the namespace."""
+    failures = [
+        event
+        for event in seen.events
+        if event.reason in _ATTEMPTS
+        and event.involved_object.kind != "Pod"
+        and event.involved_object.name.startswith(name)
+    ]
+    if not failures:
+        return missing
+    known = explain_refusal(failures[-1].message)
+    if known is None:
+        return refused_so.format(message=failures[-1].message)
+    return refused.format(why=known.sentence, next_step=known.next_step)
+
+
+def _of(pods: Sequence[Pod], component: str) -> list[Pod]:
+    return [pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == component]
+
+
+def _is_ending(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded")
+
+
+def _age(pod: Pod) -> tuple[bool, float, str]:
+    created = pod.metadata.creation_timestamp
+    return created is not None, created.timestamp() if created else 0.0, pod.metadata.name

@@ -1,0 +1,256 @@
+"""Registers the external metrics with the cluster while they are served, and removes the registration while they are not.
+
+An APIService whose server does not answer fails the discovery of the whole cluster, and without discovery Kubernetes deletes no namespace.
+So nobody registers by hand: the leader does, after asking whether the web processes answer, keeps asking them and the API server, and
+removes the registration when it stops. A registration of another program is never touched.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+import aiohttp
+
+from grid.core.errors import GridError, NotAllowed, NotFound
+from grid.core.labels import MANAGED_BY, MANAGER
+from grid.core.translation import gettext as _
+from grid.kube.api import KubeApi
+from grid.kube.objects import RawObject
+from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
+from grid.metrics.external import GROUP, HEALTH_PATH, VERSION, Authority, ServiceReference
+
+logger = logging.getLogger(__name__)
+
+NAME = f"{VERSION}.{GROUP}"
+LOOK_SECONDS = 10.0
+PATIENCE = 3  # consecutive checks without an answer
+REST_SECONDS = 300.0  # before a registration is tried again that the API server could not use
+ANSWER_SECONDS = 5.0
+GOODBYE_SECONDS = 2.0  # less than the lease still lasts when its leader stops
+# The ClusterRole that allows to register owns the registration, which is so deleted with it.
+OWNER = "compute-grid-external-metrics"
+
+
+class RegistrationStep(StrEnum):
+    WAIT = "wait"
+    REGISTER = "register"
+    REMOVE = "remove"
+
+
+def api_service(service: ServiceReference, authority: Authority, *, owner_uid: str = "") -> RawObject:
+    """Return the wanted registration."""
+    owner = {"apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.kind, "name": OWNER, "uid": owner_uid}
+    return {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {
+            "name": NAME,
+            "labels": {MANAGED_BY: MANAGER},
+            **({"ownerReferences": [owner]} if owner_uid else {}),
+        },
+        "spec": {
+            "group": GROUP,
+            "version": VERSION,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "caBundle": authority.bundle,
+            "service": {"name": service.name, "namespace": service.namespace, "port": service.port},
+        },
+    }
+
+
+def is_ours(found: RawObject, wanted: RawObject) -> bool:
+    """Return True when the registration has our label, or our Service, which older versions registered without a label."""
+    labels = found["metadata"].get("labels") or {}
+    service, ours = found["spec"].get("service") or {}, wanted["spec"]["service"]
+    return labels.get(MANAGED_BY) == MANAGER or all(service.get(key) == ours[key] for key in ("name", "namespace"))
+
+
+def differs(found: RawObject, wanted: RawObject) -> bool:
+    """Return True when the registration has to be updated; older versions set `insecureSkipTLSVerify`."""
+    spec, labels = found["spec"], found["metadata"].get("labels") or {}
+    is_other = any(spec.get(key) != value for key, value in wanted["spec"].items())
+    return is_other or bool(spec.get("insecureSkipTLSVerify")) or labels.get(MANAGED_BY) != MANAGER
+
+
+def unavailable(found: RawObject) -> str:
+    """Return why the API server does not reach the registered server; "" while it does, or has not tried yet."""
+    for condition in (found.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Available" and condition.get("status") == "False":
+            return _(
+                "The API server does not get through: {condition}",
+                condition=condition.get("message") or condition.get("reason"),
+            )
+    return ""
+
+
+def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
+    """Return what to do about the registration that was found, if any, after `failures` checks in a row."""
+    if found is not None and not is_ours(found, wanted):
+        return RegistrationStep.WAIT
+    if failures >= PATIENCE:
+        return RegistrationStep.WAIT if found is None else RegistrationStep.REMOVE
+    if failures or rests:
+        return RegistrationStep.WAIT
+    return RegistrationStep.REGISTER if found is None or differs(found, wanted) else RegistrationStep.WAIT
+
+
+class Registration:
+    """Keeps the registration; `run` while this process leads. `ask` returns why the web processes do not answer, "" when they do."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        service: ServiceReference,
+        authority: Authority,
+        ask: Callable[[], Awaitable[str]],
+        *,
+        is_on: bool,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Build it; `is_on` tells whether external metrics are served at all. If not, our registration is only removed."""
+        self._api = api
+        self._service = service
+        self._authority = authority
+        self._ask = ask
+        self._is_on = is_on
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._failures = 0
+        self._rests_until = float("-inf")
+        self._told = ""
+
+    async def run(self) -> None:
+        """Check until cancelled, then remove the registration, which nobody checks any more; the next leader registers again.
+
+        When no metrics are served, return once a former registration is gone.
+        """
+        try:
+            while True:
+                try:
+                    await self.look()
+                    if not self._is_on:
+                        return
+                except NotAllowed as error:
+                    if not self._is_on:
+                        return  # without the right it cannot have been registered either
+                    self._tell(f"external metrics cannot be registered, apply deploy/external-metrics.yaml: {error}")
+                except GridError as error:
+                    logger.debug("the registration of external metrics cannot be looked at reason=%s", error)
+                except Exception:
+                    logger.exception("the registration of external metrics cannot be looked at")
+                await self._sleep(LOOK_SECONDS)
+        finally:
+            if self._is_on:
+                await self._say_goodbye()
+
+    async def look(self) -> None:
+        """Check once and act on the result. Raise GridError."""
+        found, wanted = await self._found(), api_service(self._service, self._authority)
+        if found is not None and not is_ours(found, wanted):
+            if self._is_on:
+                self._tell(
+                    _(
+                        "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
+                        "service={found}",
+                        found=_place(found),
+                    )
+                )
+            return
+        if not self._is_on:
+            if found is not None:
+                await self._remove(found, _("GRID_DEMAND_PORT is no longer set."))
+            return
+        silence = await self._ask()
+        problem = silence or (unavailable(found) if found is not None else "")
+        self._failures = self._failures + 1 if problem else 0
+        step = decide(found, wanted, failures=self._failures, rests=self._monotonic() < self._rests_until)
+        if step is RegistrationStep.REGISTER:
+            await self._register(found)
+        elif step is RegistrationStep.REMOVE:
+            assert found is not None, "only what exists is removed"
+            await self._remove(found, problem)
+            if not silence:
+                self._rests_until = self._monotonic() + REST_SECONDS
+        elif problem and found is None:
+            self._tell(f"external metrics are not registered: {problem}")
+
+    async def _found(self) -> RawObject | None:
+        try:
+            return await self._api.get(API_SERVICES, NAME)
+        except NotFound:
+            return None
+
+    async def _register(self, found: RawObject | None) -> None:
+        wanted = api_service(self._service, self._authority, owner_uid=await self._owner_uid())
+        if found is None:
+            await self._api.create(API_SERVICES, wanted)
+        else:
+            spec = {**wanted["spec"], "insecureSkipTLSVerify": None}
+            version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            await self._api.patch(API_SERVICES, NAME, {"metadata": wanted["metadata"] | version, "spec": spec})
+        self._told = ""
+        logger.info("external metrics are registered service=%s", _place(wanted))
+
+    async def _owner_uid(self) -> str:
+        """Return the uid of the owner; "" in the embedded cluster, which has no roles."""
+        try:
+            return str((await self._api.get(CLUSTER_ROLES, OWNER))["metadata"]["uid"])
+        except (NotFound, NotAllowed):
+            return ""
+
+    async def _remove(self, found: RawObject, why: str) -> None:
+        try:
+            await self._api.delete(API_SERVICES, NAME, uid=found["metadata"]["uid"])
+        except NotFound:
+            return
+        logger.warning("external metrics are no longer registered, so that no namespace waits for them reason=%s", why)
+
+    async def _say_goodbye(self) -> None:
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                found = await self._found()
+                if found is not None and is_ours(found, api_service(self._service, self._authority)):
+                    await self._remove(found, _("The controller that looked after them ends."))
+        except (GridError, TimeoutError) as error:
+            logger.debug("the registration of external metrics stays reason=%s", error)
+
+    def _tell(self, sentence: str) -> None:
+        """Log the sentence unless it was the last one logged."""
+        if sentence != self._told:
+            logger.warning("%s", sentence)
+        self._told = sentence
+
+
+def _place(found: RawObject) -> str:
+    service: Any = found["spec"].get("service") or {}
+    return f"{service.get('namespace')}/{service.get('name')}"
+
+
+async def ask_servers(service: ServiceReference, authority: Authority, *, address: str = "") -> str:
+    """Return why our web processes do not answer behind this Service; "" when they do.
+
+    `address` is asked in place of the Service's own name; the certificate proves that a server is ours.
+    """
+    url = f"https://{address or service.host}:{service.port}{HEALTH_PATH}"
+    tls = ssl.create_default_context(cadata=authority.pem)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS)) as session,
+            session.get(url, ssl=tls, server_hostname=service.host, allow_redirects=False) as answer,
+        ):
+            if answer.status == 200:
+                return ""
+            said = await answer.content.read(500)
+            return _(
+                "{url} answers {status}: {answer}", url=url, status=answer.status, answer=said.decode(errors="replace")
+            )
+    except TimeoutError:
+        return _("{url} does not answer in time.", url=url)
+    except (aiohttp.ClientError, OSError) as error:
+        return _("{url} does not answer: {error}", url=url, error=error)

@@ -1,0 +1,313 @@
+"""A person's request for a cluster: its problems, each at its field, and the frozen spec that it becomes.
+
+Reads the central configuration, the tiers and the environments as they are now; the caller says what nodes there are.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from django.conf import settings
+
+from grid.clusters.frameworkversions import pair_sentences
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.core.errors import Problem, Rejected
+from grid.core.quantity import format_bytes, millicores, whole
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.diagnosis.launchfit import Pools, never_fits
+from grid.environments.declaredversions import declared_by
+from grid.executions.offers import wrong_tier
+from grid.executions.preview import pod_plan
+from grid.executions.spec import ClusterSpec, ScalingSpec, tier_spec
+from grid.models import Environment, HardwareTier, User
+from grid.models.environment import Framework, Kind
+
+SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """The form's values. A target of 0 leaves that metric out; without `autoscale` there are always `workers_minimum` workers."""
+
+    framework: str
+    environment: Environment
+    head_tier: HardwareTier
+    tier: HardwareTier
+    workers_minimum: int
+    workers_maximum: int
+    autoscale: bool
+    target_cpu: int
+    target_memory: int
+    on_demand: bool
+    local_storage: str
+
+    @property
+    def most_workers(self) -> int:
+        return self.workers_maximum if self.autoscale else self.workers_minimum
+
+    @property
+    def slots(self) -> int:
+        """The slots that it needs: one for the head, and one for each worker that it may grow to."""
+        return 1 + self.most_workers
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as stored, with its rows by id. A field that another release did not store has a default; unknown fields are ignored."""
+
+    framework: str
+    environment: str
+    head_tier: str
+    tier: str
+    workers_minimum: int = 1
+    workers_maximum: int = 1
+    autoscale: bool = False
+    target_cpu: int = 0
+    target_memory: int = 0
+    on_demand: bool = False
+    local_storage: str = ""
+
+
+def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
+    """Return the request as JSON, with its rows by id; `read_cluster_settings` reads it back."""
+    rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
+    found: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
+    return found
+
+
+def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
+    """Return the stored request. Raise Rejected when it cannot be read."""
+    try:
+        return msgspec.convert(stored, ClusterSettings)
+    except msgspec.ValidationError as error:
+        sentence = _("The stored settings of its cluster can no longer be read.")
+        raise Rejected([Problem("with_cluster", sentence, "unreadable")]) from error
+
+
+def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
+    """Return the request with its rows as they are now. Raise Rejected when one of them no longer exists."""
+    known = stored_settings(stored)
+    environment = Environment.objects.filter(pk=known.environment).first()
+    tiers = HardwareTier.objects.in_bulk([known.head_tier, known.tier])
+    head_tier, tier = tiers.get(known.head_tier), tiers.get(known.tier)
+    if environment is None or head_tier is None or tier is None:
+        gone = _("The environment or a hardware tier of its cluster no longer exists.")
+        raise Rejected([Problem("with_cluster", gone, "not_offered")])
+    rows = {"environment": environment, "head_tier": head_tier, "tier": tier}
+    return ClusterRequest(**(msgspec.structs.asdict(known) | rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of one requested cluster, its owner, and what it is attached to: "workspace", "job" or "" for nothing. `pools` is None
+    while the nodes are not known."""
+
+    cluster: ClusterRequest
+    owner: User
+    attached_to: str
+    pools: Pools | None
+
+    def problems(self) -> list[Problem]:
+        """Return all problems; an unknown framework is the only one, because the others depend on it."""
+        if self.cluster.framework not in Framework.values:
+            return [Problem("framework", _("Choose Dask, Ray or Spark."), "framework")]
+        policy = cluster_policy(self.cluster.framework)
+        return [
+            *self._wrong_environment(),
+            *self._wrong_machine("head_tier", self.cluster.head_tier),
+            *self._wrong_machine("worker_tier", self.cluster.tier),
+            *self._wrong_workers(policy),
+            *self._wrong_scaling(policy),
+            *_wrong_storage(self.cluster.local_storage),
+        ]
+
+    def _wrong_environment(self) -> Iterator[Problem]:
+        path, label = "cluster_environment", Framework(self.cluster.framework).label
+        stored = Environment.objects.filter(pk=self.cluster.environment.pk).first()
+        if stored is None or stored.is_archived or not stored.is_visible:
+            yield Problem(path, _("This environment is no longer available; choose another."), "not_offered")
+        elif stored.kind != Kind.CLUSTER:
+            yield Problem(path, _("{name} is not for clusters; choose another environment.", name=stored.name), "kind")
+        elif self.cluster.framework not in stored.frameworks:
+            has = ", ".join(Framework(name).label for name in stored.frameworks if name in Framework.values)
+            sentence = _(
+                "{name} does not contain {framework}, only {others}; choose another environment.",
+                name=stored.name,
+                framework=label,
+                others=has,
+            )
+            yield Problem(path, sentence, "framework")
+
+    def _wrong_machine(self, path: str, tier: HardwareTier) -> Iterator[Problem]:
+        stored = HardwareTier.objects.filter(pk=tier.pk).first()
+        problem = wrong_tier(self.owner, stored, Kind.CLUSTER, self.cluster.framework, path=path)
+        if problem is not None:
+            yield problem
+            return
+        if stored is None:
+            return
+        if not _asks_for_something(stored):
+            sentence = _(
+                "{name} requests no cores or no memory, so a worker's load could not be measured. "
+                "Choose another tier, or tell your admin.",
+                name=stored.name,
+            )
+            yield Problem(path, sentence, "requests")
+        elif self.pools is not None and (unfit := never_fits(pod_plan(tier_spec(stored)), self.pools)):
+            yield Problem(path, f"{unfit.sentence} {unfit.next_step}", "too_large")
+
+    def _wrong_workers(self, policy: ClusterPolicy) -> Iterator[Problem]:
+        cluster = self.cluster
+        yield from wrong_counts(cluster.workers_minimum, cluster.most_workers)
+        path = "workers_maximum" if cluster.autoscale else "workers_minimum"
+        if cluster.most_workers > policy.maximum_workers:
+            yield beyond_limit(path, policy)
+        yield from beyond_slots(path, cluster.slots, value_of(MAXIMUM_EXECUTIONS_PER_USER), self.attached_to)
+
+    def _wrong_scaling(self, policy: ClusterPolicy) -> Iterator[Problem]:
+        cluster = self.cluster
+        if not cluster.autoscale:
+            return
+        if not policy.autoscaling:
+            sentence = _(
+                "Autoscaling of {framework} clusters is switched off by your admin; ask for a fixed number of workers.",
+                framework=Framework(cluster.framework).label,
+            )
+            yield Problem("autoscale", sentence, "off")
+            return
+        for path, target in (("target_cpu", cluster.target_cpu), ("target_memory", cluster.target_memory)):
+            if target and not 1 <= target <= 100:
+                yield Problem(path, _("Give a target of 1 to 100 percent, or leave it out."), "range")
+            elif target and not policy.minimum_target <= target <= policy.maximum_target:
+                sentence = _(
+                    "Your admin allows targets of {minimum} to {maximum} percent.",
+                    minimum=policy.minimum_target,
+                    maximum=policy.maximum_target,
+                )
+                yield Problem(path, sentence, "bounds")
+        if cluster.on_demand and not settings.DEMAND_IS_SERVED:
+            # An autoscaler that lacks one of its metrics never scales down, so the request is refused.
+            yield Problem("on_demand", _("Growing for waiting tasks is not set up here; ask your admin."), "not_served")
+        if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
+            sentence = _(
+                "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
+            )
+            yield Problem("target_cpu", sentence, "required")
+
+
+def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
+    """Yield the problems of the numbers of workers, regardless of limits."""
+    if minimum < 1:
+        yield Problem("workers_minimum", _("A cluster has at least one worker."), "too_few")
+    if maximum < minimum:
+        sentence = _(
+            "The maximum is less than the minimum of {minimum}; enter {least} or more.",
+            minimum=minimum,
+            least=max(minimum, 1),
+        )
+        yield Problem("workers_maximum", sentence, "below_minimum")
+
+
+def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
+    sentence = _(
+        "Your admin allows at most {workers} in one cluster; choose fewer.",
+        workers=plural(policy.maximum_workers, "worker", "workers"),
+    )
+    return Problem(path, sentence, "limit")
+
+
+def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterator[Problem]:
+    """Yield a problem when a cluster, with what it is attached to, can never start. A limit of 0 is no size: it disables launches for
+    now."""
+    own = 1 if attached_to else 0
+    if not slots + own > limit > 0:
+        return
+    sentence = _("This takes {slots} slots (the head and each worker take one), and one user may hold {limit}.")
+    if attached_to:
+        sentence = _(
+            "This takes {slots} slots (the head, the {attached_to} and each worker take one), and one user may hold {limit}."
+        )
+    sentence = sentence.format(
+        slots=slots + own, attached_to=Kind(attached_to or Kind.CLUSTER).label.lower(), limit=limit
+    )
+    most = workers_within(limit, is_attached=bool(attached_to))
+    if most < 1:
+        step = _("Ask your admin for more slots.")
+    else:
+        step = _("Choose at most {workers}, or ask your admin.", workers=plural(most, "worker", "workers"))
+    yield Problem(path, f"{sentence} {step}", "slots")
+
+
+def workers_within(limit: int, *, is_attached: bool) -> int:
+    """Return the workers of the largest cluster within the limit: its head takes a slot, and so does what it is attached to."""
+    return max(0, limit - (2 if is_attached else 1))
+
+
+def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
+    """Return the spec that is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
+    policy = cluster_policy(request.framework)
+    head_tier = HardwareTier.objects.get(pk=request.head_tier.pk)
+    environment = Environment.objects.get(pk=request.environment.pk)
+    return ClusterSpec(
+        framework=request.framework,
+        version=str(environment.frameworks[request.framework]),
+        head_tier=tier_spec(head_tier),
+        workers_minimum=request.workers_minimum,
+        workers_maximum=request.most_workers,
+        scaling=ScalingSpec(
+            autoscale=request.autoscale,
+            target_cpu=request.target_cpu if request.autoscale else 0,
+            target_memory=request.target_memory if request.autoscale else 0,
+            on_demand=request.autoscale and request.on_demand,
+            up_workers=policy.up_workers,
+            up_percent=policy.up_percent,
+            up_period_seconds=policy.up_period_seconds,
+            up_stabilisation_seconds=policy.up_stabilisation_seconds,
+            down_percent=policy.down_percent,
+            down_period_seconds=policy.down_period_seconds,
+            down_stabilisation_seconds=policy.down_stabilisation_seconds,
+        ),
+        local_storage=request.local_storage.strip(),
+        drain_seconds=policy.drain_seconds,
+        attached_to=attached_to,
+    )
+
+
+def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
+    """Return a warning about launching both together, as sentences; "" when nothing speaks against it."""
+    client, server = declared_by([workspace, cluster])
+    return " ".join(pair_sentences(client, server, framework))
+
+
+def _wrong_storage(text: str) -> Iterator[Problem]:
+    path = "local_storage"
+    if not text.strip():
+        return
+    try:
+        size = whole(text)
+    except ValueError as error:
+        yield Problem(path, f"{error}.", "quantity")
+        return
+    if size <= 0:
+        yield Problem(path, _("Give more than zero, such as 20Gi, or leave it empty for none."), "positive")
+    elif size < whole(SMALLEST_STORAGE):
+        yield Problem(
+            path,
+            _("{text} is {size}; write the unit as well, such as 20Gi.", text=text.strip(), size=format_bytes(size)),
+            "too_small",
+        )
+    elif size > whole(LARGEST_STORAGE):
+        most = format_bytes(whole(LARGEST_STORAGE))
+        yield Problem(
+            path,
+            _("At most {most} for each worker; large data belongs in the project's files.", most=most),
+            "too_large",
+        )
+
+
+def _asks_for_something(tier: HardwareTier) -> bool:
+    try:
+        return millicores(tier.cores) > 0 and whole(tier.memory) > 0
+    except ValueError:
+        return False

@@ -1,0 +1,149 @@
+"""The samples of clusters over time: written every 15 seconds while they run, and thinned as they grow old.
+
+All samples of the last hour are kept, one a minute of the last day, and one in ten minutes of older times; besides, at any age, each sample
+whose number of ready or wanted workers differs from the one before, and that one, so that no change of size moves in time. A week of a
+steady cluster is some 2,500 rows.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from grid.clusters.progress import ObservedCluster
+from grid.database.trouble import trouble_of
+from grid.kube.objects import Autoscaler
+from grid.models import ClusterSample
+
+logger = logging.getLogger(__name__)
+
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+_MINUTE, _TEN_MINUTES = 60, 600
+_LARGEST = 2**31 - 1  # the column's maximum; a head runs user code, so it may report any number
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A `ClusterSample` that is not stored yet."""
+
+    ready: int
+    wanted: int
+    cpu_percent: int | None = None
+    memory_percent: int | None = None
+    pending_tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSample:
+    """A sample with its cluster and time."""
+
+    execution_id: str
+    at: datetime
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The fields of a sample that decide about thinning."""
+
+    pk: int
+    at: datetime
+    counts: tuple[int, int]
+
+
+def sample_of(
+    seen: ObservedCluster, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None
+) -> Sample:
+    """Return the present sample. Without an autoscaler, or before its first status, the minimum of workers is wanted."""
+    wanted = autoscaler.status.desired_replicas if autoscaler else 0
+    return Sample(
+        ready=seen.ready_workers,
+        wanted=wanted if wanted > 0 else minimum,
+        cpu_percent=_percent(autoscaler, "cpu"),
+        memory_percent=_percent(autoscaler, "memory"),
+        pending_tasks=None if pending_tasks is None else min(max(0, pending_tasks), _LARGEST),
+    )
+
+
+def record(taken: Sequence[TakenSample]) -> None:
+    """Store the samples in one transaction. One that cannot be stored is dropped with a line in the log, and the others are stored. Raise
+    the error of a database that is full, read-only, busy or away before any is stored."""
+    try:
+        with transaction.atomic():
+            ClusterSample.objects.bulk_create(_row(one) for one in taken)
+    except Exception as error:
+        if trouble_of(error):
+            raise
+        # Each in its own transaction: a database may refuse a row only at the end of one.
+        for one in taken:
+            _record_alone(one)
+
+
+def _record_alone(taken: TakenSample) -> None:
+    try:
+        with transaction.atomic():
+            _row(taken).save(force_insert=True)
+    except Exception as error:
+        logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", taken.execution_id, error)
+
+
+def _row(taken: TakenSample) -> ClusterSample:
+    sample = taken.sample
+    return ClusterSample(
+        execution_id=taken.execution_id,
+        at=taken.at,
+        ready=sample.ready,
+        wanted=sample.wanted,
+        cpu_percent=sample.cpu_percent,
+        memory_percent=sample.memory_percent,
+        pending_tasks=sample.pending_tasks,
+    )
+
+
+def thin(execution_id: str, *, now: datetime) -> int:
+    """Delete the samples that the rule does not keep, and return their number."""
+    rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at")
+    points = [
+        Point(pk, at, (ready, wanted)) for pk, at, ready, wanted in rows.values_list("pk", "at", "ready", "wanted")
+    ]
+    gone = superfluous(points, now=now)
+    for start in range(0, len(gone), 500):  # databases limit how many values one query names
+        ClusterSample.objects.filter(pk__in=gone[start : start + 500]).delete()
+    return len(gone)
+
+
+def superfluous(points: Sequence[Point], *, now: datetime) -> list[int]:
+    """Return the keys of the samples to delete; `points` are oldest first."""
+    news = _news(points)
+    gone: list[int] = []
+    last: tuple[int, float] | None = None
+    for point in points:
+        age = now - point.at
+        if age <= _HOUR:
+            break
+        width = _MINUTE if age <= _DAY else _TEN_MINUTES
+        stretch = (width, point.at.timestamp() // width)
+        if stretch == last and point.pk not in news:
+            gone.append(point.pk)
+        last = stretch
+    return gone
+
+
+def _news(points: Iterable[Point]) -> set[int]:
+    found: set[int] = set()
+    before: Point | None = None
+    for point in points:
+        if before is not None and before.counts != point.counts:
+            found |= {before.pk, point.pk}
+        before = point
+    return found
+
+
+def _percent(autoscaler: Autoscaler | None, name: str) -> int | None:
+    for metric in (autoscaler.status.current_metrics or ()) if autoscaler else ():
+        if metric.resource is not None and metric.resource.name == name:
+            percent = metric.resource.current.average_utilization
+            return None if percent is None else max(0, percent)
+    return None

@@ -1,0 +1,89 @@
+"""Limits a cluster's workers so that those which are ending keep their slots until they are gone.
+
+A ReplicaSet does not count pods that are ending, and a worker may take its whole drain time to end: a cluster that is scaled down and up
+again meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
+leave. That is level-triggered and never removes a worker: the bound is never below the present replicas, unless the owner lowers it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grid.clusters import objects
+from grid.core.labels import APP_COMPONENT, WORKER
+from grid.executions.context import Context
+from grid.executions.ledger import LedgerRecord
+from grid.executions.spec import ExecutionSpec
+from grid.kube.objects import Pod
+
+# Between two reads of the replicas, and so between two changes of the bounds.
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The pods that use a slot: those that stay, and those that are ending. A finished pod (evicted, for example) stays listed for long,
+    but uses none."""
+
+    staying: int = 0
+    ending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    at: float
+    replicas: int
+    ending: int
+    bounds: tuple[int, int]
+
+
+def count(pods: Sequence[Pod]) -> Workers:
+    using = [
+        pod
+        for pod in pods
+        if pod.metadata.labels.get(APP_COMPONENT) == WORKER and pod.status.phase not in ("Failed", "Succeeded")
+    ]
+    ending = sum(pod.metadata.deletion_timestamp is not None for pod in using)
+    return Workers(len(using) - ending, ending)
+
+
+def bounds(minimum: int, maximum: int, *, slots: int, replicas: int, ending: int) -> tuple[int, int]:
+    """Return the minimum and maximum to set in Kubernetes, for a cluster that holds `slots` and has `replicas` now."""
+    most = max(1, min(maximum, max(replicas, slots - 1 - ending)))
+    return min(minimum, most), most
+
+
+class WithinSlots:
+    """Applies the limit during one term of leadership."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._looks: dict[str, _Look] = {}
+
+    async def apply(
+        self, row: LedgerRecord, spec: ExecutionSpec, workers: Workers
+    ) -> tuple[ExecutionSpec, float | None]:
+        """Return the spec with the sizes that are allowed now, and the seconds until the next check, None for none."""
+        assert spec.cluster is not None, "only clusters come here"
+        if not workers.ending:
+            self._looks.pop(row.id, None)
+            return spec, None
+        context, last, now = self._context, self._looks.get(row.id), self._context.monotonic()
+        replicas, ending = (last.replicas, last.ending) if last is not None else (0, 0)
+        is_early = last is not None and now - last.at < LOOK_SECONDS
+        if not is_early:
+            replicas = await objects.worker_replicas(context.api, row.id, context.namespace)
+            ending = workers.ending
+        least, most = bounds(
+            spec.cluster.workers_minimum,
+            spec.cluster.workers_maximum,
+            slots=row.slots,
+            replicas=replicas,
+            ending=ending,
+        )
+        self._looks[row.id] = _Look(last.at if is_early and last else now, replicas, ending, (least, most))
+        # Check once more after a change: the autoscaler may have scaled up at the same moment, and must not remove these workers.
+        is_news = is_early or last is None or last.bounds != (least, most)
+        return spec.with_workers(least, most), LOOK_SECONDS if is_news else None
+
+    def forget(self, execution_id: str) -> None:
+        self._looks.pop(execution_id, None)

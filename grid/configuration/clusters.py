@@ -1,0 +1,221 @@
+"""The settings of on-demand clusters, each once for all frameworks and once for each framework, and the policy that they make up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from grid.configuration.setting import Setting
+from grid.core.translation import gettext as _
+from grid.models.environment import Framework
+
+PREFIX = "com.cerebro.computegrid.clusters"
+_HOUR = 60 * 60
+# The maxima of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/.
+_LONGEST_PERIOD = 30 * 60
+_LONGEST_STABILISATION = _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicy:
+    """The admin's settings for clusters of one framework. Targets are in percent of the workers' requests."""
+
+    autoscaling: bool
+    target_cpu: int
+    target_memory: int
+    minimum_target: int
+    maximum_target: int
+    maximum_workers: int
+    drain_seconds: int
+    up_workers: int
+    up_percent: int
+    up_period_seconds: int
+    up_stabilisation_seconds: int
+    down_percent: int
+    down_period_seconds: int
+    down_stabilisation_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Why values of several settings cannot be in force together; `keys` are these settings."""
+
+    sentence: str
+    keys: frozenset[str]
+
+
+def _percent(name: str, title: str, default: int, meaning: str) -> Setting:
+    return Setting(f"{PREFIX}.{name}", title, default, 1, 100, _("percent"), meaning)
+
+
+def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meaning: str) -> Setting:
+    return Setting(f"{PREFIX}.{name}", title, default, *bounds, _("seconds"), meaning)
+
+
+# Keyed by the field of `ClusterPolicy`, in the order of the page.
+CLUSTER_SETTINGS: Mapping[str, Setting] = {
+    "autoscaling": Setting(
+        key=f"{PREFIX}.autoscaling",
+        title=_("Autoscaling"),
+        default=1,
+        minimum=0,
+        maximum=1,
+        unit="",
+        meaning=_(
+            "Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."
+        ),
+        kind="switch",
+    ),
+    "maximum_workers": Setting(
+        key=f"{PREFIX}.maximumWorkers",
+        title=_("Maximum workers"),
+        default=100,
+        minimum=1,
+        maximum=10_000,
+        unit=_("workers"),
+        meaning=_(
+            "How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one."
+        ),
+    ),
+    "target_cpu": _percent(
+        "targetCpuPercent",
+        _("CPU target"),
+        80,
+        _(
+            "Preset of the launch form: workers are added while their average use is above this share of the cores they request."
+        ),
+    ),
+    "target_memory": _percent(
+        "targetMemoryPercent",
+        _("Memory target"),
+        80,
+        _(
+            "Preset of the launch form: workers are added while their average use is above this share of the memory they request."
+        ),
+    ),
+    "minimum_target": _percent(
+        "minimumTargetPercent", _("Lowest target"), 20, _("No target below this may be chosen.")
+    ),
+    "maximum_target": _percent(
+        "maximumTargetPercent", _("Highest target"), 100, _("No target above this may be chosen.")
+    ),
+    "up_workers": Setting(
+        key=f"{PREFIX}.scaleUpWorkers",
+        title=_("Growth in workers"),
+        default=4,
+        minimum=1,
+        maximum=10_000,
+        unit=_("workers"),
+        meaning=_("How many workers may be added in one period, or the share below if that is more."),
+    ),
+    "up_percent": Setting(
+        key=f"{PREFIX}.scaleUpPercent",
+        title=_("Growth in percent"),
+        default=100,
+        minimum=1,
+        maximum=1000,
+        unit=_("percent"),
+        meaning=_("By which share of its workers a cluster may grow in one period; 100 doubles it."),
+    ),
+    "up_period_seconds": _seconds(
+        "scaleUpPeriodSeconds",
+        _("Period of growth"),
+        15,
+        (1, _LONGEST_PERIOD),
+        _("The period that growth is counted in."),
+    ),
+    "up_stabilisation_seconds": _seconds(
+        "scaleUpStabilisationSeconds",
+        _("Worker scale-up delay"),
+        0,
+        (0, _LONGEST_STABILISATION),
+        _("A cluster scales up when the load called for it during this whole time; 0 scales up at once."),
+    ),
+    "down_percent": _percent(
+        "scaleDownPercent",
+        _("Shrinking in percent"),
+        100,
+        _("Which share of its workers a cluster may lose in one period."),
+    ),
+    "down_period_seconds": _seconds(
+        "scaleDownPeriodSeconds",
+        _("Period of shrinking"),
+        15,
+        (1, _LONGEST_PERIOD),
+        _("The period that shrinking is counted in."),
+    ),
+    "down_stabilisation_seconds": _seconds(
+        "scaleDownStabilisationSeconds",
+        _("Worker scale-down delay"),
+        300,
+        (0, _LONGEST_STABILISATION),
+        _(
+            "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "
+            "cost it its workers. One that grows for waiting tasks alone shrinks at once."
+        ),
+    ),
+    "drain_seconds": _seconds(
+        "drainSeconds",
+        _("Drain time"),
+        60,
+        (1, _HOUR),
+        _("How long a worker that is to be removed may take to finish its tasks and hand over its data."),
+    ),
+}
+
+
+def _for_framework(setting: Setting, framework: Framework) -> Setting:
+    key = f"{PREFIX}.{framework.value}.{setting.key.rpartition('.')[2]}"
+    title = _("{title} of {framework} clusters", title=setting.title, framework=framework.label)
+    return replace(setting, key=key, title=title, general=setting.key, framework=framework.value)
+
+
+FRAMEWORK_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
+    framework.value: {field: _for_framework(setting, framework) for field, setting in CLUSTER_SETTINGS.items()}
+    for framework in Framework
+}
+
+
+def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
+    """Return the framework's policy. `values` are those in force, by key. Raise ValueError with a sentence for an unknown framework."""
+    if framework not in FRAMEWORK_SETTINGS:
+        raise ValueError(
+            _("There is no framework {name!r}; there are {known}.", name=framework, known=", ".join(FRAMEWORK_SETTINGS))
+        )
+    in_force = {field: values[setting.key] for field, setting in FRAMEWORK_SETTINGS[framework].items()}
+    autoscaling = bool(in_force.pop("autoscaling"))
+    return ClusterPolicy(autoscaling=autoscaling, **in_force)
+
+
+def contradiction(values: Mapping[str, int]) -> Contradiction | None:
+    """Return why these values, of every key, contradict each other; None when they do not."""
+    for framework in Framework:
+        policy = policy_of(framework.value, values)
+        if policy.minimum_target > policy.maximum_target:
+            sentence = _(
+                "For {framework} clusters the lowest target would be {minimum_target} percent and the highest "
+                "{maximum_target}, so none could be chosen. Change the other target as well.",
+                framework=framework.label,
+                minimum_target=policy.minimum_target,
+                maximum_target=policy.maximum_target,
+            )
+            return _contradiction(sentence, framework, "minimum_target", "maximum_target")
+        for field, word, target in (
+            ("target_cpu", _("CPU"), policy.target_cpu),
+            ("target_memory", _("memory"), policy.target_memory),
+        ):
+            if not policy.minimum_target <= target <= policy.maximum_target:
+                sentence = _(
+                    "The target of {resource} of {framework} clusters would be {target} percent, and people may choose "
+                    "{minimum_target} to {maximum_target}. Change the other target as well.",
+                    resource=word,
+                    framework=framework.label,
+                    target=target,
+                    minimum_target=policy.minimum_target,
+                    maximum_target=policy.maximum_target,
+                )
+                return _contradiction(sentence, framework, "minimum_target", "maximum_target", field)
+    return None
+
+
+def _contradiction(sentence: str, framework: Framework, *fields: str) -> Contradiction:
+    settings = [FRAMEWORK_SETTINGS[framework.value][field] for field in fields]
+    return Contradiction(sentence, frozenset(key for setting in settings for key in (setting.key, setting.general)))

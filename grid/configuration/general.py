@@ -1,0 +1,268 @@
+"""The settings that are not about clusters: timeouts, quota and queue, home volumes, nodes, sessions and logins."""
+
+from grid.configuration.setting import Setting
+from grid.core.translation import gettext as _
+
+_TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
+_QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
+_NODES = "com.cerebro.domino.computegrid.nodes"
+_SESSIONS = "com.cerebro.computegrid.sessions"
+_LOGINS = "com.cerebro.computegrid.logins"
+_HOMES = "com.cerebro.computegrid.homes"
+_FRONT = "com.cerebro.computegrid.front"
+_FILES = "com.cerebro.computegrid.files"
+_DAY = 24 * 60 * 60
+SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
+
+
+DEPLOYING_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.deployingStateTimeoutSeconds",
+    title=_("Deploying timeout"),
+    default=60 * 60,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit=_("seconds"),
+    meaning=_("How long an execution may wait for a node before it ends as an error."),
+)
+PREPARING_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.preparingStateTimeoutSeconds",
+    title=_("Preparing timeout"),
+    default=60 * 60,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit=_("seconds"),
+    meaning=_("How long an execution may prepare on its node (image, volumes, start-up) before it ends as an error."),
+)
+OVER_QUOTA_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.userExecutionsOverQuotaStateTimeoutSeconds",
+    title=_("Over-quota timeout"),
+    default=_DAY,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit=_("seconds"),
+    meaning=_("How long an execution may queue for a free slot before it ends as an error."),
+)
+ACCESS_LOST_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.leftProjectTimeoutSeconds",
+    title=_("Time after leaving a project"),
+    default=10 * 60,
+    minimum=0,
+    maximum=30 * _DAY,
+    unit=_("seconds"),
+    meaning=_(
+        "How long somebody's executions in a project continue after they left it, became a viewer, or their account "
+        "was closed; 0 stops them at once. Until then they cannot open them; queued executions end at once."
+    ),
+)
+MAXIMUM_EXECUTIONS_PER_USER = Setting(
+    key=f"{_QUOTA}.maximumExecutionsPerUser",
+    title=_("Maximum executions per user"),
+    default=25,
+    minimum=0,
+    maximum=100_000,
+    unit=_("slots"),
+    meaning=_(
+        "Slots one user may hold at once; further executions queue. "
+        "A workspace, job or app takes one slot; a cluster takes one for its head and one for each worker that it may grow to."
+    ),
+)
+GLOBAL_QUEUE_LIMIT = Setting(
+    key=f"{_QUOTA}.globalExecutionQueueLimit",
+    title=_("Queue limit"),
+    default=1000,
+    minimum=0,
+    maximum=1_000_000,
+    unit=_("executions"),
+    meaning=_("How many executions of all users may queue; a launch beyond it is refused."),
+)
+REPOSITORY_SIZE = Setting(
+    key="com.cerebro.computegrid.files.repositorySizeGibibytes",
+    title=_("Size of a project's repository"),
+    default=50,
+    minimum=0,
+    maximum=1024 * 1024,
+    unit="GiB",
+    meaning=_(
+        "How large the Git repository of a project may become on the volume of all repositories; 0 sets no bound. An execution whose "
+        "changes or results do not fit keeps them in HOME and says so, and an upload is refused. Beside a remote repository the volume has "
+        "results and what could not be pushed. Holds for executions launched after a change."
+    ),
+)
+HOME_VOLUME_SIZE = Setting(
+    key=f"{_HOMES}.volumeSizeGibibytes",
+    title=_("Size of a home volume"),
+    default=5,
+    minimum=1,
+    maximum=64 * 1024,
+    unit="GiB",
+    meaning=_(
+        "The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
+        "A change holds for volumes that are claimed after it."
+    ),
+)
+FRONT_ENABLED = Setting(
+    key=f"{_FRONT}.enabled",
+    title=_("nginx in front of workspaces and apps"),
+    default=1,
+    minimum=0,
+    maximum=1,
+    unit="",
+    meaning=_(
+        "Whether new workspaces and apps have an nginx in their pod that answers only requests with a token of the proxy. It has no "
+        "effect unless the installation names an image of nginx (GRID_FRONT_IMAGE)."
+    ),
+    kind="switch",
+)
+FRONT_MAXIMUM_BODY = Setting(
+    key=f"{_FRONT}.maximumBodyMebibytes",
+    title=_("Largest request to a workspace or app"),
+    default=4096,
+    minimum=1,
+    maximum=1024 * 1024,
+    unit="MiB",
+    meaning=_(
+        "The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it."
+    ),
+)
+UPLOAD_SIZE = Setting(
+    key=f"{_FILES}.uploadMebibytes",
+    title=_("Size of an upload"),
+    default=10,
+    minimum=1,
+    maximum=20,
+    unit="MiB",
+    meaning=_(
+        "All files together that a person may upload at one time into a project's files in Git. Git keeps each version for good."
+    ),
+)
+RESULTS_SIZE = Setting(
+    key=f"{_FILES}.resultsMebibytes",
+    title=_("Size of a run's results"),
+    default=1024,
+    minimum=1,
+    maximum=64 * 1024,
+    unit="MiB",
+    meaning=_(
+        "What an attempt of a job may keep of its folder results in the project's files in Git; of more, the largest files are not "
+        "kept, and its page says so. Git keeps them for good. A change holds for later launches."
+    ),
+)
+UNNEEDED_THRESHOLD = Setting(
+    key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
+    title=_("Scale-down threshold"),
+    default=50,
+    minimum=0,
+    maximum=100,
+    unit=_("percent"),
+    meaning=_(
+        "Shown on Infrastructure: a node whose requests are below this share of its allocatable may be removed. "
+        "Keep it equal to the cluster autoscaler's own setting."
+    ),
+)
+UNNEEDED_SECONDS = Setting(
+    key=f"{_NODES}.scaleDownUnneededSeconds",
+    title=_("Scale-down delay"),
+    default=10 * 60,
+    minimum=0,
+    maximum=7 * _DAY,
+    unit=_("seconds"),
+    meaning=_(
+        "Shown on Infrastructure: how long a node must be unneeded before it is removed. "
+        "Keep it equal to the cluster autoscaler's own setting."
+    ),
+)
+SESSION_IDLE = Setting(
+    key=f"{_SESSIONS}.idleSeconds",
+    title=_("Idle limit"),
+    default=12 * 60 * 60,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit=_("seconds"),
+    meaning=_(
+        "A session ends when it was not used for this long. An open page alone does not count as use; a workspace in use does."
+    ),
+)
+SESSION_ABSOLUTE = Setting(
+    key=f"{_SESSIONS}.absoluteSeconds",
+    title=_("Absolute limit"),
+    default=7 * _DAY,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit=_("seconds"),
+    meaning=_("A session ends this long after its login, even while it is in use."),
+)
+LOGIN_FAILURES_AT_ADDRESS = Setting(
+    key=f"{_LOGINS}.failuresOfNameAtAddress",
+    title=_("Wrong passwords of one name at one address"),
+    default=10,
+    minimum=3,
+    maximum=1000,
+    unit=_("wrong passwords"),
+    meaning=_("After this many, the name is locked at that address; from other addresses the person can still log in."),
+)
+LOGIN_FAILURES_OF_ADDRESS = Setting(
+    key=f"{_LOGINS}.failuresOfAddress",
+    title=_("Wrong passwords from one address"),
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit=_("wrong passwords"),
+    meaning=_("After this many, for any names, the address is locked. People behind one gateway share its address."),
+)
+LOGIN_FAILURES_OF_NAME = Setting(
+    key=f"{_LOGINS}.failuresOfName",
+    title=_("Wrong passwords of one name"),
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit=_("wrong passwords"),
+    meaning=_(
+        "After this many from all addresses together, the name is locked, except where the person has logged in within 90 days."
+    ),
+)
+LOGIN_COOL_OFF = Setting(
+    key=f"{_LOGINS}.coolOffSeconds",
+    title=_("Cool-off"),
+    default=15 * 60,
+    minimum=60,
+    maximum=_DAY,
+    unit=_("seconds"),
+    meaning=_("How long a lock lasts, and how long after the last one wrong passwords are counted."),
+)
+
+WARM_PLACES = Setting(
+    key=f"{_NODES}.maximumWarmPlaces",
+    title=_("Most warm places"),
+    default=0,
+    minimum=0,
+    maximum=1000,
+    unit=_("places"),
+    meaning=_(
+        "Tiers may have warm-up hours, in which placeholder pods keep nodes ready for launches, and so may rush plans. This is how "
+        "many there may be at once, of all together; 0 turns them off. Nodes that wait for launches cost money, which is charged to nobody."
+    ),
+)
+
+GENERAL_SETTINGS = (
+    DEPLOYING_TIMEOUT,
+    PREPARING_TIMEOUT,
+    OVER_QUOTA_TIMEOUT,
+    ACCESS_LOST_TIMEOUT,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    GLOBAL_QUEUE_LIMIT,
+    HOME_VOLUME_SIZE,
+    FRONT_ENABLED,
+    FRONT_MAXIMUM_BODY,
+    REPOSITORY_SIZE,
+    UPLOAD_SIZE,
+    RESULTS_SIZE,
+    UNNEEDED_THRESHOLD,
+    UNNEEDED_SECONDS,
+    WARM_PLACES,
+    SESSION_IDLE,
+    SESSION_ABSOLUTE,
+    LOGIN_FAILURES_AT_ADDRESS,
+    LOGIN_FAILURES_OF_ADDRESS,
+    LOGIN_FAILURES_OF_NAME,
+    LOGIN_COOL_OFF,
+)

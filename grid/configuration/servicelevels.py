@@ -1,0 +1,104 @@
+"""The settings of the service levels, made from their definitions: objectives, thresholds where a level has one, and windows."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from grid.configuration.setting import Setting
+from grid.core.translation import gettext as _
+from grid.servicelevels.levels import (
+    HIGHEST_OBJECTIVE,
+    LEAST_OBJECTIVE,
+    LEVELS,
+    LONGEST_WINDOW,
+    SHORTEST_WINDOW,
+    WINDOW_DAYS,
+    LevelTarget,
+    ServiceLevel,
+)
+
+_UNITS = {"seconds": _("seconds"), "milliseconds": _("milliseconds"), "executions": _("executions")}
+_LEVELS = "com.cerebro.computegrid.serviceLevels"
+
+
+def _key(level: ServiceLevel, what: str) -> str:
+    return f"{_LEVELS}.{level.name[0].lower()}{level.name[1:]}{what}"
+
+
+def _objective(level: ServiceLevel) -> Setting:
+    return Setting(
+        key=_key(level, "ObjectivePerTenThousand"),
+        title=_("{level}: objective", level=level.title),
+        default=level.objective,
+        minimum=LEAST_OBJECTIVE,
+        maximum=HIGHEST_OBJECTIVE,
+        unit=_("of 10,000"),
+        meaning=_(
+            "How many of 10,000 {counted} are to keep the promise; 9,950 is 99.5 percent. {explained}",
+            counted=level.counted,
+            explained=level.explained,
+        ),
+    )
+
+
+def _threshold(level: ServiceLevel) -> Setting:
+    steps = level.steps
+    measured = ""
+    if steps:
+        shown = ", ".join(f"{step:,}" for step in steps)
+        measured = _(" Measured are {steps}: between two of them the smaller one counts.", steps=shown)
+    return Setting(
+        key=_key(level, f"Threshold{level.unit.capitalize()}"),
+        title=_("{level}: threshold", level=level.title),
+        default=level.threshold,
+        minimum=steps[0] if steps else 0,
+        maximum=steps[-1] if steps else level.highest_threshold,
+        unit=_UNITS[level.unit],
+        meaning=_("What exceeds it breaks the promise.{measured}", measured=measured),
+    )
+
+
+OBJECTIVES = {level.id: _objective(level) for level in LEVELS}
+THRESHOLDS = {level.id: _threshold(level) for level in LEVELS if level.unit}
+LEVEL_WINDOW = Setting(
+    key=f"{_LEVELS}.windowDays",
+    title=_("Service levels: window"),
+    default=WINDOW_DAYS,
+    minimum=SHORTEST_WINDOW,
+    maximum=LONGEST_WINDOW,
+    unit=_("days"),
+    meaning=_(
+        "For how long objectives and error budgets are added up, for each level without a window of its own. Keep Prometheus' own "
+        "retention longer, which is 15 days by default."
+    ),
+)
+WINDOWS = {
+    level.id: replace(
+        LEVEL_WINDOW,
+        key=_key(level, "WindowDays"),
+        title=_("{level}: window", level=level.title),
+        general=LEVEL_WINDOW.key,
+    )
+    for level in LEVELS
+}
+SERVICE_LEVEL_SETTINGS = (
+    LEVEL_WINDOW,
+    *(
+        setting
+        for level in LEVELS
+        for setting in (OBJECTIVES[level.id], THRESHOLDS.get(level.id), WINDOWS[level.id])
+        if setting is not None
+    ),
+)
+
+
+def targets_from(values: Mapping[str, int]) -> tuple[LevelTarget, ...]:
+    """Return all service levels with the values in force, by key."""
+    return tuple(
+        LevelTarget(
+            level,
+            objective=values[OBJECTIVES[level.id].key],
+            threshold=values[THRESHOLDS[level.id].key] if level.id in THRESHOLDS else 0,
+            window_days=values[WINDOWS[level.id].key],
+        )
+        for level in LEVELS
+    )

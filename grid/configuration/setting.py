@@ -1,0 +1,61 @@
+"""One setting of the central configuration: a whole number within bounds, or a switch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from grid.core.translation import gettext as _
+
+_SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key with a whole-number value from `minimum` to `maximum`, both included; a switch is 1 or 0, shown as on or off.
+
+    `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
+    frameworks, and the window of a service level to that of all levels. `default` applies when neither is set.
+    """
+
+    key: str
+    title: str
+    default: int
+    minimum: int
+    maximum: int
+    unit: str
+    meaning: str
+    kind: Literal["number", "switch"] = "number"
+    general: str = ""
+    framework: str = ""
+
+    @property
+    def is_switch(self) -> bool:
+        return self.kind == "switch"
+
+    def parse(self, text: str) -> int:
+        """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
+        if self.is_switch:
+            return self._parse_switch(text)
+        try:
+            value = int(text.strip())
+        except ValueError:
+            raise ValueError(_("“{text}” is not a whole number of {unit}.", text=text, unit=self.unit)) from None
+        if not self.minimum <= value <= self.maximum:
+            raise ValueError(
+                _(
+                    "Must be between {minimum} and {maximum} {unit}.",
+                    minimum=self.minimum,
+                    maximum=self.maximum,
+                    unit=self.unit,
+                )
+            )
+        return value
+
+    def written(self, value: int) -> str:
+        """Return the value as an admin types it; `parse` reads it back."""
+        return ("on" if value else "off") if self.is_switch else str(value)
+
+    def _parse_switch(self, text: str) -> int:
+        try:
+            return _SWITCH[text.strip().lower()]
+        except KeyError:
+            raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text)) from None

@@ -1,0 +1,194 @@
+"""The registry of all settings, and their values: read from stored overrides, several are changed together, with an audit entry each."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from django.db import connection, transaction
+
+from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
+from grid.configuration.general import GENERAL_SETTINGS
+from grid.configuration.retention import RETENTION_SETTINGS
+from grid.configuration.servicelevels import SERVICE_LEVEL_SETTINGS, targets_from
+from grid.configuration.setting import Setting
+from grid.configuration.shares import SHARE_SETTINGS
+from grid.configuration.shutdown import SHUTDOWN_SETTINGS
+from grid.core.errors import Conflict, Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.models import AuditEntry, ConfigRecord, User
+from grid.servicelevels.levels import LevelTarget
+
+NAMESPACE = "common"
+_OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
+
+REGISTRY: Mapping[str, Setting] = MappingProxyType(
+    {
+        setting.key: setting
+        for setting in (
+            *GENERAL_SETTINGS,
+            *SHARE_SETTINGS,
+            *SHUTDOWN_SETTINGS,
+            *RETENTION_SETTINGS,
+            *SERVICE_LEVEL_SETTINGS,
+            *CLUSTER_SETTINGS.values(),
+            *_OF_FRAMEWORKS,
+        )
+    }
+)
+
+
+class ChangedMeanwhile(Conflict):
+    """Somebody else changed these settings since their change was planned."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        super().__init__(_("changed by others: {keys}", keys=", ".join(keys)))
+        self.keys = tuple(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A planned change: the override as it is stored and as it is wanted (None: not set), and the values in force before and after."""
+
+    setting: Setting
+    stored: str | None
+    wanted: str | None
+    before: int
+    after: int
+
+    @property
+    def is_needed(self) -> bool:
+        """False when nothing would differ. A framework's or level's own value stays when the value for all changes, so setting it is a
+        change even if the two are equal now; setting any other to its default is none."""
+        is_default = self.stored is None and self.before == self.after and not self.setting.general
+        return self.stored != self.wanted and not is_default
+
+
+def value_of(setting: Setting) -> int:
+    """Return the setting's value now in force."""
+    return _values([setting])[setting.key]
+
+
+def values_of(*settings: Setting) -> list[int]:
+    """Return the values now in force, in the order of `settings`, with one query."""
+    values = _values(settings)
+    return [values[setting.key] for setting in settings]
+
+
+def all_values() -> dict[str, int]:
+    """Return the value now in force of every key, with one query."""
+    stored = dict(ConfigRecord.objects.filter(namespace=NAMESPACE).order_by().values_list("key", "value"))
+    return {setting.key: _value(setting, stored) for setting in REGISTRY.values()}
+
+
+def cluster_policy(framework: str) -> ClusterPolicy:
+    """Return the policy now in force for clusters of the framework, with one query. Raise ValueError for an unknown framework."""
+    return policy_of(framework, _values(FRAMEWORK_SETTINGS.get(framework, {}).values()))
+
+
+def service_level_targets() -> tuple[LevelTarget, ...]:
+    """Return all service levels with the objectives, thresholds and windows now in force, with one query."""
+    return targets_from(_values(SERVICE_LEVEL_SETTINGS))
+
+
+def overrides() -> dict[str, str]:
+    """Return the stored overrides, as `plan` takes them."""
+    found = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=REGISTRY).order_by()
+    return dict(found.values_list("key", "value"))
+
+
+def values_with(stored: Mapping[str, str]) -> dict[str, int]:
+    """Return the value of every key when these overrides are stored."""
+    return {setting.key: _value(setting, stored) for setting in REGISTRY.values()}
+
+
+def plan(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[SettingChange]:
+    """Return what `wanted` changes of the stored overrides. It maps keys to what an admin typed; "" deletes the override, so that the value
+    for all frameworks or the default applies again. Raise Rejected with all problems; the path of each is its key."""
+    parsed: dict[str, str | None] = {}
+    problems = []
+    for key, text in wanted.items():
+        if key not in REGISTRY:
+            message = _("There is no setting named {key}.", key=key) if key else _("Name the setting.")
+            problems.append(Problem(path=key, message=message, code="unknown"))
+            continue
+        try:
+            parsed[key] = str(REGISTRY[key].parse(text)) if text.strip() else None
+        except ValueError as error:
+            problems.append(Problem(path=key, message=str(error)))
+    if problems:
+        raise Rejected(problems)
+    after = {key: text for key, text in {**stored, **parsed}.items() if text is not None}
+    before_values, values = values_with(stored), values_with(after)
+    _refuse_contradiction(before_values, values, parsed)
+    changes = (
+        SettingChange(REGISTRY[key], stored.get(key), after.get(key), before_values[key], values[key])
+        for key in REGISTRY
+        if key in parsed
+    )
+    return [change for change in changes if change.is_needed]
+
+
+@transaction.atomic
+def apply(changes: Sequence[SettingChange], *, actor: User) -> None:
+    """Store all changes, each with an audit entry, or none. Raise ChangedMeanwhile when the override of one is no longer what it was
+    planned from, and Rejected when they contradict what somebody else stored."""
+    _wait_for_others()
+    stored = overrides()
+    if stale := [change.setting.key for change in changes if change.stored != stored.get(change.setting.key)]:
+        raise ChangedMeanwhile(stale)
+    for change in plan({change.setting.key: change.wanted or "" for change in changes}, stored):
+        _store(change, actor)
+
+
+def _wait_for_others() -> None:
+    """Let nobody else write overrides until this transaction ends, so that they can neither be overwritten nor contradicted unseen. SQLite
+    has one writer at a time anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {ConfigRecord._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _store(change: SettingChange, actor: User) -> None:
+    key = change.setting.key
+    if change.wanted is None:
+        ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
+        _record(change, AuditEntry.Action.RESET, actor)
+        return
+    values = {"value": change.wanted, "updated_by": actor.get_username()}
+    ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=key, defaults=values)
+    _record(change, AuditEntry.Action.CHANGED, actor)
+
+
+def _values(settings: Iterable[Setting]) -> dict[str, int]:
+    wanted = list(settings)
+    keys = {key for setting in wanted for key in (setting.key, setting.general) if key}
+    records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
+    stored = dict(records.values_list("key", "value"))
+    return {setting.key: _value(setting, stored) for setting in wanted}
+
+
+def _value(setting: Setting, stored: Mapping[str, str]) -> int:
+    texts = (stored[key] for key in (setting.key, setting.general) if key in stored)
+    text = next(texts, None)
+    return setting.default if text is None else setting.parse(text)
+
+
+def _refuse_contradiction(before: Mapping[str, int], after: Mapping[str, int], changed: Container[str]) -> None:
+    """Raise Rejected when consistent values would become contradictory; those that contradicted each other before may be changed freely."""
+    found = contradiction(after)
+    if found and not contradiction(before):
+        guilty = [key for key in REGISTRY if key in found.keys and key in changed]
+        raise Rejected([Problem(path=key, message=found.sentence, code="contradiction") for key in guilty])
+
+
+def _record(change: SettingChange, action: str, actor: User) -> None:
+    setting, values = change.setting, (change.before, change.after)
+    AuditEntry.objects.create(
+        actor=actor,
+        actor_name=actor.get_username(),
+        action=action,
+        object_type="setting",
+        object_id=setting.key,
+        object_name=setting.title,
+        changes={"value": [setting.written(value) if setting.is_switch else value for value in values]},
+    )

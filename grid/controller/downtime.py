@@ -1,0 +1,72 @@
+"""Downtimes of the controller or the cluster, as an entry in the history of each execution.
+
+Running programs are not affected; what waits, scales, drains or ends continues afterwards.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from grid.core.translation import gettext as _
+from grid.core.wording import day_words
+from grid.executions.ledger import EventRecord
+from grid.kube.store import Freshness
+
+LEAST = timedelta(seconds=5)  # nobody notices a shorter delay
+_SENTENCES = {
+    "controller": _(
+        "Until {when} UTC executions were not managed, because the controller was not running. "
+        "Running programs continued; unfinished steps are resumed."
+    ),
+    "cluster": _(
+        "Until {when} UTC the cluster did not answer the controller. Running programs continued; unfinished steps are resumed."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Downtime:
+    """A period in which the controller or the cluster was unavailable."""
+
+    of: Literal["controller", "cluster"]
+    since: datetime
+    until: datetime
+
+    @property
+    def is_long_enough(self) -> bool:
+        return self.until - self.since >= LEAST
+
+
+class Outage:
+    """Notices when a synced cache is cut off from the cluster, and when that is over."""
+
+    def __init__(self) -> None:
+        self._since: datetime | None = None
+
+    def ended(self, freshness: Freshness, now: datetime) -> Downtime | None:
+        """Return the downtime that has ended since the last call, else None; called about once a second."""
+        if freshness.error and freshness.synced:
+            self._since = self._since or now
+        elif self._since is not None and not freshness.error:
+            found, self._since = Downtime("cluster", self._since, now), None
+            return found
+        return None
+
+
+def history_entry(downtime: Downtime) -> EventRecord:
+    """Build the history entry; its uid is deterministic, so recording it twice is a no-op."""
+    since, until = downtime.since.astimezone(UTC), downtime.until.astimezone(UTC)
+    when = (
+        f"{until:%H:%M:%S}"
+        if since.date() == until.date()
+        else _("{time:%H:%M:%S} on {day}", time=until, day=day_words(until))
+    )
+    return EventRecord(
+        uid=f"{downtime.of}-away/{int(since.timestamp())}",
+        at=downtime.since,
+        object="",
+        level="Warning",
+        reason=f"{downtime.of}_away",
+        message=_SENTENCES[downtime.of].format(when=when),
+        count=1,
+    )

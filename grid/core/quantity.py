@@ -1,0 +1,78 @@
+"""Kubernetes quantities: parsed into exact numbers, and formatted for people.
+
+CPU is counted in whole millicores and everything else in whole units (bytes, GPUs), rounded up as Kubernetes does, so sums and comparisons
+are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
+
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+
+_SUFFIXES: dict[str, Decimal] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10,
+    "Mi": Decimal(2) ** 20,
+    "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50,
+    "Ei": Decimal(2) ** 60,
+}
+_PATTERN = Expression(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+# Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
+_LARGEST = Decimal(2**63 - 1)
+_LONGEST = 100
+_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+def parse_quantity(text: object) -> Decimal:
+    """Return the exact value in base units (cores, bytes, GPUs) of what a server sent. Raise ValueError with a sentence for its reader."""
+    return _parsed(str(text).strip())
+
+
+@lru_cache(maxsize=4096)  # the same few sizes are read again and again
+def _parsed(written: str) -> Decimal:
+    match = _PATTERN.fullmatch(written) if len(written) <= _LONGEST else None
+    if match is None:
+        raise ValueError(
+            _("“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi", text=written[:_LONGEST])
+        )
+    number, exponent, suffix = match.groups()
+    unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
+    value = Decimal(number) * unit
+    if abs(value) > _LARGEST:
+        raise ValueError(_("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=_LARGEST))
+    return value
+
+
+def millicores(text: str | int | float) -> int:
+    """Return CPU in thousandths of a core, rounded up."""
+    return int((parse_quantity(text) * 1000).to_integral_value(ROUND_CEILING))
+
+
+def whole(text: str | int | float) -> int:
+    """Return bytes or GPUs, rounded up to a whole number."""
+    return int(parse_quantity(text).to_integral_value(ROUND_CEILING))
+
+
+def format_cores(milli: int) -> str:
+    """Return cores for people: 500 -> "0.5", 8000 -> "8", 1234567 -> "1,234.57"."""
+    return f"{milli / 1000:,.2f}".rstrip("0").rstrip(".")
+
+
+def format_bytes(count: int) -> str:
+    """Return bytes in binary units for people, with at most one decimal: 4294967296 -> "4 GiB"."""
+    for suffix, size in _BINARY:
+        if abs(count) >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + f" {suffix}B"
+    return f"{count} B"

@@ -1,0 +1,47 @@
+"""Reads what environments declare of their versions: from the environment, and from what its current revision is built of."""
+
+from collections.abc import Mapping, Sequence
+
+from grid.clusters.frameworkversions import Declared, declared
+from grid.environments.packageindex import packages_of
+from grid.models import Environment, EnvironmentRevision
+
+_DEEPEST = 10  # revisions on top of one another; a longer chain is read as far as that
+
+
+def declared_by(environments: Sequence[Environment]) -> list[Declared]:
+    """Return what each declares, in their order, with a query for each level of revisions."""
+    chains = _chains({one.pk: one.current_revision for one in environments if one.current_revision})
+    return [_declared(one, chains.get(one.pk, [])) for one in environments]
+
+
+def _declared(environment: Environment, chain: Sequence[EnvironmentRevision]) -> Declared:
+    packages: dict[str, str] = {}
+    for revision in reversed(chain):  # what is installed last is what is there
+        # With a marker (";") it may not be installed.
+        lines = [line for line in revision.requirements.splitlines() if ";" not in line]
+        packages |= {one.name: one.version for one in packages_of(lines, "")}
+    # The name of a built image is ours, and says nothing of what is in it.
+    images = [one.image for one in chain if one.base_id is None] if chain else [environment.image]
+    return declared(
+        environment.name,
+        environment.frameworks,
+        images=images,
+        variables=environment.variables,
+        packages=packages,
+    )
+
+
+def _chains(numbers: Mapping[str, int]) -> dict[str, list[EnvironmentRevision]]:
+    """Return each environment's current revision and those below it, from the top."""
+    stored = EnvironmentRevision.objects.only("environment", "number", "image", "requirements", "base")
+    found = stored.filter(environment__in=numbers, number__in=set(numbers.values()))
+    chains = {one.environment_id: [one] for one in found if one.number == numbers[one.environment_id]}
+    for _ in range(_DEEPEST):
+        below = stored.in_bulk([chain[-1].base_id for chain in chains.values() if chain[-1].base_id is not None])
+        if not below:
+            break
+        for chain in chains.values():
+            if (base := chain[-1].base_id) in below:
+                chain.append(below[base])
+    return chains

@@ -1,0 +1,119 @@
+"""Asks the package index what is known against the packages of built revisions: soon after each is ready, and again every day.
+
+The leading controller does it, one revision after another; no page waits for it. What the index said last is kept while it does not answer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+from django.conf import settings
+from django.db.models import F, Q
+
+from grid.core.translation import gettext as _
+from grid.database.trouble import TroubleLog
+from grid.database.turns import PersonTurns, first_of_each
+from grid.environments.packageindex import NotChecked, Package, PackageIndex, PackageReport, packages_of
+from grid.environments.revisions import CAN_RUN
+from grid.executions.context import Database
+from grid.models import EnvironmentRevision
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 20.0
+PAUSE_SECONDS = 2.0  # between two revisions
+AWAY_SECONDS = 600.0  # after the index did not answer
+AGAIN = timedelta(days=1)
+RETRY = timedelta(hours=1)
+UNEXPECTED = _("Checking them failed unexpectedly; the controller's log says how.")
+NOTHING_KNOWN = _("Neither its log nor its requirements say which releases it has.")
+
+
+class DueCheck(NamedTuple):
+    """A revision whose packages are to be checked."""
+
+    revision: int
+    packages: tuple[Package, ...]
+
+
+def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck | None:
+    """Return the built revision that has waited longest for its check, of whoever made one and is next by `turns`; None when none is
+    due."""
+    due = Q(packages_asked_at=None) | Q(packages_asked_at__lte=now - AGAIN)
+    due |= ~Q(packages_unchecked="") & Q(packages_asked_at__lte=now - RETRY)
+    built = EnvironmentRevision.objects.filter(due, base__isnull=False, state__in=CAN_RUN)
+    oldest = F("packages_asked_at").asc(nulls_first=True)
+    waiting = first_of_each(built, "made_by", oldest, "pk", at_most=1)
+    served = next((turns or PersonTurns[str]()).each((row.made_by, row) for row in waiting), None)
+    if served is None:
+        return None
+    found = served[1]
+    return DueCheck(found.pk, tuple(packages_of(found.requirements.splitlines(), found.log)))
+
+
+def record_report(revision: int, report: PackageReport) -> None:
+    """Store what the index said."""
+    EnvironmentRevision.objects.filter(pk=revision).update(
+        packages_report=msgspec.to_builtins(report), packages_asked_at=report.at, packages_unchecked=""
+    )
+
+
+def record_unchecked(revision: int, why: str, now: datetime) -> None:
+    """Store why nothing new is known; what the index said before stays."""
+    EnvironmentRevision.objects.filter(pk=revision).update(packages_asked_at=now, packages_unchecked=why)
+
+
+class PackageChecks:
+    """Checks what is due; `run` until cancelled. Without an index nothing is ever asked."""
+
+    def __init__(
+        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, index: PackageIndex | None
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._index = index
+        self._turns = PersonTurns[str]()
+
+    async def run(self) -> None:
+        while self._index is not None:
+            pause = LOOK_SECONDS
+            try:
+                pause = await self.look(self._index)
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("packages of revisions not checked")
+            await asyncio.sleep(pause)
+
+    async def look(self, index: PackageIndex) -> float:
+        """Check one revision, if one is due; return how long to pause."""
+        now = self._clock()
+        due = await self._database(next_due, now, self._turns)
+        if due is None:
+            return LOOK_SECONDS
+        try:
+            if not due.packages:
+                await self._database(record_unchecked, due.revision, NOTHING_KNOWN, now)
+                return PAUSE_SECONDS
+            report = await index.report(due.packages, now)
+            await self._database(record_report, due.revision, report)
+        except NotChecked as why:
+            logger.info("packages of a revision not checked reason=%s", why)
+            await self._database(record_unchecked, due.revision, str(why), now)
+            return AWAY_SECONDS
+        except Exception as error:
+            if self._troubles.are_why(error):
+                return LOOK_SECONDS
+            # Noted, or it would stay the one that has waited longest, and no other would ever be checked.
+            logger.exception("packages of a revision not checked revision=%s", due.revision)
+            await self._database(record_unchecked, due.revision, UNEXPECTED, now)
+        return PAUSE_SECONDS
+
+
+def package_checks(database: Database, clock: Callable[[], datetime], troubles: TroubleLog) -> PackageChecks:
+    """Return the checks of this installation, by the index in its settings."""
+    index = PackageIndex(settings.PACKAGE_ADVISORIES) if settings.PACKAGE_ADVISORIES else None
+    return PackageChecks(database, clock, troubles, index)

@@ -1,0 +1,188 @@
+"""Creates an execution's objects in the cluster and deletes them. Every step may be repeated at any time.
+
+An object with a derived name and the execution's label comes from an earlier try and is left as it is; an object with the same name but
+without the label belongs to somebody else, and is not touched.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
+from grid.core.translation import gettext as _
+from grid.executions import manifests
+from grid.executions.manifests import Manifest
+from grid.executions.ordinarysidecars import without_sidecars
+from grid.executions.spec import ExecutionSpec
+from grid.kube.api import KubeApi
+from grid.kube.objects import Metadata, Pod, RawObject
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Resource
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class NameTaken(GridError):
+    """An object of somebody else has the name that ours must have."""
+
+
+class _Described(msgspec.Struct):
+    metadata: Metadata
+
+
+class _PageMetadata(msgspec.Struct, frozen=True):
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _PageMetadata = _PageMetadata()
+    items: tuple[T, ...] | None = ()  # null when a list of metadata alone is empty
+
+
+async def ensure_namespace(api: KubeApi, namespace: str) -> None:
+    """Create the namespace unless it exists."""
+    try:
+        await api.get(NAMESPACES, namespace)
+    except NotFound:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": namespace, "labels": {MANAGED_BY: MANAGER, POD_SECURITY: "restricted"}},
+        }
+        try:
+            await api.create(NAMESPACES, body)
+            logger.info("namespace created name=%s", namespace)
+        except Conflict:
+            logger.debug("namespace was created by somebody else name=%s", namespace)
+
+
+async def create_all(
+    api: KubeApi,
+    spec: ExecutionSpec,
+    build: Callable[[str], Sequence[Manifest]],
+    *,
+    namespace: str,
+    has_sidecars: bool = True,
+) -> None:
+    """Create the missing objects of a run, in order, of which `build` makes the manifests for the anchor's uid; without native sidecars
+    what stands beside the program is ordinary containers. Raise NameTaken, or the API server's error."""
+    uid = await create_anchor(api, spec, namespace=namespace)
+    for manifest in build(uid)[1:]:
+        is_changed = manifest.resource == PODS and not has_sidecars
+        await get_or_create(api, without_sidecars(manifest) if is_changed else manifest, spec.id)
+
+
+async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:
+    """Create the anchor, which owns all objects of an execution, unless it exists; return its uid."""
+    anchor = await get_or_create(api, manifests.anchor(spec, namespace=namespace), spec.id)
+    return str(anchor["metadata"]["uid"])
+
+
+async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Sequence[Pod]:
+    """Return the execution's pods as the API server knows them now: never from a cache."""
+    return await list_all(api, PODS, Pod, namespace=namespace, label_selector=f"{KEYS.execution}={execution_id}")
+
+
+async def pod_metadata(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, Metadata]:
+    """Return the metadata of every selected pod by its key, as the API server knows them now; only metadata is transferred."""
+    found = await list_all(
+        api, PODS, _Described, namespace=namespace, label_selector=label_selector, metadata_only=True
+    )
+    return {item.metadata.key: item.metadata for item in found}
+
+
+async def list_all(
+    api: KubeApi,
+    resource: Resource,
+    kind: type[T],
+    *,
+    namespace: str,
+    label_selector: str,
+    metadata_only: bool = False,
+) -> Sequence[T]:
+    """Return all pages of a list, as objects of that type."""
+    found: list[T] = []
+    token = ""
+    while True:
+        body = await api.list_page(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            continue_token=token,
+            metadata_only=metadata_only,
+        )
+        page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
+        found += page.items or ()
+        token = page.metadata.continue_token
+        if not token:
+            return found
+
+
+async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> Sequence[Pod]:
+    """Delete everything and return the pods that still exist, which are ending; nothing is left when there are none."""
+    await delete_anchor(api, object_name, execution_id, namespace=namespace)
+    return await end_pods(api, execution_id, namespace=namespace)
+
+
+async def end_pods(
+    api: KubeApi, execution_id: str, *, namespace: str, grace_seconds: int | None = None
+) -> Sequence[Pod]:
+    """Delete the execution's pods, with their own grace period or a shorter one; return those that still exist, which are ending."""
+    pods = await find_pods(api, execution_id, namespace=namespace)
+    for pod in pods:
+        # The garbage collector would do it too; deleting here works also for a pod that has lost its owner.
+        if pod.metadata.deletion_timestamp is None or _has_longer(pod, grace_seconds):
+            await delete_pod(api, pod, grace_seconds=grace_seconds)
+    return await find_pods(api, execution_id, namespace=namespace) if pods else ()
+
+
+async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> RawObject:
+    """Return the object as it is now in the cluster. Raise NameTaken, or the API server's error."""
+    namespace = str(manifest.body["metadata"]["namespace"])
+    try:
+        return await api.create(manifest.resource, manifest.body, namespace=namespace)
+    except Conflict:
+        found = await api.get(manifest.resource, manifest.name, namespace=namespace)
+    # A claim has many users, and an admin may have created it by hand.
+    if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
+        kind = manifest.resource.kind
+        raise NameTaken(
+            _(
+                "There is a {kind} {name} in {namespace} already that belongs to something else.",
+                kind=kind,
+                name=manifest.name,
+                namespace=namespace,
+            )
+        )
+    return found
+
+
+async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace: str) -> None:
+    """Delete the anchor; the garbage collector then deletes what it owns."""
+    try:
+        anchor = await api.get(CONFIG_MAPS, name, namespace=namespace)
+        if is_ours(anchor, execution_id) and "deletionTimestamp" not in anchor["metadata"]:
+            uid = str(anchor["metadata"]["uid"])
+            await api.delete(CONFIG_MAPS, name, namespace=namespace, propagation="Background", uid=uid)
+    except (NotFound, Conflict) as error:
+        logger.debug("anchor is gone or another now name=%s reason=%s", name, error)
+
+
+def _has_longer(pod: Pod, grace_seconds: int | None) -> bool:
+    return grace_seconds is not None and (pod.metadata.deletion_grace_period_seconds or 0) > grace_seconds
+
+
+async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None) -> None:
+    meta = pod.metadata
+    try:
+        await api.delete(PODS, meta.name, namespace=meta.namespace, grace_seconds=grace_seconds, uid=meta.uid)
+    except (NotFound, Conflict) as error:
+        logger.debug("pod is gone or another now pod=%s reason=%s", meta.key, error)
+
+
+def is_ours(found: RawObject, execution_id: str) -> bool:
+    return (found["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id

@@ -1,0 +1,133 @@
+"""The controller's watch caches: the executions' pods, autoscalers and events. Each change enqueues its execution."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.core.regexes import Expression
+from grid.kube.events import EventStore, age_order
+from grid.kube.objects import Autoscaler, Event, Metadata, Pod
+from grid.kube.store import Store
+from grid.models.environment import Kind
+
+# A run's objects have the execution's name; a cluster's have its head's or workers', to which their controllers append suffixes.
+_OBJECT_NAME = Expression(
+    rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
+)
+
+_STARTING = "starting"
+
+Enqueue = Callable[[str], None]
+
+
+def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
+    metadata = labelled if isinstance(labelled, Metadata) else labelled.metadata
+    return metadata.labels.get(KEYS.execution, "")
+
+
+def execution_of_event(event: Event) -> str:
+    """Return the execution's id, from which the name of the event's object is derived; "" for other objects."""
+    found = _OBJECT_NAME.fullmatch(event.involved_object.name)
+    return (found[1] or found[2]) if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class GonePod:
+    """The last state of a pod, and when it was seen to be gone."""
+
+    pod: Pod
+    at: datetime
+
+
+class PodCache(Store[Pod]):
+    """The pods of all executions. `enqueue` is called with the execution of each pod that was added, changed or deleted.
+
+    A change of annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds.
+    `deleted_pods` holds deleted pods, by execution and uid, until a reconcile takes them out.
+    """
+
+    def __init__(self, enqueue: Enqueue, clock: Callable[[], datetime]) -> None:
+        super().__init__("pods", indexes={"execution": execution_of, _STARTING: _starting})
+        self.deleted_pods: dict[str, dict[str, GonePod]] = {}
+        self._enqueue = enqueue
+        self._clock = clock
+
+    def starting(self) -> Sequence[Pod]:
+        """Return the first pods of executions that have not started yet."""
+        return self.by(_STARTING, _STARTING)
+
+    def apply(self, changed: Pod) -> bool:
+        old = self.get(changed.metadata.key)
+        took = super().apply(changed)
+        if took and old is not None and old.metadata.uid != changed.metadata.uid:
+            self._note_gone(old)  # a new pod has its name already
+        if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
+            self._enqueue(execution_of(changed))
+        return took
+
+    def discard(self, key: str) -> bool:
+        old = self.get(key)
+        took = super().discard(key)
+        if old is not None:
+            self._note_gone(old)
+            self._enqueue(execution_of(old))
+        return took
+
+    def _note_gone(self, pod: Pod) -> None:
+        if id := execution_of(pod):
+            self.deleted_pods.setdefault(id, {})[pod.metadata.uid] = GonePod(pod, self._clock())
+
+
+class AutoscalerCache(Store[Autoscaler]):
+    """The autoscalers of all clusters. `enqueue` is called when one was added, deleted, or has a new spec; its status changes all the
+    time, and is read on demand."""
+
+    def __init__(self, enqueue: Enqueue) -> None:
+        super().__init__("autoscalers", indexes={"execution": execution_of})
+        self._enqueue = enqueue
+
+    def apply(self, changed: Autoscaler) -> bool:
+        old = self.get(changed.metadata.key)
+        took = super().apply(changed)
+        if took and (old is None or old.spec != changed.spec):
+            self._enqueue(execution_of(changed))
+        return took
+
+    def discard(self, key: str) -> bool:
+        old = self.get(key)
+        took = super().discard(key)
+        if old is not None:
+            self._enqueue(execution_of(old))
+        return took
+
+
+class EventCache(EventStore):
+    """The events of the namespace. `enqueue` is called with the execution of a new or repeated event."""
+
+    def __init__(self, enqueue: Enqueue) -> None:
+        super().__init__(indexes={"execution": execution_of_event})
+        self._enqueue = enqueue
+
+    def of(self, execution_id: str) -> Sequence[Event]:
+        """Return the events about any object of the execution, oldest first."""
+        return sorted(self.by("execution", execution_id), key=age_order)
+
+    def apply(self, changed: Event) -> bool:
+        took = super().apply(changed)
+        if took:
+            self._enqueue(execution_of_event(changed))
+        return took
+
+
+def _starting(pod: Pod) -> str:
+    """Return the index value of a pod that its execution waits for."""
+    is_worker = pod.metadata.labels.get(APP_COMPONENT) == WORKER
+    return _STARTING if pod.status.phase == "Pending" and not is_worker else ""
+
+
+def _but_for_notes(pod: Pod) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, resource_version="", annotations={})
+    return msgspec.structs.replace(pod, metadata=metadata)

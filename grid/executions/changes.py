@@ -1,0 +1,167 @@
+"""Changes by a person to a running execution: resizing a cluster, restarting its head; each writes an entry in its history.
+
+The caller checks rights. A cluster may be resized down at once, and gives its slots back only when its workers are confirmed gone; while
+workers end it gets none beyond its slots (`clusters.slots`). So nobody holds more pods than slots, apart from the cases in
+docs/clusters.md.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Sum
+
+from grid.clusters.request import beyond_limit, beyond_slots, wrong_counts
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.executions import lifecycle
+from grid.executions.spec import ClusterSpec, parse_spec
+from grid.models import Execution, LifecycleEntry, State, User
+from grid.models.environment import Kind
+
+RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
+
+
+def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: datetime) -> None:
+    """Set the minimum and maximum of a cluster's workers. Raise Rejected; `execution` is refreshed.
+
+    Scaling up takes the slots here, so they must be free now. Scaling down leaves `slots` as they are; see `slots_to_keep`.
+    """
+    while True:
+        with transaction.atomic():
+            row = _locked(execution)
+            cluster = _living_cluster(row)
+            if (minimum, maximum) == (cluster.workers_minimum, cluster.workers_maximum):
+                break
+            wanted = max(row.slots if row.holds_slots else 0, 1 + maximum)
+            problems = [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]
+            if problems:
+                raise Rejected(problems)
+            columns = {"workers_minimum": minimum, "workers_maximum": maximum, "slots": wanted}
+            before = _words(cluster.workers_minimum, cluster.workers_maximum)
+            message = _(
+                "{by} changed it from {before} to {after}.", by=by, before=before, after=_words(minimum, maximum)
+            )
+            if record_change(row, columns, reason="Resized", message=message, by=by, now=now):
+                break
+    execution.refresh_from_db()
+
+
+def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
+    """Request a new head: the controller records which head it finds and replaces that one, once (`clusters.status`).
+
+    Raise Rejected.
+    """
+    while True:
+        with transaction.atomic():
+            row = _locked(execution)
+            _living_cluster(row)
+            if row.state not in RESTARTABLE:
+                raise Rejected(
+                    [Problem("", _("Its head is not running yet, so there is nothing to restart."), "too_early")]
+                )
+            columns = {"restart_requested_at": now}
+            message = _(
+                "{by} restarted the head; what its memory held is lost, and the workers join the new one.", by=by
+            )
+            if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
+                break
+    execution.refresh_from_db()
+
+
+def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
+    """Return the slots that a cluster holding `slots` still needs, as observed; never more than it holds.
+
+    For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that workers may
+    still be added. `worker_pods` includes those that are ending, and those that are desired and do not exist yet. Write the result on the
+    revision that was read.
+    """
+    return min(slots, 1 + max(workers_maximum, worker_pods))
+
+
+def record_change(
+    row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
+) -> bool:
+    """Write the columns with an entry in the history; return False without writing when the row was written meanwhile."""
+    with transaction.atomic():
+        if not lifecycle.update(row.pk, columns, revision=row.revision, now=now):
+            return False
+        LifecycleEntry.objects.create(
+            execution_id=row.pk,
+            at=now,
+            source=LifecycleEntry.Source.CHANGE,
+            event_uid=f"change-{row.revision}",
+            reason=reason,
+            message=message,
+            actor=by,
+        )
+    return True
+
+
+def lock_holder(user_id: int) -> None:
+    """Lock the user's row, so that until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
+
+
+def _locked(execution: Execution) -> Execution:
+    """Return the row as it is now, locked. Rows of the queue are locked before their users, by admission as well."""
+    row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
+    lock_holder(row.owner_id)
+    return row
+
+
+def _living_cluster(row: Execution) -> ClusterSpec:
+    try:
+        cluster = parse_spec(row).cluster if row.kind == Kind.CLUSTER else None
+    except ValueError as error:
+        raise Rejected([Problem("", str(error), "unreadable")]) from error
+    if cluster is None:
+        raise Rejected([Problem("", _("Only a cluster has workers and a head."), "kind")])
+    if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):
+        raise Rejected([Problem("", _("This cluster has ended or is being stopped; launch a new one."), "ended")])
+    return cluster
+
+
+def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Problem]:
+    problems = list(wrong_counts(minimum, maximum))
+    policy = cluster_policy(cluster.framework)
+    if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # scaling down is always allowed
+        problems.append(beyond_limit("workers_maximum", policy))
+    if not cluster.scaling.autoscale and minimum != maximum and not problems:
+        sentence = _("This cluster does not scale by itself; enter the same minimum and maximum.")
+        problems.append(Problem("workers_maximum", sentence, "fixed"))
+    return problems
+
+
+def _without_room(row: Execution, wanted: int) -> list[Problem]:
+    """Return a problem when the user lacks the slots for `wanted`. A cluster that holds slots needs the rest free now; one in the queue
+    need only fit the limit."""
+    limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
+    if not row.holds_slots:
+        pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()
+        return list(beyond_slots("workers_maximum", wanted, limit, pair.kind if pair else ""))
+    held = Execution.objects.in_data_plane(row.data_plane_id).holding_slots().filter(owner_id=row.owner_id)
+    free = limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0)
+    more = wanted - row.slots
+    if more <= max(free, 0):
+        return []
+    most = row.slots + max(free, 0) - 1
+    sentence = _(
+        "This takes {more_slots}, and of {limit} only {free} are free. "
+        "Choose at most {workers}, or stop something that you no longer need.",
+        more_slots=plural(more, "more slot", "more slots"),
+        limit=limit,
+        free=max(free, 0),
+        workers=plural(most, "worker", "workers"),
+    )
+    return [Problem("workers_maximum", sentence, "slots")]
+
+
+def _words(minimum: int, maximum: int) -> str:
+    return (
+        plural(minimum, "worker", "workers")
+        if minimum == maximum
+        else _("{minimum} to {maximum} workers", minimum=minimum, maximum=maximum)
+    )

@@ -1,0 +1,141 @@
+"""The context of a reconcile: the cluster, the database, the caches and the time, and the few ways to ask them.
+
+The pod of a run and the objects of a cluster share it, so that both conclude from absence, keep logs and read events alike.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
+
+from grid.core.errors import GridError
+from grid.executions import apply
+from grid.executions.around import NodesAround
+from grid.executions.caches import AutoscalerCache, EventCache, PodCache
+from grid.executions.manifests import REMOTE
+from grid.executions.policykeeper import Network
+from grid.executions.spec import ExecutionSpec
+from grid.executions.storage import Storage
+from grid.files import stored_remotes as remotes
+from grid.kube.api import KubeApi
+from grid.kube.objects import Pod
+from grid.models import State
+from grid.platformhealth.facts import LogShipping
+from grid.secrets import storedsecrets
+from grid.tiers import pooltemplates
+from grid.usage.cpuwindow import CpuWindow
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """Runs a synchronous function of `ledger` or `admission`, with its own connection to the database."""
+
+    def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The database for each kind of the controller's work, none of which waits behind another: reconciles; the poll, which admits; and what
+    time makes due (schedules, runs, messages, builds)."""
+
+    reconciles: Database
+    polls: Database
+    due_work: Database
+
+    @classmethod
+    def shared(cls, database: Database) -> "Databases":
+        return cls(database, database, database)
+
+
+class ShipsLogs(Protocol):
+    """Sends executions' logs to the log receiver, as `grid.logs.logshipping` does."""
+
+    @property
+    def state(self) -> LogShipping: ...
+
+    async def read_to_end(self, pod: Pod) -> None:
+        """Read what is left of the log of a pod that is to go. Never raises, and never waits for the receiver."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTarget:
+    """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token and
+    `front_key` the key of its front."""
+
+    data_plane: str
+    namespace: str
+    token: Callable[[str], str]
+    front_key: Callable[[str], str] = field(kw_only=True)
+    storage: Storage = field(default_factory=Storage)
+    network: Network = field(default_factory=Network)
+
+
+class NotYet(GridError):
+    """Something that the objects need does not exist yet; the message tells the user what. It is retried soon."""
+
+
+@dataclass(slots=True)
+class Context:
+    """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
+    pods have turned out wrong; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
+    nothing times out yet; `reporting` are clusters whose framework has answered when it was asked last; `shipping` is None where logs
+    stay here."""
+
+    api: KubeApi
+    database: Database
+    due_work: Database
+    target: LaunchTarget
+    pods: PodCache
+    events: EventCache
+    autoscalers: AutoscalerCache
+    clock: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    invalidated: set[str] = field(default_factory=set)
+    limits: Mapping[State, int] = field(default_factory=dict)
+    reporting: set[str] = field(default_factory=set)
+    shipping: ShipsLogs | None = None
+    nodes: NodesAround = field(init=False)
+    cpu: CpuWindow = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = NodesAround(
+            self.api,
+            self.namespace,
+            templates=partial(self.database, pooltemplates.remembered),
+            claim_events=self.events.about_claim,
+            clock=self.clock,
+            monotonic=self.monotonic,
+        )
+        self.cpu = CpuWindow(self.monotonic)
+
+    @property
+    def namespace(self) -> str:
+        return self.target.namespace
+
+    async def secrets_of(self, spec: ExecutionSpec) -> Mapping[str, str]:
+        """Return what the execution's Secrets hold, as `manifests.build` takes it. Raise SecretMissing."""
+        found = dict(await self.database(storedsecrets.values_for, spec)) if spec.secrets else {}
+        if spec.files and spec.files.remote:
+            files = await self.database(remotes.files_for, spec)
+            found |= {f"{REMOTE}{name}": text for name, text in files.items()}
+        return found
+
+    def knows_pods(self, execution_id: str) -> bool:
+        """Return True when the cache is synced, shows pods of this execution, and was not found wrong about them."""
+        is_invalid = execution_id in self.invalidated or not self.pods.freshness(self.monotonic()).synced
+        return not is_invalid and bool(self.pods.by("execution", execution_id))
+
+    async def find_pods(self, execution_id: str) -> Sequence[Pod]:
+        """Return the pods from the cache, or from the cluster itself before anything is concluded from their absence."""
+        if self.knows_pods(execution_id):
+            return self.pods.by("execution", execution_id)
+        actual = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
+        self.invalidated.discard(execution_id)
+        return actual

@@ -1,0 +1,203 @@
+"""Dry runs of launches: a web process asks, the leading controller tries the very objects with `dryRun=All` and writes down the answer.
+
+Nothing waits for an answer: a launch needs none. A request that nobody answers in time is dropped, and a failure of a dry run harms nothing
+but its own answer.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from grid.core.backoff import Backoff
+from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
+from grid.core.translation import gettext as _
+from grid.database.turns import PersonTurns, first_of_each
+from grid.diagnosis.refusals import explain_refusal
+from grid.executions.context import Context
+from grid.executions.manifests import Manifest
+from grid.executions.preview import Preview
+from grid.executions.spec import ExecutionSpec
+from grid.kube.api import KubeApi
+from grid.kube.errors import answer_of
+from grid.kube.resources import DEPLOYMENTS, PODS
+from grid.models import CheckOutcome, LaunchCheck, User
+
+logger = logging.getLogger(__name__)
+
+ANSWERED_WITHIN = timedelta(seconds=10)  # after that nobody looks any more
+VALID_FOR = timedelta(seconds=30)  # an answer is as old as the cluster that it is about
+WINDOW = timedelta(minutes=1)
+MOST_IN_WINDOW = 20  # requests of one user; each is a few requests to the API server
+KEPT_FOR = timedelta(hours=1)
+AT_ONCE = 20
+TRY_SECONDS = 5.0
+_TEXT_LENGTH = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunAnswer:
+    """The answer in words; `evidence` is Kubernetes' own text."""
+
+    outcome: CheckOutcome
+    message: str
+    evidence: str = ""
+
+
+def ask(id: str, user: User, data_plane: str, preview: Preview, *, now: datetime) -> LaunchCheck | None:
+    """Return the user's request for this launch, new or of a moment ago; None when the user has asked too often."""
+    known = LaunchCheck.objects.filter(pk=id, user=user).first()
+    if known is not None and is_current(known, now):
+        return known
+    recent = LaunchCheck.objects.filter(user=user, asked_at__gt=now - WINDOW)
+    if recent.count() >= MOST_IN_WINDOW:
+        return None
+    values = {
+        "user": user,
+        "data_plane": data_plane,
+        "specs": [msgspec.to_builtins(spec) for spec in preview.specs],
+        "asked_at": now,
+        "answered_at": None,
+        "outcome": CheckOutcome.ASKED,
+        "message": "",
+        "evidence": "",
+    }
+    return LaunchCheck.objects.update_or_create(pk=id, defaults=values)[0]
+
+
+def is_current(check: LaunchCheck, now: datetime) -> bool:
+    """Return whether the request still stands: answered not long ago, or asked a moment ago."""
+    if check.answered_at is not None:
+        return now - check.answered_at < VALID_FOR
+    return now - check.asked_at < ANSWERED_WITHIN
+
+
+def unanswered(data_plane: str, *, now: datetime) -> list[tuple[int, tuple[str, datetime, Any]]]:
+    """Return the oldest request of each user that is still waited for: the user, and its id, when it was asked, and specs."""
+    rows = LaunchCheck.objects.filter(data_plane=data_plane, answered_at=None, asked_at__gt=now - ANSWERED_WITHIN)
+    first = first_of_each(rows, "user", "asked_at", "pk", at_most=1).values_list("user", "pk", "asked_at", "specs")
+    return [(user, (id, asked_at, specs)) for user, id, asked_at, specs in first[:AT_ONCE]]
+
+
+def record(id: str, answer: DryRunAnswer, *, now: datetime) -> None:
+    LaunchCheck.objects.filter(pk=id).update(
+        outcome=answer.outcome,
+        message=answer.message[:_TEXT_LENGTH],
+        evidence=answer.evidence[:_TEXT_LENGTH],
+        answered_at=now,
+    )
+
+
+def purge(now: datetime, at_most: int) -> int:
+    """Delete old requests; see `grid.controller.housekeeping`."""
+    found = list(LaunchCheck.objects.filter(asked_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
+    LaunchCheck.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) -> DryRunAnswer:
+    """Try to create each object and return the answer. The pods of Deployments are tried too: the quota does not look into a template."""
+    tried = 0
+    for manifest in (*objects, *_pods_of(objects)):
+        try:
+            async with asyncio.timeout(TRY_SECONDS):
+                await api.create(manifest.resource, manifest.body, namespace=namespace, dry_run=True)
+        except Conflict:
+            logger.debug("dry run: exists already name=%s", manifest.name)
+        except (NotAllowed, Rejected) as error:
+            return _refused(manifest, error)
+        except NotFound:
+            sentence = _("The namespace of executions does not exist yet, so there was nothing to try it in.")
+            return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence)
+        except (GridError, TimeoutError) as error:
+            sentence = _("The cluster did not answer. You can launch it anyway.")
+            return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence, str(error))
+        tried += 1
+    return DryRunAnswer(
+        CheckOutcome.CONFIRMED, _("The cluster accepted a dry run of its {count} objects.", count=tried)
+    )
+
+
+class DryRuns:
+    """Answers requests; `run` until cancelled. `wake` says that there may be new ones."""
+
+    def __init__(self, context: Context, *, rng: random.Random) -> None:
+        self._context = context
+        self._rng = rng
+        self._woken = asyncio.Event()
+        self._turns = PersonTurns[int]()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self, period: Callable[[], float]) -> None:
+        """Answer each request; look again when woken, and after `period` seconds because a wake-up can be lost."""
+        backoff = Backoff(longest=60.0, rng=self._rng)
+        while True:
+            self._woken.clear()
+            pause = period()
+            try:
+                await self.answer_all()
+                backoff.reset()
+            except Exception as error:
+                logger.warning("launches not checked reason=%s", error)
+                pause = max(pause, backoff.next())
+            try:
+                async with asyncio.timeout(pause):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    async def answer_all(self) -> None:
+        """Answer all requests that somebody waits for, in turn by user. A slow cluster makes the later ones too late: these are not tried
+        any more."""
+        context, plane = self._context, self._context.target.data_plane
+        while waiting := await context.due_work(unanswered, plane, now=context.clock()):
+            for _user, (id, asked_at, specs) in self._turns.each(waiting):
+                if context.clock() - asked_at >= ANSWERED_WITHIN:
+                    continue
+                answer = await self._answer(specs)
+                await context.due_work(record, id, answer, now=context.clock())
+                logger.info("launch checked execution=%s outcome=%s", id, answer.outcome)
+
+    async def _answer(self, specs: Any) -> DryRunAnswer:
+        context = self._context
+        try:
+            preview = Preview(tuple(msgspec.convert(one, ExecutionSpec) for one in specs))
+        except msgspec.ValidationError as error:
+            return DryRunAnswer(CheckOutcome.NOT_KNOWN, _("The controller is of another release."), str(error))
+        token = context.target.token(preview.specs[0].id)
+        objects = preview.objects(namespace=context.namespace, storage=context.target.storage, token=token)
+        return await dry_run(context.api, objects, namespace=context.namespace)
+
+
+def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
+    evidence = answer_of(error).message
+    known = explain_refusal(evidence)
+    sentence = (
+        f"{known.sentence} {known.next_step}"
+        if known
+        else _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
+    )
+    return DryRunAnswer(CheckOutcome.REFUSED, sentence, evidence)
+
+
+def _pods_of(objects: Iterable[Manifest]) -> list[Manifest]:
+    """Return one pod of each Deployment, as its controllers would create it."""
+    found = []
+    for manifest in objects:
+        if manifest.resource == DEPLOYMENTS:
+            template = manifest.body["spec"]["template"]
+            metadata = {
+                **template["metadata"],
+                "name": manifest.name,
+                "namespace": manifest.body["metadata"]["namespace"],
+            }
+            body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+            found.append(Manifest(PODS, body))
+    return found

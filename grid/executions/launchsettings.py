@@ -1,0 +1,83 @@
+"""What a launch takes from the central configuration, read once and frozen into its spec."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from grid.configuration import (
+    FRONT_ENABLED,
+    FRONT_MAXIMUM_BODY,
+    GLOBAL_QUEUE_LIMIT,
+    HOME_VOLUME_SIZE,
+    REPOSITORY_SIZE,
+    RESULTS_SIZE,
+    WAITING_PER_PERSON,
+    WAITING_PER_PROJECT,
+    values_of,
+)
+from grid.executions.addresses import workspace_origins
+from grid.executions.front import FrontSpec, IngressSpec, front_port
+from grid.models import Execution
+from grid.models.environment import Kind
+from grid.queue.queuelimit import QueueLimits
+
+_QUEUE_LIMITS = (GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
+_NORMAL_LIMITS = QueueLimits(*(setting.default for setting in _QUEUE_LIMITS))
+WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP, Kind.JOB})
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """The size of home volumes that are made now, the queue's limits, whether new programs with a web page have a front, and the bounds of
+    a project's repository and of a job's results in it."""
+
+    home_gibibytes: int = HOME_VOLUME_SIZE.default
+    queue_limits: QueueLimits = _NORMAL_LIMITS
+    has_front: bool = bool(FRONT_ENABLED.default)
+    body_mebibytes: int = FRONT_MAXIMUM_BODY.default
+    repository_gibibytes: int = REPOSITORY_SIZE.default
+    results_mebibytes: int = RESULTS_SIZE.default
+
+    def front_of(self, execution: Execution, port: int) -> FrontSpec | None:
+        """Return the front of an execution's web server on that port; None without a web server (0) or an image, and where fronts are
+        off."""
+        if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in WITH_FRONT):
+            return None
+        page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
+        return self._front(port, page, _ingress_to(execution))
+
+    def any_front(self) -> FrontSpec | None:
+        """Return a front as programs with a web page are launched with now, for what it takes; None where there is none."""
+        return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
+
+    def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> FrontSpec:
+        return FrontSpec(
+            image=settings.FRONT_IMAGE,
+            port=front_port(port),
+            cores=settings.FRONT_CORES,
+            memory=settings.FRONT_MEMORY,
+            body_mebibytes=self.body_mebibytes,
+            page=page,
+            ingress=ingress,
+        )
+
+
+def _ingress_to(execution: Execution) -> IngressSpec | None:
+    """Return the ingress that leads straight to the execution; None where requests come through our proxy: without a setting or host names
+    of their own, and where service workers are allowed, whose scripts the proxy makes harmless."""
+    if not settings.INGRESS_CLASS or settings.WORKSPACE_PATHS or execution.environment.allows_service_workers:
+        return None
+    return IngressSpec(
+        class_name=settings.INGRESS_CLASS,
+        tls_secret=settings.INGRESS_TLS_SECRET,
+        origin=workspace_origins().origin(execution.pk),
+        proxy=settings.INGRESS_PROXY,
+    )
+
+
+def launch_settings() -> LaunchSettings:
+    """Return the values now in force, with one query."""
+    everybody, person, project, home, front, *bounds = values_of(
+        *_QUEUE_LIMITS, HOME_VOLUME_SIZE, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE
+    )
+    return LaunchSettings(home, QueueLimits(everybody, person, project), bool(front), *bounds)

@@ -1,0 +1,337 @@
+"""The Kubernetes objects of an execution, built from its frozen spec alone: the same spec gives the same objects.
+
+An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything but the claims of volumes. Names are derived
+from the execution's id, so a retry finds existing objects.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from grid.clusters.frameworks import framework
+from grid.core.labels import (
+    APP_COMPONENT,
+    APP_INSTANCE,
+    APP_NAME,
+    KEYS,
+    MANAGED_BY,
+    MANAGER,
+    NODE_POOL,
+    PREFIX,
+    SAFE_TO_EVICT,
+    label_value,
+)
+from grid.core.quantity import whole
+from grid.executions import listening
+from grid.executions.runpod import front_data, with_sidecars
+from grid.executions.spec import ExecutionSpec, TierSpec
+from grid.executions.storage import (
+    DEFAULT_STORAGE,
+    Storage,
+    claims,
+    mounts,
+    remote_secret_name,
+    stored_secrets_name,
+    volumes,
+    working_directory,
+)
+from grid.executions.variables import secret_data, token_variable, variables
+from grid.kube.objects import RawObject
+from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS, Resource
+from grid.workspaces import jupyter
+
+CONTAINER = "run"
+TITLE = f"{PREFIX}/title"
+# Long enough to save open files, short enough for somebody who pressed Stop.
+GRACE_SECONDS = 30
+# Any unprivileged number works in any image, whatever user the image names; the volume's group makes files writable.
+USER_ID = 1000
+NO_SECRETS: Mapping[str, str] = {}
+REMOTE = "remote/"  # no stored secret's name begins with it
+_SHELL = ("/bin/sh", "-c")
+CONFINED: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object to create; `owned` is True when the anchor owns it."""
+
+    resource: Resource
+    body: RawObject
+    owned: bool = True
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The cluster of a workspace or job, with its head's address."""
+
+    spec: ExecutionSpec
+    head_address: str
+
+
+def build(
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    token: str,
+    anchor_uid: str = "",
+    storage: Storage = DEFAULT_STORAGE,
+    attached: Attached | None = None,
+    secrets: Mapping[str, str] = NO_SECRETS,
+    front_key: str = "",
+) -> list[Manifest]:
+    """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
+
+    Clients of the `attached` cluster find it in the variables. `secrets` are the values of the stored secrets by name, and of the files
+    that the project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
+    """
+    return [
+        anchor(spec, namespace=namespace),
+        *volume_claims(spec, namespace=namespace, storage=storage),
+        *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token, front_key=front_key),
+        *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
+        *remote_secret(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
+        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached), front_key=front_key),
+    ]
+
+
+def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(spec, namespace),
+        "data": {
+            "execution": spec.id,
+            "tier": spec.tier.id,
+            "environment": spec.environment.id,
+            **jupyter.data(spec),
+            **front_data(spec),
+        },
+    }
+    return Manifest(CONFIG_MAPS, body, owned=False)
+
+
+def volume_claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Manifest]:
+    return [Manifest(VOLUME_CLAIMS, body, owned=False) for body in claims(spec, namespace=namespace, storage=storage)]
+
+
+def labels_of(spec: ExecutionSpec) -> dict[str, str]:
+    """Return the labels that selectors look for, with people's texts as valid label values."""
+    return {
+        APP_NAME: label_value(spec.environment.id),
+        APP_INSTANCE: spec.object_name,
+        APP_COMPONENT: label_value(spec.kind),
+        MANAGED_BY: MANAGER,
+        KEYS.workload_type: label_value(spec.kind),
+        KEYS.tier: label_value(spec.tier.id),
+        KEYS.project: label_value(spec.project.id),
+        KEYS.user: label_value(spec.owner),
+        KEYS.execution: spec.id,
+    }
+
+
+def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name: str = "") -> dict[str, Any]:
+    """Return the metadata of an object that the anchor owns; without a `name` of its own it has the anchor's."""
+    whole: dict[str, Any] = {"name": name or spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
+    if anchor_uid:
+        whole["ownerReferences"] = [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": spec.object_name,
+                "uid": anchor_uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    return whole
+
+
+def secret(
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str = "", front_key: str = ""
+) -> list[Manifest]:
+    """Return the Secret that the containers' variables refer to; [] when they refer to none."""
+    data = secret_data(spec, token=token, front_key=front_key)
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(spec, namespace, anchor_uid),
+        "type": "Opaque",
+        "data": data,
+    }
+    return [Manifest(SECRETS, body)] if data else []
+
+
+def stored_secrets(
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str, values: Mapping[str, str]
+) -> list[Manifest]:
+    """Return the Secret with the stored secrets of the spec; [] when it has none. What is not among the values is left empty."""
+    if not spec.secrets:
+        return []
+    data = {one.name: values.get(one.name, "") for one in spec.secrets}
+    return [_secret(spec, stored_secrets_name(spec), data, namespace=namespace, anchor_uid=anchor_uid)]
+
+
+def remote_secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, values: Mapping[str, str]) -> list[Manifest]:
+    """Return the Secret with what the project's remote repository asks for; [] when its files are elsewhere."""
+    if spec.files is None or not spec.files.remote:
+        return []
+    files = {name.removeprefix(REMOTE): text for name, text in values.items() if name.startswith(REMOTE)}
+    return [_secret(spec, remote_secret_name(spec), files, namespace=namespace, anchor_uid=anchor_uid)]
+
+
+def _secret(spec: ExecutionSpec, name: str, data: Mapping[str, str], *, namespace: str, anchor_uid: str) -> Manifest:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(spec, namespace, anchor_uid, name=name),
+        "type": "Opaque",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+    }
+    return Manifest(SECRETS, body)
+
+
+def pod(
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    anchor_uid: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
+    front_key: str = "",
+) -> Manifest:
+    """Return the pod; `more` are further variables of its program, `front_key` is the key of its front."""
+    whole = metadata(spec, namespace, anchor_uid)
+    timeout = spec.job.timeout_seconds if spec.job else None
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)},
+        "spec": with_sidecars(
+            spec,
+            {
+                "containers": [_container(spec, more, front_key)],
+                "volumes": volumes(spec, spec.tier),
+                # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
+                "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
+                "terminationGracePeriodSeconds": GRACE_SECONDS,
+                **({"activeDeadlineSeconds": timeout} if timeout else {}),
+                **placement(spec, spec.tier),
+            },
+            security=CONFINED,
+        ),
+    }
+    return Manifest(PODS, body)
+
+
+def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
+    """Return the labels and annotations of a pod of that tier."""
+    return {
+        # Our labels win: a tier's extra labels never hide an execution from its owner.
+        "labels": {**tier.extra_labels, **labels},
+        "annotations": {
+            **tier.extra_annotations,
+            TITLE: title,
+            # Work in memory is lost when a pod is moved, so the autoscaler must not empty its node.
+            SAFE_TO_EVICT: "false",
+        },
+    }
+
+
+def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
+    """Return the part of a pod's spec that its tier and image decide: nodes, image pull secret, and security context."""
+    registry = spec.environment.image_pull_secret
+    return {**({"imagePullSecrets": [{"name": registry}]} if registry else {}), **bare_placement(tier)}
+
+
+def bare_placement(tier: TierSpec) -> dict[str, Any]:
+    """Return the part of a pod's spec that its tier decides, whatever its image is."""
+    return {
+        "nodeSelector": {NODE_POOL: tier.node_pool},
+        "tolerations": tolerations_of(tier),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+
+
+def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
+    """Return the fields of every container of an execution, whatever it runs."""
+    return {
+        "name": CONTAINER,
+        "image": spec.environment.image,
+        "workingDir": working_directory(spec),
+        "resources": requests_and_limits(tier),
+        "volumeMounts": mounts(spec, tier),
+        "securityContext": CONFINED,
+        # The end of the log explains a failure to somebody who never looks into the container.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> dict[str, Any]:
+    run = container(spec, spec.tier)
+    run["env"] = _environment(spec, more)
+    if spec.job is not None and spec.job.command:
+        # Kubernetes expands $(NAME) in a command, and would paste a parameter into the script; a double dollar stays one.
+        run["command"] = [*_SHELL, spec.job.command.replace("$", "$$")]
+    elif spec.environment.command:
+        run["command"] = listening.command(spec)
+    if spec.port:
+        run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
+    run["volumeMounts"] = [*run["volumeMounts"], *listening.mounts(spec)]
+    return {**run, **listening.probes(spec, front_key)}
+
+
+def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
+    return variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
+
+
+def _client_variables(attached: Attached | None) -> Mapping[str, str]:
+    if attached is None or attached.spec.cluster is None:
+        return {}
+    return framework(attached.spec.cluster.framework).client_variables(attached.spec, attached.head_address)
+
+
+def requests_and_limits(tier: TierSpec) -> dict[str, dict[str, str]]:
+    """Return the resources of a container of that tier."""
+    requests = {"cpu": tier.cores, "memory": tier.memory}
+    limits = {"cpu": tier.cores_limit, "memory": tier.memory_limit}
+    if tier.ephemeral_storage:
+        requests["ephemeral-storage"] = _storage_request(tier.ephemeral_storage)
+        limits["ephemeral-storage"] = tier.ephemeral_storage
+    if tier.gpus:
+        cards = {tier.gpu_resource: str(tier.gpus)}
+        requests, limits = requests | cards, limits | cards
+    return {"requests": requests, "limits": limits}
+
+
+def _storage_request(limit: str) -> str:
+    """Return a tenth of the limit. Most executions write little, and a node's disk is small: if the whole limit were reserved, as
+    Kubernetes does without a request, a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts pods
+    over their request first."""
+    mebibytes = max(1, whole(limit) // 10 // 2**20)
+    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
+
+
+def tolerations_of(tier: TierSpec) -> list[dict[str, Any]]:
+    """Return what the tier's pods tolerate: what its admin typed, and the taint of the GPUs that it asks for."""
+    tolerations = [dict(toleration) for toleration in tier.tolerations]
+    if tier.gpus:
+        # Clouds keep other pods off machines with GPUs by this taint.
+        gpu = {"key": tier.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
+        if gpu not in tolerations:
+            tolerations.append(gpu)
+    return tolerations

@@ -1,0 +1,136 @@
+"""A launch before it happens: the objects that would be created, the pods that need room, and the place in the queue.
+
+Nothing here is stored and nothing is asked of Kubernetes. The objects are built from the same rows by the same code as those of a launch;
+only what Kubernetes itself assigns is missing, such as the address of a cluster's head.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from grid.clusters import manifests as cluster_manifests
+from grid.core.translation import gettext as _
+from grid.diagnosis.launchfit import PodPlan, QueuePlace
+from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
+from grid.executions import ingress, manifests
+from grid.executions.manifests import Attached, Manifest
+from grid.executions.runpod import executor_requests, front_requests, sidecar_needs
+from grid.executions.spec import ExecutionSpec, TierSpec, parse_spec
+from grid.executions.storage import Storage
+from grid.kube.objects import Toleration
+from grid.models import Execution
+from grid.queue import snapshot
+from grid.queue.quota import admit
+from grid.tiers.shortages import PodNeeds
+
+_SOONER = {
+    "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
+    "over_tier_maximum": _("Choose another tier to start sooner."),
+}
+HEAD_ADDRESS = "address-of-the-head"  # known once the head's Service exists
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The specs of a unit: of one execution, or of a workspace or job and its cluster."""
+
+    specs: tuple[ExecutionSpec, ...]
+
+    @classmethod
+    def of(cls, unit: Sequence[Execution]) -> "Preview":
+        """Return the preview of rows as `grid.executions.request.draft` returns them."""
+        return cls(tuple(parse_spec(row) for row in unit))
+
+    def objects(self, *, namespace: str, storage: Storage, token: str) -> list[Manifest]:
+        """Return the objects in the order of creation; without owner references, because the owner does not exist yet."""
+        cluster = next((spec for spec in self.specs if spec.cluster), None)
+        made: list[Manifest] = []
+        for spec in self.specs:
+            if spec.cluster:
+                made += cluster_manifests.first(spec, namespace=namespace, storage=storage)
+                made += cluster_manifests.workers(spec, namespace=namespace, anchor_uid="", head_address=HEAD_ADDRESS)
+            else:
+                made += manifests.build(
+                    spec,
+                    namespace=namespace,
+                    token=token,
+                    storage=storage,
+                    attached=Attached(cluster, HEAD_ADDRESS) if cluster else None,
+                )
+                made += ingress.objects(spec, namespace=namespace)
+        # A workspace and its cluster share the claim of the project's files.
+        return list({(one.resource, one.name): one for one in made}.values())
+
+    def pods(self) -> list[PodPlan]:
+        """Return the pods that it starts with, as the scheduler sees them."""
+        plans = [pod_plan(tier, count) for tier, count in self._tiers()]
+        return [with_sidecars(plans[0], self.specs[0]), *plans[1:]]
+
+    def needs(self) -> list[PodNeeds]:
+        """Return the pods that it starts with, as quotas and limit ranges see them."""
+        first, *others = (pod_needs(tier, count) for tier, count in self._tiers())
+        return [replace(first, beside=sidecar_needs(self.specs[0])), *others]
+
+    def beside(self) -> ResourceAmounts:
+        """Return what stands beside the program of its first pod: no tier has it."""
+        total: Counter[str] = Counter()
+        for one in sidecar_needs(self.specs[0]):
+            total += Counter(resource_amounts(one.requests))
+        return total
+
+    def _tiers(self) -> Iterator[tuple[TierSpec, int]]:
+        for spec in self.specs:
+            if spec.cluster is None:
+                yield spec.tier, 1
+            else:
+                yield spec.cluster.head_tier, 1
+                yield spec.tier, spec.cluster.workers_minimum
+
+
+def pod_plan(tier: TierSpec, count: int = 1) -> PodPlan:
+    """Return `count` pods of the tier."""
+    return PodPlan(tier.name, tier.node_pool, requests_of(tier), tolerations_of(tier), count)
+
+
+def with_sidecars(plan: PodPlan, spec: ExecutionSpec) -> PodPlan:
+    """Return the plan with what the executor and the front take beside each program of the spec, whatever its tier."""
+    total = Counter(plan.requests)
+    if spec.files:
+        total += Counter(
+            resource_amounts(executor_requests(spec.files, with_disk="ephemeral-storage" in plan.requests))
+        )
+    if spec.front:
+        total += Counter(resource_amounts(front_requests(spec.front)))
+    return replace(plan, requests=dict(total))
+
+
+def requests_of(tier: TierSpec) -> dict[str, int]:
+    """Return what a pod of the tier takes of its node, by resource; a quantity that cannot be read counts as 0."""
+    return {**resource_amounts(manifests.requests_and_limits(tier)["requests"]), PODS: 1}
+
+
+def tolerations_of(tier: TierSpec) -> tuple[Toleration, ...]:
+    return msgspec.convert(manifests.tolerations_of(tier), tuple[Toleration, ...])
+
+
+def pod_needs(tier: TierSpec, count: int = 1) -> PodNeeds:
+    """Return `count` pods of the tier, as quotas and limit ranges see them."""
+    asked = manifests.requests_and_limits(tier)
+    return PodNeeds(tier.name, asked["requests"], asked["limits"], count)
+
+
+def place_in_queue(unit: Sequence[Execution]) -> QueuePlace | None:
+    """Return where the unit would stand in the queue and why; None when it would be admitted at once."""
+    queue = snapshot.look(unit[0].data_plane_id, unit)
+    refused = admit(queue.snapshot).refused.get(unit[0].pk)
+    if refused is None:
+        return None
+    taken = Counter(tier for row in unit for tier in snapshot.tiers_of(row))
+    maxima = queue.snapshot.tier_maximum
+    for_good = refused.code == "larger_than_limit" or any(
+        count > maxima.get(tier, count) for tier, count in taken.items()
+    )
+    sooner = "" if queue.snapshot.slots_per_user == 0 or for_good else _SOONER.get(refused.code, "")
+    return QueuePlace(refused.position, refused.message, sooner, for_good)

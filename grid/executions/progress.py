@@ -1,0 +1,176 @@
+"""The states of an execution, as a pure function of its row and of what is observed of its pod.
+
+    deploying --a node is chosen--> preparing --ready--> running --program ends--> finishing
+    deploying, preparing --too long--> error         any of them --pod gone or taken away--> error
+
+Requests to stop, admission and clean-up are not decided here; see `grid.controller.controller`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from grid.core.translation import gettext as _
+from grid.core.wording import again, duration
+from grid.diagnosis.beside import programs
+from grid.diagnosis.held import is_unplaced
+from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.executions.ledger import LedgerRecord
+from grid.executions.lifecycle import Transition
+from grid.executions.manifests import CONTAINER
+from grid.files.run_report import FILES_MISSING, has_ended_before_its_pod
+from grid.kube.objects import Event, Pod, is_ready, true_condition
+from grid.models import State
+
+CREATED = "created"  # reason of a deploying execution whose objects were all created once
+COMPLETED = "completed"
+IMAGE_ID_LENGTH = 500
+_BY_USER_CODE = frozenset({COMPLETED, "deadline", "exit_code", "out_of_memory", "storage_limit"})
+_TOO_LONG = {
+    State.DEPLOYING: ("deploying_timeout", _("No node took it within {limit}. Last known: {why} {next_step}")),
+    State.PREPARING: ("preparing_timeout", _("Not ready within {limit}. Last known: {why} {next_step}")),
+}
+_TIMEOUTS = frozenset(reason for reason, _ in _TOO_LONG.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """The state in Kubernetes now: the pod, None when it is certain that there is none, and the pod's events; `around` is read only for
+    the message of a timeout."""
+
+    pod: Pod | None
+    events: Sequence[Event] = ()
+    around: Surroundings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of a reconcile: the next state, if it is time, and the pod whose node and log are the execution's."""
+
+    change: Transition | None
+    pod: Pod | None = None
+    again: float | None = None
+
+
+def next_change(
+    row: LedgerRecord, seen: ObservedPod, *, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
+    """Return the next state of an execution whose objects were created, or None to go on waiting."""
+    pod = seen.pod
+    if pod is None:
+        return Transition(
+            State.ERROR,
+            "pod_gone",
+            _(
+                "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
+                again=again(row.kind),
+            ),
+            level="Warning",
+        )
+    if row.state == State.DEPLOYING and pod.spec.node_name:
+        return Transition(
+            State.PREPARING,
+            "scheduled",
+            _("Node {node} is preparing it: volumes, image, start.", node=pod.spec.node_name),
+        )
+    why = explain_pod(pod, seen.events, now=now, around=seen.around)
+    if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
+        return _ended(row, why)
+    if pod.metadata.deletion_timestamp is not None:
+        return Transition(
+            State.ERROR,
+            "pod_deleted",
+            _(
+                "Its pod was deleted{because}. The project's files are kept; {again}.",
+                because=_because(pod),
+                again=again(row.kind),
+            ),
+            level="Warning",
+        )
+    if row.state == State.PREPARING and why.code == FILES_MISSING:
+        return Transition(State.ERROR, why.code, f"{why.sentence} {why.next_step}", level="Warning")
+    if row.state == State.PREPARING and is_ready(pod):
+        return Transition(State.RUNNING, "ready", "")
+    return _too_long(row, why, timeouts, now)
+
+
+def waits_for_a_node(change: Transition | None, pod: Pod) -> bool:
+    """Return whether the change is a timeout that tells of a pod without a node: its message is to say what keeps it off the nodes."""
+    return change is not None and change.reason in _TIMEOUTS and is_unplaced(pod)
+
+
+def outcome(row: LedgerRecord) -> Transition:
+    """Return how a finishing execution has ended; its reason was recorded when the program ended."""
+    state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
+    return Transition(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
+
+
+def explained_by_log(change: Transition, pod: Pod, log: str, *, now: datetime) -> Transition:
+    """Return the change of a failed program with the cause that its kept log gives: Kubernetes keeps only the last 2 KiB of it."""
+    if change.reason != "exit_code":
+        return change
+    why = explain_pod(_with_log(pod, log), (), now=now)
+    return replace(change, message=f"{why.sentence} {why.next_step}".strip()) if why.code == change.reason else change
+
+
+def _with_log(pod: Pod, log: str) -> Pod:
+    """Return the pod as if Kubernetes had kept the whole log of its program, with what it did keep at the end."""
+    statuses = []
+    for status in pod.status.container_statuses:
+        ended = status.state.terminated
+        if ended is not None and status.name == CONTAINER:
+            ended = msgspec.structs.replace(ended, message=f"{log}\n{ended.message}")
+            status = msgspec.structs.replace(status, state=msgspec.structs.replace(status.state, terminated=ended))
+        statuses.append(status)
+    known = msgspec.structs.replace(pod.status, container_statuses=tuple(statuses))
+    return msgspec.structs.replace(pod, status=known)
+
+
+def ran_since(pod: Pod) -> datetime | None:
+    """Return when the program first started, as far as the pod still knows."""
+    for status in programs(pod):
+        state = status.state
+        started = state.running or state.terminated
+        if started is not None and started.started_at is not None:
+            return started.started_at
+    return None
+
+
+def told_by(pod: Pod) -> dict[str, Any]:
+    """Return the columns that the status of the program's container fills: the image that runs, and the exit code once it has ended."""
+    status = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
+    if status is None:
+        return {}
+    columns: dict[str, Any] = {"image_id": status.image_id[:IMAGE_ID_LENGTH]} if status.image_id else {}
+    if (ended := status.state.terminated) is not None:
+        columns["exit_code"] = ended.exit_code
+    return columns
+
+
+def _ended(row: LedgerRecord, why: Diagnosis) -> Transition:
+    message = f"{why.sentence} {why.next_step}".strip()
+    if why.code not in _BY_USER_CODE:
+        return Transition(State.ERROR, why.code, message, level="Warning")
+    if row.state == State.PREPARING:
+        return Transition(State.RUNNING, "ran", _("It ran."))
+    level = "Normal" if why.code == COMPLETED else "Warning"
+    return Transition(State.FINISHING, why.code, message, level=level)
+
+
+def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], now: datetime) -> Transition | None:
+    limit = timeouts.get(row.state)
+    if limit is None or now - row.state_since <= timedelta(seconds=limit):
+        return None
+    code, sentence = _TOO_LONG[row.state]
+    limit_words = duration(timedelta(seconds=limit))
+    message = sentence.format(limit=limit_words, why=why.sentence, next_step=why.next_step).strip()
+    return Transition(State.ERROR, code, message, level="Warning")
+
+
+def _because(pod: Pod) -> str:
+    found = true_condition(pod, "DisruptionTarget")
+    return f" ({found.message or found.reason})" if found else ""

@@ -1,0 +1,327 @@
+"""Reconciles one execution: compares its row with its objects in the cluster, and takes the next step.
+
+Every step may be repeated, and may be the last thing that this process does: the next reconcile, by any controller, continues from the
+state of database and cluster. A strategy knows the objects of an execution: the one pod of a workspace, job or app (`runs`), or the objects
+of a cluster (`clusters.reconcile`). Decisions are in their `progress`, writes in `ledger`, calls to the cluster in `apply`.
+"""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from grid.clusters.reconcile import Clusters
+from grid.core.errors import GridError, NotAllowed, NotFound, Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
+from grid.database.trouble import trouble_of
+from grid.diagnosis.refusals import explain_refusal
+from grid.executions import apply, ledger, progress
+from grid.executions.context import Context, NotYet
+from grid.executions.ledger import EventRecord, LedgerRecord
+from grid.executions.lifecycle import Transition
+from grid.executions.logend import end_of_log
+from grid.executions.manifests import CONTAINER
+from grid.executions.progress import CREATED, Finding
+from grid.executions.runs import AwaitsCluster, ClusterFailed, Runs
+from grid.jobs.runmetrics.collector import MetricCollector
+from grid.kube.objects import Event, Pod
+from grid.models import StartUp, State
+from grid.models.environment import Kind
+from grid.secrets.storedsecrets import SecretMissing
+from grid.starts.startups import StartUps
+from grid.usage.usagerecorder import UsageRecorder
+
+logger = logging.getLogger(__name__)
+
+# Between two checks of pods that are ending; the watch usually reports their end sooner.
+ENDING_LOOK_SECONDS = 5.0
+RETRY_SECONDS = 10.0
+NOT_YET_SECONDS = 1.0
+AWAITS_CLUSTER = "awaits_cluster"  # the cluster's timeouts count meanwhile, not this execution's
+
+
+class Objects(Protocol):
+    """The objects of one sort of execution in the cluster. Every method may be repeated, and interrupted at any call."""
+
+    async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
+        """Create missing objects and return the columns to write when all exist. Raise NotYet, or the API server's error."""
+        ...
+
+    async def follow(self, row: LedgerRecord) -> Finding:
+        """Observe, repair, record what is no change of state, and return whether it is time for one."""
+        ...
+
+    async def main_pod(self, row: LedgerRecord) -> Pod | None:
+        """Return the pod whose node and log are the execution's."""
+        ...
+
+    async def delete(self, row: LedgerRecord) -> bool:
+        """Delete everything. Return True while anything is left that uses a slot, or may come to use one."""
+        ...
+
+    def is_seen(self, row: LedgerRecord) -> bool:
+        """Return True when the caches show any of its objects."""
+        ...
+
+    def stopping(self, row: LedgerRecord) -> str:
+        """Return the sentence for a requested stop."""
+        ...
+
+    def stopped(self, row: LedgerRecord) -> str:
+        """Return the sentence for its end."""
+        ...
+
+
+class Reconciler:
+    """Reconciles executions. `reconcile` is called by one worker at a time for one execution."""
+
+    def __init__(self, context: Context, *, attended_until: datetime | None = None) -> None:
+        """Build the reconciler; `attended_until` is when an earlier controller was last alive."""
+        self._context = context
+        self._database = context.database
+        self._usage = UsageRecorder(context, attended_until=attended_until)
+        self._startups = StartUps(context)
+        self.metrics = MetricCollector(context)
+        self._runs = Runs(context)
+        self._clusters = Clusters(context)
+        self._noted: dict[str, dict[str, int]] = {}
+        self._exits: dict[str, dict[str, Any]] = {}  # what the last pods of executions that are stopping have told
+
+    async def reconcile(self, execution_id: str) -> float | None:
+        """Take the next step and return the seconds until the next reconcile, None without any:
+
+        1. Read the row. Without a row of this data plane there is nothing to do: the execution is another installation's, or another
+           data plane's.
+        2. Record its new Kubernetes events, and the intervals in which its pods held nodes.
+        3. Queued: nothing; admission is decided for all at once.
+        4. Ended: delete what is left in the cluster, and free the slots when nothing is left.
+        5. Stopping or finishing: the same, and then enter the final state.
+        6. Stop requested: enter stopping, which keeps the log first.
+        7. Deploying without objects: create them.
+        8. Otherwise observe the pods and enter the next state, if it is time.
+        """
+        row = await self._database(ledger.read, execution_id)
+        if row is None or row.data_plane != self._context.target.data_plane:
+            self.forget(execution_id)
+            return None
+        if await self._note_events(row):
+            await self._startups.events_came(row)
+        if row.state == State.STOPPING and row.kind != Kind.CLUSTER:
+            self._note_exit(row)
+        await self._record_usage(row)
+        if row.state == State.QUEUED:
+            return None
+        if row.is_final:
+            return await self._clear(row)
+        if row.state in (State.STOPPING, State.FINISHING):
+            return await self._end(row)
+        objects = self._objects(row)
+        if row.stop_wanted:
+            change = Transition(
+                State.STOPPING, row.stop_reason or "stop_requested", objects.stopping(row), actor=row.stop_wanted_by
+            )
+            return await self._enter(row, change, await objects.main_pod(row))
+        if row.state == State.DEPLOYING and row.reason != CREATED:
+            return await self._create(row)
+        return await self._follow(row)
+
+    def invalidate(self, execution_id: str) -> None:
+        """Mark the execution's cached pods as wrong: the next reconcile reads them from the cluster."""
+        self._context.invalidated.add(execution_id)
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        self._noted.pop(execution_id, None)
+        self._exits.pop(execution_id, None)
+        self._context.invalidated.discard(execution_id)
+        self._context.pods.deleted_pods.pop(execution_id, None)
+        self._runs.forget(execution_id)
+        self._clusters.forget(execution_id)
+        self._usage.forget(execution_id)
+        self._startups.forget(execution_id)
+
+    async def audit(self) -> set[str]:
+        """Return the clusters to reconcile, because an object of theirs is missing or was changed."""
+        return await self._clusters.audit()
+
+    # --- Steps ---
+
+    async def _create(self, row: LedgerRecord) -> float | None:
+        try:
+            columns = await self._objects(row).create(row)
+        except AwaitsCluster as error:
+            return await self._try_again(row, AWAITS_CLUSTER, str(error), NOT_YET_SECONDS)
+        except NotYet as error:
+            return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
+        except ClusterFailed as error:
+            change = Transition(
+                State.ERROR, "cluster_failed", _("{error} Launch both again.", error=error), level="Warning"
+            )
+            return await self._enter(row, change, None)
+        except SecretMissing as error:
+            change = Transition(State.ERROR, "secret_missing", str(error), level="Warning")
+            return await self._enter(row, change, None)
+        except (ValueError, Rejected, apply.NameTaken) as error:
+            change = Transition(
+                State.ERROR, "not_created", _("The cluster rejected it: {error}", error=error), level="Warning"
+            )
+            return await self._enter(row, change, None)
+        except NotAllowed as error:
+            # Perhaps a quota of the namespace that is exhausted for the moment.
+            known = explain_refusal(str(error))
+            message = (
+                f"{known.sentence} {known.next_step}"
+                if known
+                else _("The cluster does not allow it: {error}", error=error)
+            )
+            if row.message != message:
+                logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
+            return await self._try_again(row, "not_allowed", message, RETRY_SECONDS)
+        except NotFound:
+            await apply.ensure_namespace(self._context.api, self._context.namespace)
+            return 1.0
+        now = self._context.clock()
+        written = {"reason": CREATED, **columns, **_clock(row, CREATED, now)}
+        await self._database(ledger.update, row, written, now=now)
+        return 0.0
+
+    async def _try_again(self, row: LedgerRecord, reason: str, message: str, seconds: float) -> float:
+        """Record why the execution waits and return the seconds until the next try, or give up after the timeout; while it waits for its
+        cluster, the cluster's timeouts count."""
+        seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
+        limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
+        if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
+            message = _("Gave up after {limit}. Last known: {message}", limit=duration(limit), message=message)
+            return await self._enter(row, Transition(State.ERROR, reason, message, level="Warning"), None)
+        if (row.reason, row.message) != (reason, message):
+            columns = {"reason": reason, "message": message, **_clock(row, reason, now)}
+            await self._database(ledger.update, row, columns, now=now)
+        return seconds
+
+    async def _follow(self, row: LedgerRecord) -> float | None:
+        found = await self._objects(row).follow(row)
+        return found.again if found.change is None else await self._enter(row, found.change, found.pod)
+
+    async def _enter(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> float:
+        """Write the change, with the columns that belong to it, and reconcile again at once, whether it was written or not."""
+        now = self._context.clock()
+        fields: dict[str, Any] = {}
+        log = ""
+        if pod is not None and row.kind != Kind.CLUSTER:
+            fields |= progress.told_by(pod)
+        if change.state == State.PREPARING and pod is not None:
+            fields["node_name"] = pod.spec.node_name
+        if change.state == State.RUNNING and pod is not None:
+            fields["started_at"] = progress.ran_since(pod) or now
+        if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
+            if row.kind == Kind.JOB:
+                await self.metrics.read_to_end(row.id, pod)
+            if self._context.shipping is not None:
+                await self._context.shipping.read_to_end(pod)
+            log = await end_of_log(self._context.api, pod, CONTAINER)
+            if log:
+                # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.
+                change = await self._context.database(progress.explained_by_log, change, pod, log, now=now)
+        start_up = await self._startups.ended(row, change, pod)
+        await self._write(row, change, now, fields, log=log, start_up=start_up)
+        return 0.0
+
+    async def _end(self, row: LedgerRecord) -> float:
+        if await self._objects(row).delete(row):
+            return ENDING_LOOK_SECONDS
+        if row.state == State.FINISHING:
+            change = progress.outcome(row)
+        else:
+            message = _("{sentence} The project's files are kept.", sentence=self._objects(row).stopped(row))
+            change = Transition(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
+        now = self._context.clock()
+        fields = {"slots_freed_at": now} if row.holds_slots else {}
+        await self._write(row, change, now, fields | self._exits.pop(row.id, {}))
+        return 0.0
+
+    async def _clear(self, row: LedgerRecord) -> float | None:
+        """Delete what is left after the end: after an error pods may live on, and slots are freed only when they are confirmed gone."""
+        if not row.holds_slots and not self._objects(row).is_seen(row):
+            return None
+        if await self._objects(row).delete(row):
+            return ENDING_LOOK_SECONDS
+        if row.holds_slots:
+            now = self._context.clock()
+            await self._database(ledger.update, row, {"slots_freed_at": now}, now=now)
+            logger.info("slots freed execution=%s", row.id)
+        return None
+
+    def _objects(self, row: LedgerRecord) -> Objects:
+        return self._clusters if row.kind == Kind.CLUSTER else self._runs
+
+    # --- The record ---
+
+    async def _record_usage(self, row: LedgerRecord) -> None:
+        """Record the usage. Raise errors that a retry may resolve; log any other, because a bug here must not keep an execution from
+        going on, or from stopping."""
+        try:
+            await self._usage.record(row)
+        except GridError:
+            raise
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise
+            logger.exception("execution=%s what its pods use was not recorded", row.id)
+
+    async def _write(
+        self,
+        row: LedgerRecord,
+        change: Transition,
+        now: datetime,
+        fields: Mapping[str, Any],
+        *,
+        log: str = "",
+        start_up: StartUp | None = None,
+    ) -> None:
+        if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log, start_up=start_up):
+            logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
+        else:
+            logger.debug("execution=%s was written by somebody else meanwhile", row.id)
+
+    def _note_exit(self, row: LedgerRecord) -> None:
+        """Remember what the pod tells of its program's end until the end is written: by then the pod is gone. It may be gone already."""
+        pods, gone = self._context.pods, self._context.pods.deleted_pods.get(row.id, {})
+        for pod in (*(one.pod for one in gone.values()), *pods.by("execution", row.id)):
+            if pod.metadata.name == row.object_name and (told := progress.told_by(pod)):
+                self._exits[row.id] = told
+
+    async def _note_events(self, row: LedgerRecord) -> bool:
+        """Record new events; return whether there were any."""
+        events = {_uid(event): event for event in self._context.events.of(row.id)}
+        known = self._noted.get(row.id, {})
+        new = [event for uid, event in events.items() if known.get(uid) != event.times]
+        if new:
+            now = self._context.clock()
+            await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in new])
+            self._noted[row.id] = {uid: event.times for uid, event in events.items()}
+        return bool(new)
+
+
+def _clock(row: LedgerRecord, reason: str, now: datetime) -> dict[str, datetime]:
+    """Restart the deploying timeout when the wait for a cluster is over."""
+    return {"state_since": now} if row.reason == AWAITS_CLUSTER != reason else {}
+
+
+def _uid(event: Event) -> str:
+    return (event.metadata.uid or event.metadata.name)[:64]
+
+
+def _noted(event: Event, row: LedgerRecord, now: datetime) -> EventRecord:
+    about = event.involved_object
+    at = event.first_timestamp or event.last_seen or now
+    return EventRecord(
+        uid=_uid(event),
+        # Kubernetes truncates to whole seconds: without this, an event after the admission would be listed before it.
+        at=max(at, row.admitted_at) if row.admitted_at else at,
+        object=f"{about.kind}/{about.name}",
+        level=event.type,
+        reason=event.reason,
+        message=event.message,
+        count=event.times,
+    )

@@ -1,0 +1,146 @@
+"""The one pod of a workspace, job or app, as a strategy of `reconcile`.
+
+With a cluster attached, a workspace's pod is created once the cluster's address is known, which it gets, so that both start together; a
+job's pod is created once the cluster runs, because a script connects at once and not every framework waits (a Spark session gives up after
+a minute). When the cluster was stopped by then, the pod is created without it. When the cluster has failed, a workspace is created without
+it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from grid.clusters import status
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
+from grid.executions import apply, ingress, ledger, manifests, progress, restarts
+from grid.executions.context import Context, NotYet
+from grid.executions.ledger import LedgerRecord
+from grid.executions.manifests import Attached, Manifest
+from grid.executions.progress import Finding, ObservedPod
+from grid.executions.spec import parse_spec
+from grid.executions.stopping import because
+from grid.files.filesaving import FileSaving
+from grid.kube.objects import Pod
+from grid.models import Kind, State
+
+
+class AwaitsCluster(NotYet):
+    """Its cluster is being deployed, which takes as long as the cluster's own timeouts allow."""
+
+
+class ClusterFailed(GridError):
+    """The job needs its cluster, which has failed."""
+
+
+class Runs:
+    """Implements `reconcile.Objects`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._files = FileSaving(context)
+        self._noted: dict[str, int] = {}  # restarts that the history has, by execution
+
+    async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
+        spec, context = parse_spec(row), self._context
+        attached = await self._attached(row)
+        token, storage = context.target.token(row.id), context.target.storage
+        has_sidecars = not (spec.files or spec.front) or await self._files.has_sidecars(
+            manifests.pod(spec, namespace=context.namespace)
+        )
+        secrets, key = await context.secrets_of(spec), context.target.front_key(row.id)
+
+        def build(anchor_uid: str) -> Sequence[Manifest]:
+            made = manifests.build(
+                spec,
+                namespace=context.namespace,
+                token=token,
+                anchor_uid=anchor_uid,
+                storage=storage,
+                attached=attached,
+                secrets=secrets,
+                front_key=key,
+            )
+            return [*made, *ingress.objects(spec, namespace=context.namespace, anchor_uid=anchor_uid, front_key=key)]
+
+        await apply.create_all(
+            context.api,
+            spec,
+            build,
+            namespace=context.namespace,
+            has_sidecars=has_sidecars,
+        )
+        return {"message": _("Its objects are created; looking for a node.")}
+
+    async def follow(self, row: LedgerRecord) -> Finding:
+        context, name = self._context, row.object_name
+        pod = await self.main_pod(row)
+        if pod is not None:
+            await self._note_restarts(row, pod)
+        seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
+        change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
+        if pod is not None and progress.waits_for_a_node(change, pod):
+            seen = replace(seen, around=await context.nodes.of(pod))
+            change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
+        return Finding(change, pod)
+
+    async def main_pod(self, row: LedgerRecord) -> Pod | None:
+        known = await self._context.find_pods(row.id)
+        return next((pod for pod in known if pod.metadata.name == row.object_name), None)
+
+    async def delete(self, row: LedgerRecord) -> bool:
+        context = self._context
+        if await self._files.is_saving(row):
+            return True
+        return bool(await apply.delete_all(context.api, row.object_name, row.id, namespace=context.namespace))
+
+    def is_seen(self, row: LedgerRecord) -> bool:
+        return bool(self._context.pods.by("execution", row.id))
+
+    def stopping(self, row: LedgerRecord) -> str:
+        return _(
+            "{by} requested the stop{because}; the program is given time to close its files.",
+            by=row.stop_wanted_by,
+            because=because(row.stop_reason),
+        )
+
+    def stopped(self, row: LedgerRecord) -> str:
+        return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=because(row.stop_reason))
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        self._noted.pop(execution_id, None)
+        self._files.forget(execution_id)
+
+    async def _note_restarts(self, row: LedgerRecord, pod: Pod) -> None:
+        new = [line for line in restarts.of_pod(pod, self._context.clock()) if self._noted.get(row.id) != line.count]
+        if new:
+            await self._context.database(ledger.note_events, row.id, new)
+            self._noted[row.id] = new[-1].count
+
+    async def _attached(self, row: LedgerRecord) -> Attached | None:
+        """Return its cluster with the address; None without one, or when it has ended or is about to. Raise AwaitsCluster or
+        ClusterFailed."""
+        cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
+        if cluster is None:
+            return None
+        if is_job and cluster.state == State.ERROR:
+            raise ClusterFailed(
+                _(
+                    "It was not started, because its cluster did not come up. The cluster: {message}",
+                    message=cluster.message,
+                )
+            )
+        if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
+            return None
+        if is_job and cluster.state != State.RUNNING:
+            raise AwaitsCluster(
+                _(
+                    "Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}",
+                    message=cluster.message,
+                )
+            )
+        address = status.read(cluster.status).head_address
+        if not address:
+            raise AwaitsCluster(_("Waiting for its cluster's address; it starts by itself."))
+        return Attached(parse_spec(cluster), address)

@@ -1,0 +1,132 @@
+"""The volumes of an execution: the project's files, which its members share; its owner's own, HOME; and those that end with the pod.
+
+HOME is not a part of the project's volume: programs read their configuration there and keep their secrets there, and anybody who could
+write into it would run code as the person who starts the next workspace. Claims have no owner and outlive every execution.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from grid.core.labels import KEYS, MANAGED_BY, MANAGER, label_value
+from grid.executions.spec import ExecutionSpec, TierSpec
+from grid.kube.objects import RawObject
+from grid.workspaces import jupyter
+
+PROJECT_PATH = "/mnt/project"
+HOME_PATH = "/home/grid"
+# Connection files of kernels and the server's token belong to one pod, whereas several workspaces of one person share HOME.
+RUNTIME_PATH = "/run/grid"
+SECRETS_PATH = "/mnt/secrets"
+_SECRETS = "secrets"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How volumes are claimed. Several executions of one project run on several nodes, so the mode is ReadWriteMany; a cluster whose
+    storage cannot do that uses ReadWriteOnce and keeps a project on one node at a time."""
+
+    access_mode: str = "ReadWriteMany"
+    storage_class: str = ""
+
+
+DEFAULT_STORAGE = Storage()
+
+
+def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[RawObject]:
+    """Return the claims for the project's files and for its owner's own."""
+    labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
+    if spec.files:
+        found = [_repositories_claim(spec.files.claim, namespace)]
+    else:
+        found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
+    if spec.home:
+        own = {**labels, KEYS.user: label_value(spec.owner)}
+        found.append(_claim(spec.home.volume_name, spec.home.volume_size, own, namespace, storage))
+    return found
+
+
+def working_directory(spec: ExecutionSpec) -> str:
+    """Return the directory in which the program starts: the project's for jobs, apps and clusters, which run its code; HOME for a
+    workspace, because Jupyter obeys a `jupyter_server_config.py` of the directory in which it is started. A job may name a folder below."""
+    if spec.kind == "workspace":
+        return HOME_PATH
+    return f"{PROJECT_PATH}/{spec.job.folder}" if spec.job and spec.job.folder else PROJECT_PATH
+
+
+def places(spec: ExecutionSpec) -> dict[str, str]:
+    """Return the variables with the paths of the volumes."""
+    found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
+    if _secret_files(spec):
+        found["GRID_SECRETS_PATH"] = SECRETS_PATH
+    return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
+
+
+def scratch(tier: TierSpec) -> dict[str, Any]:
+    """Return a volume on the node's disk that is deleted with the pod."""
+    return {"emptyDir": {"sizeLimit": tier.ephemeral_storage} if tier.ephemeral_storage else {}}
+
+
+def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
+    home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else scratch(tier)
+    shared = {"persistentVolumeClaim": {"claimName": spec.project.volume_name}}
+    found: list[dict[str, Any]] = [
+        {"name": "project", **(scratch(tier) if spec.files else shared)},
+        {"name": "home", **home},
+    ]
+    if spec.kind == "workspace":
+        found += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
+    if tier.shared_memory:
+        found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
+    if files := _secret_files(spec):
+        items = [{"key": name, "path": name} for name in files]
+        # Readable for the volume's group, in which every container's user is, and for nobody else.
+        secret = {"secretName": stored_secrets_name(spec), "items": items, "defaultMode": 0o440}
+        found.append({"name": _SECRETS, "secret": secret})
+    return found
+
+
+def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": "project", "mountPath": PROJECT_PATH},
+        {"name": "home", "mountPath": HOME_PATH},
+    ]
+    if spec.kind == "workspace":
+        found += [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
+    if tier.shared_memory:
+        found.append({"name": "shared-memory", "mountPath": "/dev/shm"})
+    if _secret_files(spec):
+        found.append({"name": _SECRETS, "mountPath": SECRETS_PATH, "readOnly": True})
+    return found
+
+
+def stored_secrets_name(spec: ExecutionSpec) -> str:
+    """Return the name of the Kubernetes Secret with an execution's stored secrets, each under its own name."""
+    return f"{spec.object_name}-secrets"
+
+
+def remote_secret_name(spec: ExecutionSpec) -> str:
+    """Return the name of the Kubernetes Secret with what the project's remote repository asks for; only the executor mounts it."""
+    return f"{spec.object_name}-remote"
+
+
+def _secret_files(spec: ExecutionSpec) -> list[str]:
+    return [one.name for one in spec.secrets if one.is_file]
+
+
+def _repositories_claim(name: str, namespace: str) -> RawObject:
+    """Return the claim of the volume that an admin has made for all repositories: it gets no other, because a new one would be empty."""
+    claim = _claim(name, "1Gi", {MANAGED_BY: MANAGER}, namespace, DEFAULT_STORAGE)
+    claim["spec"]["storageClassName"] = ""
+    return claim
+
+
+def _claim(name: str, size: str, labels: dict[str, str], namespace: str, storage: Storage) -> RawObject:
+    claim: dict[str, Any] = {"accessModes": [storage.access_mode], "resources": {"requests": {"storage": size}}}
+    if storage.storage_class:
+        claim["storageClassName"] = storage.storage_class
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": claim,
+    }

@@ -1,0 +1,247 @@
+"""The remote repositories of projects: who may be one, storing it with its secret, and what executions and connections get of it.
+
+The secret belongs to the URL with which it was typed: another URL needs it again, so that nobody who may change a URL sends somebody else's
+token to a server of his own.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+from django.conf import settings
+from django.db import transaction
+
+from grid.audit.entries import write_entry
+from grid.core.egress import may_be_called, read_blocks
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.executions.spec import ExecutionSpec
+from grid.files.remotes import HostKey, Remote, RemoteCredentials, RemoteFailed
+from grid.files.remoteurls import RemoteUrl, parse
+from grid.files.repositories import COMMIT, MAIN, Repository, is_revision
+from grid.models import Project, RemoteRepository, User
+from grid.secrets.storedsecrets import SecretMissing
+
+NOT_USABLE = _(
+    "The files of this project are in a remote repository that is not set up, or whose server's key nobody has confirmed. Ask the "
+    "project's owner."
+)
+_USERNAME = "git"  # most servers look at the token alone
+_LONGEST_SECRET = 16 * 1024
+
+
+def of_project(project: Project) -> RemoteRepository | None:
+    return RemoteRepository.objects.filter(project=project).first()
+
+
+def is_usable(project: Project) -> bool:
+    """Return whether executions can work with the project's remote repository."""
+    remote = of_project(project)
+    return remote is not None and remote.is_usable
+
+
+def put(
+    project: Project, *, by: User, url: str, branch: str, username: str, secret: str, now: datetime
+) -> RemoteRepository:
+    """Store the remote repository; without a secret the stored one is kept. Raise Rejected with all problems."""
+    secret = secret.replace("\r\n", "\n").strip()
+    with transaction.atomic():
+        known = _locked(project)
+        try:
+            parsed = parse(url)
+        except ValueError as error:
+            raise Rejected([Problem("url", str(error))]) from error
+        is_same = known is not None and known.url == parsed.text
+        branch, username = branch.strip() or MAIN, username.strip()
+        if problems := [*_wrong_names(branch, username), *_wrong_secret(parsed, secret, is_needed=not is_same)]:
+            raise Rejected(problems)
+        remote = known or RemoteRepository(project=project)
+        before = remote.url
+        if known is not None and (not parsed.is_ssh or _known_host(known.url) != parsed.known_host):
+            remote.host_key = ""
+        remote.url, remote.branch = parsed.text, branch
+        remote.username = "" if parsed.is_ssh else username or _USERNAME
+        remote.changed_at, remote.changed_by = now, by.get_username()
+        if secret:
+            remote.ciphertext = encrypt(f"{secret}\n" if parsed.is_ssh else secret)
+        remote.save()
+        after = _("{url}, branch {branch}, a new secret") if secret else _("{url}, branch {branch}")
+        _record(by, project, [before, after.format(url=remote.url, branch=branch)])
+    return remote
+
+
+def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
+    """Trust the server's key from now on; `url` is whose it is. Raise Rejected."""
+    with transaction.atomic():
+        remote = _locked(project)
+        if remote is None or remote.url != url or not remote.is_ssh:
+            raise Rejected(
+                [Problem("", _("The URL was changed in the meantime. Test the connection again."), "changed")]
+            )
+        try:
+            found = HostKey.parse(key)
+        except ValueError as error:
+            raise Rejected([Problem("", _("This is no key of an SSH server. Test the connection again."))]) from error
+        before = (
+            _(
+                "{url}, its server's key {fingerprint}",
+                url=remote.url,
+                fingerprint=HostKey.parse(remote.host_key).fingerprint,
+            )
+            if remote.host_key
+            else ""
+        )
+        remote.host_key = f"{found.type} {found.text}"
+        remote.save(update_fields=["host_key"])
+        _record(
+            by,
+            project,
+            [before, _("{url}, its server's key {fingerprint}", url=remote.url, fingerprint=found.fingerprint)],
+        )
+    return found
+
+
+def remove(project: Project, *, by: User) -> None:
+    """Forget it with its secret. Raise Rejected while the project's files are there."""
+    with transaction.atomic():
+        remote = _locked(project)
+        if Project.objects.get(pk=project.pk).files == Project.Files.REMOTE:
+            sentence = _("The project's files are there. Choose another place for them first, on the project's page.")
+            raise Rejected([Problem("", sentence, "in_use")])
+        if remote is not None:
+            _record(by, project, [remote.url, ""])
+            remote.delete()
+
+
+def connection(remote: RemoteRepository) -> Remote:
+    """Return the remote repository as this process reaches it. Raise Undecryptable."""
+    allowed, denied = read_blocks("", settings.GIT_PRIVATE)[0], read_blocks("", settings.EGRESS_EXCEPT)[0]
+    may_reach = partial(may_be_called, allowed=allowed, denied=denied)
+    return Remote(parse(remote.url), _credentials(remote), may_reach, settings.GIT_AUTHORITIES)
+
+
+def push_again(project: Project, repository: Repository, name: str) -> None:
+    """Push what an execution could not to a branch named after it. Raise GridError, OSError; then it stays kept.
+
+    A bundle from the time when the project's files were in the repository of this installation may build on what is there.
+    """
+    remote = of_project(project)
+    if remote is None or not remote.is_usable:
+        raise RemoteFailed(_("The remote repository is not set up."))
+    connection(remote).push_bundle(repository.kept_bundle(name), name, objects=repository.path / "objects")
+    repository.forget_bundle(name)
+
+
+def files_for(spec: ExecutionSpec) -> Mapping[str, str]:
+    """Return what the executor gets, by file. Raise SecretMissing with a sentence for the execution's owner."""
+    remote = RemoteRepository.objects.filter(project=spec.project.id).first()
+    if spec.files is None or remote is None or remote.url != spec.files.remote or not remote.is_usable:
+        raise SecretMissing(_("The project's remote repository was changed after the launch. Launch again."))
+    try:
+        return _credentials(remote).files()
+    except Undecryptable as error:
+        raise SecretMissing(
+            _(
+                "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
+            )
+        ) from error
+
+
+def readable_secrets(projects: Collection[str]) -> list[str]:
+    """Return the tokens and keys of these projects' remote repositories, as far as they can be read."""
+    found = []
+    for remote in RemoteRepository.objects.filter(project__in=projects):
+        try:
+            found.append(decrypt(remote.ciphertext))
+        except Undecryptable:
+            continue
+    return found
+
+
+def encrypt_remotes_again() -> tuple[int, int]:
+    """Encrypt all secrets with the first key; return how many were, and how many cannot be read any more."""
+    done = unreadable = 0
+    for pk in RemoteRepository.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            remote = RemoteRepository.objects.select_for_update().filter(pk=pk).first()
+            if remote is None:
+                continue
+            try:
+                remote.ciphertext = encrypt_again(remote.ciphertext)
+            except Undecryptable:
+                unreadable += 1
+            else:
+                remote.save(update_fields=["ciphertext"])
+                done += 1
+    return done, unreadable
+
+
+def _credentials(remote: RemoteRepository) -> RemoteCredentials:
+    secret = decrypt(remote.ciphertext)
+    if not remote.is_ssh:
+        return RemoteCredentials(username=remote.username, token=secret)
+    return RemoteCredentials(
+        key=secret, known_hosts=f"{_known_host(remote.url)} {remote.host_key}\n" if remote.host_key else ""
+    )
+
+
+def host_of(remote: RemoteRepository) -> str:
+    """Return the host of its URL, with a port that is not the usual one."""
+    return _known_host(remote.url)
+
+
+def _known_host(url: str) -> str:
+    return parse(url).known_host
+
+
+def _locked(project: Project) -> RemoteRepository | None:
+    """Have two people who change it at once do so one after the other."""
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    return of_project(project)
+
+
+def _wrong_names(branch: str, username: str) -> Iterator[Problem]:
+    if not is_revision(branch) or COMMIT.fullmatch(branch):
+        yield Problem("branch", _("Name a branch, such as main: letters, digits, dots, dashes and slashes."))
+    if len(username) > 100 or not username.isprintable() or " " in username:
+        yield Problem("username", _("Use at most 100 characters and no blanks."))
+
+
+def _wrong_secret(url: RemoteUrl, secret: str, *, is_needed: bool) -> Iterator[Problem]:
+    if not secret:
+        if is_needed:
+            sentence = _("Enter the token: each URL needs its own.")
+            if url.is_ssh:
+                sentence = _("Enter the private key: each URL needs its own.")
+            yield Problem("secret", sentence, "required")
+    elif len(secret.encode()) > _LONGEST_SECRET:
+        yield Problem("secret", _("A secret has at most 16 KiB."), "too_long")
+    elif url.is_ssh:
+        yield from _wrong_key(secret)
+    elif not (secret.isascii() and secret.isprintable()) or " " in secret:
+        yield Problem("secret", _("A token is one line without blanks. For a key, use a URL of SSH."))
+
+
+def _wrong_key(text: str) -> Iterator[Problem]:
+    raw = f"{text}\n".encode()
+    load = load_ssh_private_key if "OPENSSH PRIVATE KEY" in text else load_pem_private_key
+    try:
+        load(raw, password=None)
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        is_protected = isinstance(error, TypeError) or "password" in str(error).lower()
+        yield Problem(
+            "secret",
+            _(
+                "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
+            )
+            if is_protected
+            else _("This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----."),
+        )
+
+
+def _record(by: User, project: Project, change: list[str]) -> None:
+    """Write into the project's audit log what was changed, and never a secret."""
+    write_entry(by, project, {"remote": change})

@@ -1,0 +1,6 @@
+"""Jobs: their runs with retries and sweeps, their schedules, and the metrics that their programs write.
+
+It owns how an open run moves on (`runsteps` decides, `jobruns` does), when a schedule is due by the clocks of its time zone, and the
+reading of metrics from logs in `runmetrics`. Others import `jobs`, `schedules` and `jobsettings`; the attempts of a run are executions
+like any other.
+"""

@@ -1,0 +1,96 @@
+"""Tells owners of jobs whose timeout is about to end them. Kubernetes counts it from the pod's start, so the pods are looked at."""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from grid.core.translation import gettext as _
+from grid.core.wording import duration, exact_duration
+from grid.database.trouble import TroubleLog
+from grid.executions.caches import execution_of
+from grid.executions.context import Database
+from grid.executions.lookingagain import look_again
+from grid.kube.objects import Pod
+from grid.models import Execution, StopWarning
+from grid.notifications.outbox import tell_of_coming_stop
+from grid.projects.departures import LIVES
+
+WARNED_BEFORE = timedelta(minutes=10)
+LONG = timedelta(hours=1)  # whoever sets a shorter timeout does not go away meanwhile
+LOOK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a timeout ends an execution, and how long the timeout is."""
+
+    at: datetime
+    timeout: timedelta
+
+
+def coming_deadlines(pods: Iterable[Pod], now: datetime) -> Mapping[str, Deadline]:
+    """Return by execution which deadlines come soon (pure)."""
+    found = {}
+    for pod in pods:
+        limit, started = timedelta(seconds=pod.spec.active_deadline_seconds or 0), pod.status.start_time
+        if limit <= LONG or started is None or pod.metadata.deletion_timestamp is not None:
+            continue
+        if pod.status.phase in ("Pending", "Running") and now < started + limit <= now + WARNED_BEFORE:
+            found[execution_of(pod)] = Deadline(started + limit, limit)
+    return found
+
+
+def tell_deadlines(deadlines: Mapping[str, Deadline], *, now: datetime) -> None:
+    """Tell each owner once; of what is being stopped anyway nothing is told."""
+    told = StopWarning.objects.filter(execution__in=deadlines).values("execution")
+    living = Execution.objects.filter(LIVES, pk__in=deadlines).exclude(pk__in=told).order_by()
+    for id in living.values_list("pk", flat=True):
+        with transaction.atomic():
+            _unused, is_first = StopWarning.objects.get_or_create(execution_id=id, defaults={"at": now})
+            if is_first:
+                tell_of_coming_stop(id, _sentence(deadlines[id], now), now=now)
+
+
+def _sentence(deadline: Deadline, now: datetime) -> str:
+    timeout = exact_duration(int(deadline.timeout.total_seconds()))
+    return _(
+        "Its timeout of {timeout} ends it in {wait}, at {end:%H:%M} UTC. "
+        "What it has written to the project's files stays. Give the job a longer timeout before its next run.",
+        timeout=timeout,
+        wait=duration(deadline.at - now),
+        end=deadline.at,
+    )
+
+
+class DeadlineWatch:
+    """Looks at the pods now and then; `run` until cancelled."""
+
+    def __init__(
+        self,
+        pods: Callable[[], Collection[Pod]],
+        database: Database,
+        clock: Callable[[], datetime],
+        troubles: TroubleLog,
+        rng: random.Random,
+    ) -> None:
+        self._pods = pods
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+        self._told: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="coming ends of timeouts not told")
+
+    async def look(self) -> None:
+        """Tell of the deadlines that have come near since the last look."""
+        now = self._clock()
+        coming = coming_deadlines(self._pods(), now)
+        news = {id: deadline for id, deadline in coming.items() if id not in self._told}
+        if news:
+            await self._database(tell_deadlines, news, now=now)
+        self._told = frozenset(coming)

@@ -1,0 +1,140 @@
+"""Makes the rows of jobs and of their runs, and the spec of an attempt. The caller holds the transaction, and the lock of a stored job."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.db.models import Exists, OuterRef
+
+from grid.executions.spec import JobSpec
+from grid.jobs.jobsettings import JobSettings, RunRecord, settings_of
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
+
+_ID_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RunAttempt:
+    """An attempt to launch; `number` counts those of its run from 1."""
+
+    run: JobRun
+    number: int
+
+
+def attempt_id(job_id: str, run: int, attempt: int) -> str:
+    """Return the id of an attempt's execution: always the same, so it is launched once. A job has the id of its first execution."""
+    if run == attempt == 1:
+        return job_id
+    return hashlib.sha256(f"attempt {attempt} of run {run} of {job_id}".encode()).hexdigest()[:_ID_LENGTH]
+
+
+def make_job(execution: Execution, settings: JobSettings, *, cluster: Mapping[str, Any] | None, id: str = "") -> Job:
+    """Store a job that is launched as this execution says, which need not be stored."""
+    return Job.objects.create(
+        id=id or execution.pk,
+        title=execution.title,
+        owner=execution.owner,
+        project_id=execution.project_id,
+        environment_id=execution.environment_id,
+        tier_id=execution.tier_id,
+        cluster=cluster,
+        created_at=execution.requested_at,
+        launched_at=execution.requested_at,
+        **msgspec.structs.asdict(settings),
+    )
+
+
+def record_of(job: Job, environment: Environment, tier: HardwareTier, settings: JobSettings | None = None) -> RunRecord:
+    """Return the record of a run that is asked for now; without `settings` of its own it has the job's."""
+    return RunRecord(
+        title=str(job),
+        environment=environment.pk,
+        environment_name=environment.name,
+        tier=tier.pk,
+        tier_name=tier.name,
+        cluster=job.cluster,
+        job=settings or settings_of(job),
+    )
+
+
+def make_run(
+    job: Job,
+    record: RunRecord,
+    parameters: Mapping[str, str],
+    *,
+    by: str,
+    now: datetime,
+    after: JobRun | None = None,
+    request_key: str = "",
+) -> JobRun:
+    """Store the job's next run."""
+    return make_runs(job, record, [parameters], by=by, now=now, after=after, request_key=request_key)[0]
+
+
+def make_runs(
+    job: Job,
+    record: RunRecord,
+    rows: Sequence[Mapping[str, str]],
+    *,
+    by: str,
+    now: datetime,
+    is_sweep: bool = False,
+    after: JobRun | None = None,
+    request_key: str = "",
+) -> list[JobRun]:
+    """Store a run for each row of parameters, in their order; they are due at once. A sweep has the number of its first run as id.
+
+    `request_key` is of the form that asked for them: the database takes it once.
+    """
+    settings = _stored_settings(job, record)
+    first = job.runs_made + 1
+    sweep = str(first) if is_sweep else ""
+    runs = JobRun.objects.bulk_create(
+        JobRun(
+            job=job,
+            number=number,
+            parameters=dict(parameters),
+            settings=settings,
+            request_key=request_key if number == first else "",
+            sweep=sweep,
+            after=after,
+            requested_at=now,
+            requested_by=by,
+            next_attempt_at=now,
+        )
+        for number, parameters in enumerate(rows, first)
+    )
+    job.runs_made += len(runs)
+    job.launched_at = max(now, job.launched_at)
+    job.save(update_fields=["runs_made", "launched_at"])
+    return runs
+
+
+def _stored_settings(job: Job, record: RunRecord) -> RunSettings:
+    """Return the row with this record: the job's latest one when it says the same, else a new one. Those that no run has any more go."""
+    stored: dict[str, Any] = msgspec.to_builtins(record)
+    rows = RunSettings.objects.filter(job=job)
+    latest = rows.order_by("-pk").first()
+    if latest is not None and latest.record == stored:
+        return latest
+    rows.filter(~Exists(JobRun.objects.filter(settings=OuterRef("pk")))).delete()
+    return RunSettings.objects.create(job=job, record=stored)
+
+
+def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None) -> JobSpec:
+    """Return the spec of an attempt; without one, of the first attempt of a job that is launched now."""
+    return JobSpec(
+        job=attempt.run.job_id if attempt else execution_id,
+        run=attempt.run.number if attempt else 1,
+        attempt=attempt.number if attempt else 1,
+        command=settings.command,
+        variables=dict(settings.variables),
+        parameters=dict(attempt.run.parameters) if attempt else {},
+        folder=settings.folder,
+        files_at=settings.files_at,
+        page_port=settings.page_port or 0,
+        timeout_seconds=settings.timeout_seconds,
+    )

@@ -1,0 +1,247 @@
+"""Creates, runs, sweeps, edits and deletes jobs. What happens to a run afterwards is decided in `jobruns`.
+
+Each is one transaction that locks the job, so of two at the same moment the second sees what the first has done. The runs then take their
+next step in another; the controller does that too, should this process end between the two.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+
+from grid.announcements.gate import why_closed
+from grid.clusters.request import cluster_settings
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.diagnosis.launchfit import Pools
+from grid.executions.request import LaunchRequest, draft, validate, wrong_title
+from grid.executions.stopping import REPLACED, request_stop
+from grid.jobs.jobrows import make_job, make_run, make_runs, record_of
+from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
+from grid.jobs.jobsettings import PARAMETERS, JobSettings, RunRecord, read_record, wrong_variables
+from grid.jobs.pinned import pinned_environment
+from grid.jobs.runsteps import EndStep
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
+
+MAXIMUM_ROWS = 1000  # of a sweep
+MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores
+DELETED, ACTIVE = "deleted", "active"
+
+
+def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
+    """Create a job whose first run starts after another. Raise Rejected with all problems."""
+    with transaction.atomic():
+        problems = [
+            *validate(request, pools=pools),
+            *_wrong_earlier(after, request.project.pk),
+            *why_closed(request.project.pk, now),
+        ]
+        if problems:
+            raise Rejected(problems)
+        execution = draft(request, now=now, execution_id=job_id)[0]
+        cluster = cluster_settings(request.cluster) if request.cluster else None
+        job = make_job(execution, request.job, cluster=cluster)
+        record = record_of(job, execution.environment, execution.tier)
+        run = make_run(job, record, {}, by=request.owner.get_username(), now=now, after=after)
+    return _moved_on(run, now)
+
+
+def start(
+    job_id: str,
+    *,
+    by: str,
+    now: datetime,
+    parameters: Mapping[str, str] | None = None,
+    after: JobRun | None = None,
+    record: RunRecord | None = None,
+    request_key: str = "",
+) -> JobRun:
+    """Ask for a run, with the job's settings or those of a `record`. It is launched at once unless it has to wait, which it then says.
+
+    Asked again with the same `request_key`, return the run that was made then. Raise Rejected with all problems.
+    """
+    with transaction.atomic():
+        job = locked(job_id)
+        if known := _requested_before(job, request_key):
+            return known[0]
+        record = record or record_of(job, job.environment, job.tier)
+        given = dict(parameters or {})
+        problems = [
+            *wrong_variables(given, path="parameters", words=PARAMETERS),
+            *validate(launch_request(job, record)),
+            *(_wrong_earlier(after, job.project_id) if after else ()),
+            *why_closed(job.project_id, now),
+        ]
+        if problems:
+            raise Rejected(problems)
+        run = make_run(job, record, given, by=by, now=now, after=after, request_key=request_key)
+    return _moved_on(run, now)
+
+
+def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -> JobRun:
+    """Ask for a run with all that an earlier run of the same job ran with, whatever was changed since. Raise Rejected with all problems.
+
+    The environment is that of its latest attempt, and the image by its digest where that is known. The tier's size is that of today.
+    """
+    earlier = JobRun.objects.select_related("settings").get(pk=run_id)
+    record = read_record(earlier.settings.record)
+    attempts = Execution.objects.filter(run=earlier).order_by("-attempt")
+    if (ran := attempts.values_list("spec", "image_id").first()) is not None:
+        record = msgspec.structs.replace(record, pinned=pinned_environment(*ran))
+    return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=record, request_key=request_key)
+
+
+def start_sweep(
+    job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime, request_key: str = ""
+) -> list[JobRun]:
+    """Ask for a run for each row of parameters, all or none.
+
+    Asked again with the same `request_key`, return the runs that were made then. Raise Rejected with all problems.
+    """
+    with transaction.atomic():
+        job = locked(job_id)
+        if known := _requested_before(job, request_key):
+            return known
+        record = record_of(job, job.environment, job.tier)
+        problems = [
+            *_wrong_rows(rows),
+            *validate(launch_request(job, record)),
+            *why_closed(job.project_id, now),
+        ]
+        if problems:
+            raise Rejected(problems)
+        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True, request_key=request_key)
+    advance_all([job_id], now=now)
+    return runs
+
+
+def edit(
+    job_id: str, *, title: str, environment: Environment, tier: HardwareTier, settings: JobSettings, now: datetime
+) -> None:
+    """Change what the job's later runs run with, and how many may be active at once from now on. Raise Rejected with all problems."""
+    with transaction.atomic():
+        job = locked(job_id)
+        job.title = title.strip()
+        record = record_of(job, environment, tier, settings)
+        problems = [*wrong_title(title), *validate(replace(launch_request(job, record), title=title.strip()))]
+        if problems:
+            raise Rejected(problems)
+        job.environment, job.tier = environment, tier
+        for name in JobSettings.__struct_fields__:
+            setattr(job, name, getattr(settings, name))
+        job.save()
+    advance_all([job_id], now=now)
+
+
+def delete(job_id: str, *, now: datetime) -> None:
+    """Hide a job without open runs from all lists, and delete its schedules. Its runs stay in the history, and no file is touched.
+
+    Raise Rejected when a run has not ended.
+    """
+    with transaction.atomic():
+        job = locked(job_id)
+        count = JobRun.objects.filter(job=job, outcome="").count()
+        if count:
+            sentence = ngettext(
+                "{count:,} run of it has not ended. Stop all runs first.",
+                "{count:,} runs of it have not ended. Stop all runs first.",
+                count,
+            )
+            raise Rejected([Problem("", sentence, ACTIVE)])
+        Schedule.objects.filter(job=job).delete()
+        job.deleted_at = now
+        job.save(update_fields=["deleted_at"])
+
+
+def stop_runs(job_id: str, *, by: str, now: datetime, sweep: str = "", number: int | None = None) -> int:
+    """Stop all open runs of a job, or those of one sweep, or one run; return how many. Runs that wait end at once."""
+    with transaction.atomic():
+        job = lock_job(job_id)
+        if job is None:
+            return 0
+        followers = end_finished(job, now=now)
+        runs = JobRun.objects.filter(job=job, outcome="").order_by("number")
+        if sweep:
+            runs = runs.filter(sweep=sweep)
+        if number is not None:
+            runs = runs.filter(number=number)
+        stopped = list(runs)
+        for run in stopped:
+            stop_run(run, by=by, now=now)
+    advance_all([job_id, *followers], now=now)
+    return len(stopped)
+
+
+def stop_run(run: JobRun, *, by: str, now: datetime) -> None:
+    """Stop an open run. The caller holds the lock of its job, has called `end_finished`, and moves the job's runs on afterwards."""
+    attempt = Execution.objects.filter(run=run).order_by("-attempt").first()
+    if attempt is not None and not attempt.is_final:
+        request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by else "")
+        return
+    sentence = _("Stopped by {by} before its next attempt.") if attempt else _("Stopped by {by} before it started.")
+    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or sentence.format(by=by)), now, by=by)
+
+
+def _requested_before(job: Job, request_key: str) -> list[JobRun]:
+    """Return what the same showing of a form has asked for: a run, or all runs of a sweep; [] for a new one."""
+    first = JobRun.objects.filter(job=job, request_key=request_key).first() if request_key else None
+    if first is None or not first.sweep:
+        return [first] if first else []
+    return list(JobRun.objects.filter(job=job, sweep=first.sweep).order_by("number"))
+
+
+def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
+    if not 1 <= len(rows) <= MAXIMUM_ROWS:
+        return [
+            Problem(
+                "table",
+                _(
+                    "Use 1 to {most:,} lines of values; these are {count:,}.",
+                    most=MAXIMUM_ROWS,
+                    count=len(rows),
+                ),
+                "rows",
+            )
+        ]
+    for number, row in enumerate(rows, 1):
+        problems = list(wrong_variables(row, path="table", words=PARAMETERS))
+        if problems:
+            return [
+                Problem(
+                    one.path, _("Line {number} of the values: {problem}", number=number, problem=one.message), one.code
+                )
+                for one in problems
+            ]
+    size = sum(len(name) + len(value.encode()) for row in rows for name, value in row.items())
+    if size > MAXIMUM_SWEEP_BYTES:
+        sentence = _(
+            "These parameters are {size:,} bytes together; use at most {most:,}. Put the longest into files.",
+            size=size,
+            most=MAXIMUM_SWEEP_BYTES,
+        )
+        return [Problem("table", sentence, "too_long")]
+    return []
+
+
+def _wrong_earlier(after: JobRun, project_id: str) -> list[Problem]:
+    if after.job.project_id == project_id:
+        return []
+    return [Problem("after", _("Choose a run of a job in the same project."), "after")]
+
+
+def locked(job_id: str) -> Job:
+    """Return the job, locked until the transaction ends. Raise Rejected when it was deleted."""
+    job = lock_job(job_id)
+    if job is None or job.deleted_at is not None:
+        raise Rejected([Problem("", _("This job was deleted."), DELETED)])
+    return job
+
+
+def _moved_on(run: JobRun, now: datetime) -> JobRun:
+    """Return the run after its first step: after the transaction that stored it, because a step may reach other jobs' runs too."""
+    advance_all([run.job_id], now=now)
+    run.refresh_from_db()
+    return run

@@ -1,0 +1,93 @@
+"""Keeps the metrics of executions in the database, synchronously: a portion of a log and how far it reaches, both or neither."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.series import Point, Series, extended
+from grid.logs.logplace import START, LogPlace
+from grid.models import Execution, MetricReading, RunMetric
+
+MOST_NAMES = 50
+_WRITTEN = ["points", "count", "last", "lowest", "highest", "at"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlace:
+    """How far a log was read, and the revision of the row that says so; 0 without one."""
+
+    place: LogPlace = START
+    revision: int = 0
+
+
+def read_place(execution_id: str) -> KnownPlace:
+    row = MetricReading.objects.filter(pk=execution_id).first()
+    return KnownPlace(LogPlace(row.second, row.lines, row.latest), row.revision) if row else KnownPlace()
+
+
+def add(execution_id: str, known: KnownPlace, place: LogPlace, found: Measurements, *, now: datetime) -> bool:
+    """Add what was found between the known place and `place`. Return False without writing when another process has read on meanwhile, or
+    the execution was deleted."""
+    try:
+        with transaction.atomic():
+            if not _move_on(execution_id, known, place):
+                return False
+            unkept = _extend(execution_id, found, now)
+            MetricReading.objects.filter(pk=execution_id).update(
+                refused=F("refused") + found.refused, unkept=F("unkept") + unkept
+            )
+    except IntegrityError:
+        return False
+    return True
+
+
+def _move_on(execution_id: str, known: KnownPlace, place: LogPlace) -> bool:
+    columns = {"second": place.second, "lines": place.lines, "latest": place.latest}
+    if known.revision:
+        rows = MetricReading.objects.filter(pk=execution_id, revision=known.revision)
+        return rows.update(**columns, revision=F("revision") + 1) == 1
+    if not Execution.objects.filter(pk=execution_id).exists():
+        return False
+    return MetricReading.objects.get_or_create(pk=execution_id, defaults=columns)[1]
+
+
+def _extend(execution_id: str, found: Measurements, now: datetime) -> int:
+    """Store the values; return how many belong to further metrics than are kept."""
+    rows = RunMetric.objects.filter(execution=execution_id)
+    names = set(rows.values_list("name", flat=True))
+    for name in found.values:
+        if name in names or len(names) < MOST_NAMES:
+            names.add(name)
+    stored = {row.name: row for row in rows.filter(name__in=[name for name in found.values if name in names])}
+    changed = []
+    for name, values in found.values.items():
+        if name in names:
+            row = stored.get(name)
+            series = Series(row.count, _points(row.points)) if row else Series()
+            changed.append(_row(execution_id, name, extended(series, values), now))
+    RunMetric.objects.bulk_create(
+        changed, update_conflicts=True, unique_fields=["execution", "name"], update_fields=_WRITTEN
+    )
+    return sum(len(values) for name, values in found.values.items() if name not in names)
+
+
+def _points(stored: Sequence[Sequence[float]]) -> list[Point]:
+    return [(int(number), step, value) for number, step, value in stored]
+
+
+def _row(execution_id: str, name: str, series: Series, now: datetime) -> RunMetric:
+    values = [value for _, _, value in series.points]
+    return RunMetric(
+        execution_id=execution_id,
+        name=name,
+        points=series.points,
+        count=series.count,
+        last=values[-1],
+        lowest=min(values),
+        highest=max(values),
+        at=now,
+    )

@@ -1,0 +1,354 @@
+"""Runs the jobs whose schedules are due. `JobScheduler` wakes at the next time that is due, and looks every few seconds for new ones.
+
+Several controllers may do this at once: a due time is decided under the lock of its job, in the transaction that moves the schedule on, and
+the database takes one run for each. A process that ends between two steps loses nothing: the run is stored, and the next poll moves it on.
+"""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count
+
+from grid.announcements.gate import problems_of_maintenance, why_closed
+from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
+from grid.core.backoff import Backoff
+from grid.core.errors import Rejected
+from grid.core.translation import gettext as _
+from grid.database.trouble import TroubleLog, trouble_of
+from grid.database.turns import PersonTurns, RateLimit, first_of_each
+from grid.executions.context import Database
+from grid.executions.lookingagain import DatabaseTask
+from grid.jobs.jobrows import make_run, record_of
+from grid.jobs.jobruns import advance_all, end_finished
+from grid.jobs.jobs import stop_run
+from grid.jobs.lateness import Lateness, LateReason, late_words, seconds_late
+from grid.jobs.schedules import lock_schedule, may_not_run, note, timetable_of, why_owner_may_not, write_pause
+from grid.jobs.scheduletimes import due_times
+from grid.models import Execution, Job, JobRun, Schedule, State
+from grid.observability import telemetry
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0  # a new schedule is not due before it was seen, unless within these seconds
+DEPARTED_SECONDS = 60.0  # between two looks at who may not launch any more
+AT_ONCE = 20  # schedules in one look; the others are due at the next
+OF_EACH = 5  # schedules of one person that a look reads
+LATE = timedelta(seconds=30)  # since when a schedule says why
+PUT_OFF = timedelta(seconds=LOOK_SECONDS)  # until one that is still due after it was looked at is looked at again
+MINUTE = timedelta(minutes=1)
+MOST_QUEUED = 20  # runs of a schedule that wait or run; further ones are skipped
+MOST_REFUSED = 3  # runs in a row that were not started
+# How long it is waited for the pod of a program that has ended; one on a lost node may take for ever.
+FINISHING_SECONDS = 60.0
+BY = "its schedule"  # no username has a blank
+REPLACING = "Compute Grid"
+
+
+@dataclass(frozen=True, slots=True)
+class DueSchedule:
+    """A schedule whose time has come, and whose it is."""
+
+    id: int
+    owner_id: int
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLook:
+    """The oldest schedules of each person that are due, how many are due by person, and when the next one is."""
+
+    due: Sequence[DueSchedule] = ()
+    counts: Mapping[int, int] = field(default_factory=dict)
+    next_at: datetime | None = None
+    most_a_minute: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """What became of a schedule that was due: the executions that were launched, and whether it is still due."""
+
+    launched: Sequence[str] = ()
+    is_still_due: bool = False
+
+
+def look_at_due(now: datetime, *, apart: Collection[int] = ()) -> ScheduleLook:
+    """Read what is due, without the schedules `apart`."""
+    due = Schedule.objects.filter(next_at__lte=now)
+    if problems_of_maintenance(now):
+        # Those that make up for missed times stay due until it ends; the others say that they skip a time.
+        due = due.exclude(missed=Schedule.Missed.ONCE)
+    later = Schedule.objects.filter(next_at__gt=now).order_by("next_at", "pk")
+    next_at = later.values_list("next_at", flat=True).first()
+    if not due.exists():  # as nearly each time
+        return ScheduleLook(next_at=next_at)
+    counted = due.order_by().values_list("job__owner").annotate(Count("pk"))
+    first = first_of_each(due.exclude(pk__in=apart), "job__owner", "next_at", "pk", at_most=OF_EACH)
+    rows = first.values_list("pk", "job__owner", "next_at")
+    return ScheduleLook(
+        [DueSchedule(id, owner, at) for id, owner, at in rows if at],
+        dict(counted),
+        next_at,
+        value_of(SCHEDULED_RUNS_PER_MINUTE),
+    )
+
+
+def run_schedule(pk: int, *, now: datetime, late: LateReason | None = None) -> ScheduleRun:
+    """Ask for the run of a schedule that is due, and launch it, each in a transaction of its own; its history says why it is late.
+
+    When its time was run before, by a controller whose clock was ahead, move it on to the next.
+    """
+    try:
+        return _run(pk, now, late)
+    except IntegrityError as error:
+        logger.warning("schedule=%s moved on without a run reason=%s", pk, error)
+    with transaction.atomic():
+        found = _lock(pk)
+        if found is not None:
+            _Decision(*found, now).move_on()
+    return ScheduleRun()
+
+
+def pause_departed(*, now: datetime) -> int:
+    """Pause the schedules whose owner may no longer launch in their project; return how many."""
+    count = 0
+    for pk in list(may_not_run().values_list("pk", flat=True)):
+        with transaction.atomic():
+            found = _lock(pk)
+            why = why_owner_may_not(found[1]) if found and found[0].next_at else ""
+            if found and why:
+                write_pause(found[0], now, why=why)
+                count += 1
+    return count
+
+
+def _lock(pk: int) -> tuple[Schedule, Job] | None:
+    try:
+        return lock_schedule(pk)
+    except Rejected:
+        return None
+
+
+def _run(pk: int, now: datetime, late: LateReason | None) -> ScheduleRun:
+    with transaction.atomic():
+        found = _lock(pk)
+        if found is None:
+            return ScheduleRun()
+        decision = _Decision(*found, now, late)
+        followers = decision.apply()
+    launched = advance_all([found[1].pk, *followers], now=now)
+    if found[0].next_at is not None and _why_refused(found[0]):
+        with transaction.atomic():
+            again = _lock(pk)
+            if again is not None:
+                _pause_if_refused(again[0], now)
+    return ScheduleRun(launched, found[0].next_at is not None and found[0].next_at <= now)
+
+
+def _why_refused(schedule: Schedule) -> str:
+    """Return why the last runs of a schedule since it was set were not started; "" when one of them was, or there were fewer."""
+    runs = JobRun.objects.filter(schedule=schedule, due_at__gt=schedule.set_at).order_by("-due_at")
+    last = list(runs.values_list("outcome", "message")[:MOST_REFUSED])
+    if len(last) < MOST_REFUSED or any(outcome != JobRun.Outcome.NOT_STARTED for outcome, _ in last):
+        return ""
+    return last[0][1]
+
+
+def _pause_if_refused(schedule: Schedule, now: datetime) -> bool:
+    """Pause a schedule whose last runs since it was set were not started."""
+    why = _why_refused(schedule) if schedule.next_at is not None else ""
+    if why:
+        write_pause(schedule, now, why=_("Its last {count} runs were not started. {why}", count=MOST_REFUSED, why=why))
+    return bool(why)
+
+
+class _Decision:
+    """What is done at a due time; the job is locked."""
+
+    def __init__(self, schedule: Schedule, job: Job, now: datetime, late: LateReason | None = None) -> None:
+        self._schedule, self._job, self._now = schedule, job, now
+        self._late_because = late_words(late, job.owner.get_username()) if late else ""
+
+    def apply(self) -> Sequence[str]:
+        """Decide; return the jobs whose runs may start now, because a run that they wait for has ended."""
+        schedule, now = self._schedule, self._now
+        if schedule.next_at is None or schedule.next_at > now:
+            return ()  # another controller was faster
+        why = why_owner_may_not(self._job)
+        if why:
+            write_pause(schedule, now, why=why)
+            return ()
+        if _pause_if_refused(schedule, now):
+            return ()
+        try:
+            timetable = timetable_of(schedule, now)
+        except Rejected as unreadable:
+            write_pause(schedule, now, why=unreadable.problems[0].message)
+            return ()
+        followers = end_finished(self._job, now=now)
+        if self._is_finishing():
+            return followers  # it is still due, and decided when the earlier run has ended
+        due = due_times(timetable, schedule.next_at, now, runs_missed=schedule.missed == Schedule.Missed.ONCE)
+        schedule.next_at = timetable.next(now)
+        if due.missed:
+            self._note_missed(*due.missed)
+        if due.run:
+            self._run(due.run)
+        schedule.save()
+        return followers
+
+    def move_on(self) -> None:
+        """Make a schedule that is due wait for its next time, without a run."""
+        schedule, now = self._schedule, self._now
+        if schedule.next_at is None or schedule.next_at > now:
+            return
+        self._note(_("{due} skipped: there is a run for that time already.", due=self._shown(schedule.next_at)))
+        schedule.next_at = timetable_of(schedule, now).next(now)
+        schedule.save()
+
+    def _is_finishing(self) -> bool:
+        """Return whether the program of an earlier run has ended, and its pod is about to be gone: such a run is neither skipped for nor
+        stopped."""
+        since = self._now - timedelta(seconds=FINISHING_SECONDS)
+        attempts = Execution.objects.unsettled().filter(
+            run__job=self._job, run__schedule=self._schedule, run__outcome=""
+        )
+        return attempts.filter(state=State.FINISHING, state_since__gt=since).exists()
+
+    def _run(self, due: datetime) -> None:
+        schedule, job = self._schedule, self._job
+        still_open = list(JobRun.objects.filter(job=job, schedule=schedule, outcome="").order_by("number"))
+        if still_open and schedule.overlap == Schedule.Overlap.SKIP:
+            self._note(
+                _("{due} skipped: run {number} had not ended.", due=self._shown(due), number=still_open[-1].number)
+            )
+            return
+        if len(still_open) >= MOST_QUEUED and schedule.overlap == Schedule.Overlap.QUEUE:
+            self._note(
+                _("{due} skipped: {count} earlier runs had not ended.", due=self._shown(due), count=len(still_open))
+            )
+            return
+        if closed := why_closed(job.project_id, self._now):
+            self._note(_("{due} skipped: {why}", due=self._shown(due), why=closed[0].message))
+            return
+        self._note_lateness(due)
+        record = record_of(job, job.environment, job.tier)
+        run = make_run(job, record, {}, by=BY, now=self._now)
+        run.schedule, run.due_at = schedule, due
+        run.save(update_fields=["schedule", "due_at"])
+        schedule.last_at = due
+        if schedule.overlap == Schedule.Overlap.REPLACE:
+            for earlier in still_open:
+                if earlier.replaced_by:
+                    continue  # it is being stopped
+                earlier.replaced_by = _("Replaced by run {number}, due {due}.", number=run.number, due=self._shown(due))
+                earlier.save(update_fields=["replaced_by"])
+                stop_run(earlier, by=REPLACING, now=self._now)
+                self._note(
+                    _(
+                        "{due} replaced run {earlier} by run {number}.",
+                        due=self._shown(due),
+                        earlier=earlier.number,
+                        number=run.number,
+                    )
+                )
+
+    def _note_missed(self, first: datetime, last: datetime) -> None:
+        sentence = _("{first} to {last} missed: it was not looked at in time.")
+        if first == last:
+            sentence = _("{first} missed: it was not looked at in time.")
+        sentence = sentence.format(first=self._shown(first), last=self._shown(last))
+        self._note(f"{sentence} {self._late_because}".strip())
+
+    def _note_lateness(self, due: datetime) -> None:
+        if self._late_because and self._now - due >= LATE:
+            sentence = _("{due} asked for at {now}. {why}")
+            self._note(sentence.format(due=self._shown(due), now=self._shown(self._now), why=self._late_because))
+
+    def _note(self, sentence: str) -> None:
+        note(self._schedule, self._now, sentence)
+
+    def _shown(self, moment: datetime) -> str:
+        return f"{moment.astimezone(ZoneInfo(self._schedule.time_zone)):%-d %b %H:%M}"
+
+
+class JobScheduler(DatabaseTask):
+    """Runs what is due, in turn by the owners of jobs; `run` until cancelled."""
+
+    def __init__(
+        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
+    ) -> None:
+        super().__init__(database, clock, troubles, rng)
+        self._looked_at: datetime | None = None  # at who may not launch any more
+        self._turns = PersonTurns[int]()
+        self._asked = RateLimit[int](MINUTE)
+        self._lateness = Lateness()
+        self._most_a_minute = 0
+        self._put_off: dict[int, datetime] = {}  # schedules that were looked at and are still due, until when
+
+    async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
+        """Look for ever, `after` what ended while nobody led is known: a schedule would skip its time for a run that has ended."""
+        backoff = Backoff(rng=self._rng)
+        await after()
+        while True:
+            try:
+                pause = await self.look()
+                backoff.reset()
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("schedules not looked at")
+                pause = max(LOOK_SECONDS, backoff.next())
+            await asyncio.sleep(pause)
+
+    async def look(self) -> float:
+        """Run some of what is due, and return the seconds until the next look."""
+        now = self._clock()
+        if self._looked_at is None or (now - self._looked_at).total_seconds() >= DEPARTED_SECONDS:
+            self._looked_at = now
+            await self._database(pause_departed, now=now)
+        self._put_off = {id: until for id, until in self._put_off.items() if now < until <= now + PUT_OFF}
+        found = await self._database(look_at_due, now, apart=list(self._put_off))
+        self._most_a_minute = found.most_a_minute
+        may_run = self._within_limit(found, now)
+        self._lateness.noted(found.counts, {one.owner_id for one in found.due} - {owner for owner, _ in may_run})
+        telemetry.DUE_WORK_LATE.labels("schedules").set(seconds_late((one.due_at for one in found.due), now))
+        done = await self._turns.serve(may_run, self._serve, at_most=AT_ONCE)
+        is_more = len(found.due) > len(done) or any(found.counts[owner] > OF_EACH for owner, _ in done)
+        if done and is_more:
+            return 0.0
+        if found.next_at is None:
+            return LOOK_SECONDS
+        return max(0.0, min(LOOK_SECONDS, (found.next_at - self._clock()).total_seconds()))
+
+    def _within_limit(self, found: ScheduleLook, now: datetime) -> list[tuple[int, DueSchedule]]:
+        """Return what is due with its owners, but for those whose schedules have asked for enough runs within a minute."""
+        asked = Counter({owner: self._asked.count(owner, now) for owner in found.counts})
+        may_run: list[tuple[int, DueSchedule]] = []
+        for one in found.due:
+            if asked[one.owner_id] < found.most_a_minute:
+                asked[one.owner_id] += 1
+                may_run.append((one.owner_id, one))
+        return may_run
+
+    async def _serve(self, due: DueSchedule) -> None:
+        """Run one that is due. One that fails is told to the log, and keeps no other waiting."""
+        now = self._clock()
+        late = self._lateness.why(due.owner_id, self._most_a_minute) if now - due.due_at >= LATE else None
+        try:
+            done = await self._database(run_schedule, due.id, now=now, late=late)
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise  # it concerns all
+            logger.exception("schedule=%s not run", due.id)
+            done = ScheduleRun(is_still_due=True)
+        self._asked.add(due.owner_id, now)
+        if done.is_still_due:
+            self._put_off[due.id] = now + PUT_OFF
+        for id in done.launched:
+            logger.info("execution=%s launched by a schedule", id)

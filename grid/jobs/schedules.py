@@ -1,0 +1,211 @@
+"""Creates, edits, pauses, resumes and deletes the schedules of jobs. `scheduler` runs what is due.
+
+Each is one transaction that locks the job, as everything does that writes its runs.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from grid.configuration import SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT, value_of
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.executions.request import validate
+from grid.jobs.jobrows import record_of
+from grid.jobs.jobruns import end_run, launch_request
+from grid.jobs.jobs import locked
+from grid.jobs.runsteps import EndStep
+from grid.jobs.scheduletimes import CronTimetable, read_timetable
+from grid.models import Execution, Job, JobRun, Membership, Schedule
+from grid.notifications import outbox
+
+MAXIMUM_SCHEDULES = 10  # of a job
+KEPT_HISTORY = 20  # entries of a schedule
+GONE = "gone"
+_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("job__project_id"), user_id=OuterRef("job__owner_id"))
+# The project and the account let the owner launch.
+MAY_RUN = Q(job__owner__is_active=True, job__project__is_archived=False) & Q(
+    Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING))
+)
+
+
+class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What its owner typed."""
+
+    cron: str
+    time_zone: str = "UTC"
+    overlap: str = Schedule.Overlap.SKIP
+    missed: str = Schedule.Missed.ONCE
+
+
+def timetable_of(schedule: Schedule, now: datetime) -> CronTimetable:
+    """Return the times of a stored schedule. Raise Rejected when it can no longer be read, or is never due again."""
+    return read_timetable(schedule.cron, schedule.time_zone, now)
+
+
+def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedule:
+    """Store a schedule; it is due for the first time after now. Raise Rejected with all problems."""
+    with transaction.atomic():
+        job = locked(job_id)
+        if Schedule.objects.filter(job=job, cron=settings.cron.strip(), time_zone=settings.time_zone).exists():
+            # Also what a form that is sent twice asks for.
+            raise Rejected([Problem("cron", _("The job has a schedule with these times already."), "exists")])
+        if Schedule.objects.filter(job=job).count() >= MAXIMUM_SCHEDULES:
+            sentence = _(
+                "A job has at most {most} schedules. Edit or delete one of them.",
+                most=MAXIMUM_SCHEDULES,
+            )
+            raise Rejected([Problem("", sentence, "too_many")])
+        if problems := list(_too_many(job)):
+            raise Rejected(problems)
+        schedule = Schedule(job=job, created_at=now)
+        _set(schedule, settings, now)
+        _start(schedule, job, now)
+    return schedule
+
+
+def edit(schedule_id: int, settings: ScheduleSettings, *, now: datetime) -> Schedule:
+    """Change a schedule; a paused one stays paused. Raise Rejected with all problems."""
+    with transaction.atomic():
+        schedule, job = lock_schedule(schedule_id)
+        _set(schedule, settings, now)
+        if schedule.paused_at is None:
+            _start(schedule, job, now)
+        else:
+            schedule.save()
+    return schedule
+
+
+def pause(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Ask for no more runs; those that were asked for go on."""
+    with transaction.atomic():
+        schedule, _ = lock_schedule(schedule_id)
+        if schedule.paused_at is None:
+            write_pause(schedule, now, by=by)
+
+
+def resume(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Go on from now; what was due meanwhile is not made up for. Raise Rejected when its job could not be launched."""
+    with transaction.atomic():
+        schedule, job = lock_schedule(schedule_id)
+        if schedule.paused_at is None:
+            return
+        note(schedule, now, _("Resumed by {by}.", by=by))
+        schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.set_at = None, "", "", now
+        _start(schedule, job, now)
+
+
+def delete(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Delete a schedule. Its runs that wait for an earlier one end; deleting it twice changes nothing."""
+    with transaction.atomic():
+        try:
+            schedule, job = lock_schedule(schedule_id)
+        except Rejected:
+            return
+        has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
+        for run in JobRun.objects.filter(~has_attempt, job=job, schedule=schedule, outcome=""):
+            sentence = _("{by} deleted its schedule before it started.", by=by)
+            end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now, by=by)
+        schedule.delete()
+
+
+def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
+    """Return a schedule and its job, which is locked until the transaction ends. Raise Rejected when either is gone."""
+    found = Schedule.objects.filter(pk=schedule_id).values_list("job_id", flat=True).first()
+    if found is not None:
+        job = locked(found)
+        # Read again: whoever had the lock may have changed it.
+        schedule = Schedule.objects.filter(pk=schedule_id).first()
+        if schedule is not None:
+            return schedule, job
+    raise Rejected([Problem("", _("This schedule was deleted."), GONE)])
+
+
+def may_not_run() -> QuerySet[Schedule]:
+    """Return the schedules that go on although their owner may not launch in their project."""
+    return Schedule.objects.filter(next_at__isnull=False).exclude(MAY_RUN).order_by("next_at", "pk")  # as its index is
+
+
+def why_owner_may_not(job: Job) -> str:
+    """Return why a job's owner may not launch it in its project, as a sentence; "" when that is allowed."""
+    owner, project = job.owner.get_username(), job.project
+    if not job.owner.is_active:
+        return _("The account of {owner} was closed.", owner=owner)
+    if project.is_archived:
+        return _("The project {name} was archived.", name=project.name)
+    membership = Membership.objects.filter(project=project, user=job.owner).first()
+    if membership is None:
+        return _("{owner} has left the project {name}.", owner=owner, name=project.name)
+    if membership.role not in Membership.CONTRIBUTING:
+        return _("{owner} is a viewer of the project {name} now.", owner=owner, name=project.name)
+    return ""
+
+
+def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:
+    schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.next_at = now, by, why, None
+    sentence = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
+    note(schedule, now, sentence)
+    schedule.save()
+    if by != schedule.job.owner.get_username():
+        outbox.tell_of_pause(schedule.job, sentence, now=now)
+
+
+def note(schedule: Schedule, now: datetime, sentence: str) -> None:
+    """Add to the history of a schedule, which the caller saves."""
+    schedule.history = [[now.isoformat(), sentence], *schedule.history][:KEPT_HISTORY]
+
+
+def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:
+    problems = list(_wrong_choices(settings))
+    try:
+        read_timetable(settings.cron, settings.time_zone, now)
+    except Rejected as refused:
+        problems = [*refused.problems, *problems]
+    if problems:
+        raise Rejected(problems)
+    schedule.cron, schedule.time_zone = settings.cron.strip(), settings.time_zone
+    schedule.overlap, schedule.missed, schedule.set_at = settings.overlap, settings.missed, now
+
+
+def _start(schedule: Schedule, job: Job, now: datetime) -> None:
+    """Save a schedule that is due after now."""
+    problems = validate(launch_request(job, record_of(job, job.environment, job.tier)))
+    if problems:
+        # At the schedule as a whole: its own fields are not the job's.
+        raise Rejected([Problem("", problem.message, problem.code) for problem in problems])
+    schedule.next_at = timetable_of(schedule, now).next(now)
+    schedule.save()
+
+
+def _too_many(job: Job) -> Iterator[Problem]:
+    """Yield a problem when a further schedule of the job would be more than one person, or one project, may have."""
+    of_owner = Schedule.objects.filter(job__owner=job.owner_id).count()
+    if of_owner >= (most := value_of(SCHEDULES_PER_PERSON)):
+        sentence = _(
+            "{owner} has {count:,} schedules, and one person may have {most:,}. Delete those that are no longer needed, or ask an admin "
+            "for more.",
+            owner=job.owner.get_username(),
+            count=of_owner,
+            most=most,
+        )
+        yield Problem("", sentence, "too_many")
+    of_project = Schedule.objects.filter(job__project=job.project_id).count()
+    if of_project >= (most := value_of(SCHEDULES_PER_PROJECT)):
+        sentence = _(
+            "The project {name} has {count:,} schedules, and one project may have {most:,}. Delete those that are no longer needed, or "
+            "ask an admin for more.",
+            name=job.project.name,
+            count=of_project,
+            most=most,
+        )
+        yield Problem("", sentence, "too_many")
+
+
+def _wrong_choices(settings: ScheduleSettings) -> Iterator[Problem]:
+    if settings.overlap not in Schedule.Overlap.values:
+        yield Problem("overlap", _("Choose whether it is skipped, queued or replaces the run."), "overlap")
+    if settings.missed not in Schedule.Missed.values:
+        yield Problem("missed", _("Choose whether it is run once or not at all."), "missed")

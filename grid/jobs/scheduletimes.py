@@ -1,0 +1,139 @@
+"""When a schedule is due, by the clocks of its time zone. Pure.
+
+Where clocks are set, a schedule that names hours follows the clock on the wall: a time that is skipped is due at the next minute that
+exists, and one that comes twice is due the first time only. A schedule for every hour follows real time instead, as its reader expects
+of "every 15 minutes": nothing is skipped, and the hour that comes twice counts twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from grid.core.cron import BadSchedule, CronFields, find_zone, parse_schedule
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+
+MAXIMUM_CRON = 100  # characters
+ON_TIME = timedelta(minutes=5)  # later than this a time has been missed
+_MINUTE = timedelta(minutes=1)
+_EXAMPLE = _("Write five fields: minute, hour, day of the month, month and day of the week, such as 0 6 * * 1-5.")
+
+
+@dataclass(frozen=True, slots=True)
+class CronTimetable:
+    """The times of a schedule. Every one is a whole minute, in UTC."""
+
+    cron: CronFields
+    zone: ZoneInfo
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first time after this one; None when there is none within five years."""
+        if len(self.cron.hours) == 24:
+            return self.cron.next(after, self.zone)
+        shown = after.astimezone(self.zone).replace(tzinfo=UTC)
+        while (wall := self.cron.next(shown)) is not None:
+            moment = _moment_of(wall.replace(tzinfo=None), self.zone)
+            if moment > after:
+                return moment
+            shown = wall
+        return None
+
+    def following(self, after: datetime, count: int = 5) -> list[datetime]:
+        """Return the next so many times."""
+        return list(islice(self._all(after), count))
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the last time from `since`, a whole minute, to `until`, both included; None when there is none."""
+        found = self.next(since - _MINUTE)
+        if found is None or found > until:
+            return None
+        # The next time after a moment only grows with the moment, so half of what is left is excluded with each look.
+        low, high = 0, int((until - found) / _MINUTE)
+        start = found
+        while low < high:
+            middle = (low + high) // 2
+            later = self.next(start + middle * _MINUTE)
+            if later is not None and later <= until:
+                found, low = later, int((later - start) / _MINUTE)
+            else:
+                high = middle
+        return found
+
+    def _all(self, after: datetime) -> Iterator[datetime]:
+        while (found := self.next(after)) is not None:
+            yield found
+            after = found
+
+
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """What became due: the time to run for, if any, and which earlier or late ones are left out, from the first to the last of them."""
+
+    run: datetime | None
+    missed: tuple[datetime, datetime] | None = None
+
+
+def read_timetable(cron: str, time_zone: str, now: datetime) -> CronTimetable:
+    """Parse what somebody typed. Raise Rejected with the problems, each at its field."""
+    problems = []
+    zone, fields = ZoneInfo("UTC"), None
+    try:
+        zone = find_zone(time_zone)
+    except ValueError:
+        problems.append(Problem("time_zone", _("Choose a time zone by its name, such as Europe/Berlin."), "time_zone"))
+    try:
+        fields = _read_cron(cron.strip())
+    except ValueError as wrong:
+        problems.append(Problem("cron", str(wrong), "cron"))
+    if problems or fields is None:
+        raise Rejected(problems)
+    timetable = CronTimetable(fields, zone)
+    if timetable.next(now) is None:
+        sentence = _("No such date comes within five years: look at the day and the month, such as 30 February.")
+        raise Rejected([Problem("cron", sentence, "never")])
+    return timetable
+
+
+def due_times(timetable: CronTimetable, first: datetime, now: datetime, *, runs_missed: bool) -> DueTimes:
+    """Return what is due now, when `first` is the time that was next. At most one run makes up for all that passed."""
+    last = timetable.last(first, now)
+    if last is None:
+        return DueTimes(None)
+    is_on_time = now - last <= ON_TIME
+    if not is_on_time and not runs_missed:
+        return DueTimes(None, (first, last))
+    before = timetable.last(first, last - _MINUTE)
+    if before is not None:
+        return DueTimes(last, (first, before))
+    return DueTimes(last)
+
+
+def _read_cron(text: str) -> CronFields:
+    if not text:
+        raise ValueError(_EXAMPLE)
+    if len(text) > MAXIMUM_CRON:
+        raise ValueError(_("Use at most {most} characters; these are {length:,}.", most=MAXIMUM_CRON, length=len(text)))
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(_("It holds a character that no schedule has. {example}", example=_EXAMPLE))
+    try:
+        fields = parse_schedule(text.lower() if text.startswith("@") else text)
+    except BadSchedule as wrong:
+        raise ValueError(_("This is no schedule: {problem}. {example}", problem=wrong, example=_EXAMPLE)) from wrong
+    if not isinstance(fields, CronFields):
+        raise ValueError(_("@every depends on when it was saved, so it is not taken. {example}", example=_EXAMPLE))
+    if not (fields.minutes and fields.hours and fields.days and fields.months and fields.weekdays):
+        raise ValueError(_("One of its fields is empty. {example}", example=_EXAMPLE))
+    return fields
+
+
+def _moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Return the moment at which the clocks first show this time, or the next that they show."""
+    moment = wall.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) == wall:
+        return moment
+    moment = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)  # before the clocks are set
+    while moment.astimezone(zone).replace(tzinfo=None) < wall:
+        moment += _MINUTE
+    return moment

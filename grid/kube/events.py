@@ -1,0 +1,91 @@
+"""Kubernetes events, kept per object and in total up to a cap.
+
+A busy cluster makes events without end, so each object keeps its latest few and the whole store its latest many; when there
+are too many, Normal events go before Warnings and older ones before newer ones. Nothing is lost by this: what belongs to an
+execution's history is written to the database by the controller.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+from grid.kube.hub import Topic
+from grid.kube.objects import Event, VolumeClaim
+from grid.kube.resources import VOLUME_CLAIMS
+from grid.kube.store import Store
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def _object_of(event: Event) -> str:
+    about = event.involved_object
+    return _object_key(about.kind, about.namespace, about.name)
+
+
+def _object_key(kind: str, namespace: str, name: str) -> str:
+    return f"{kind}/{namespace}/{name}" if kind and name else ""
+
+
+def topic_about(kind: str, name: str, namespace: str = "") -> Topic:
+    """Return the hub's topic of events about one object."""
+    return "events", "object", _object_key(kind, namespace, name)
+
+
+def age_order(event: Event) -> tuple[datetime, str]:
+    """Sort by this key to have the oldest first."""
+    return event.last_seen or _LONG_AGO, event.metadata.key
+
+
+def _drop_order(event: Event) -> tuple[bool, datetime, str]:
+    """Sort by this key, and the first is the first to go."""
+    return event.type != "Normal", *age_order(event)
+
+
+class EventStore(Store[Event]):
+    """Keep events up to a cap: the least useful are dropped first. `indexes` are further ones, beside its own."""
+
+    def __init__(
+        self,
+        name: str = "events",
+        *,
+        cap: int = 20_000,
+        per_object: int = 50,
+        silence_limit: float = 180.0,
+        indexes: Mapping[str, Callable[[Event], str]] | None = None,
+    ) -> None:
+        own = {"object": _object_of, "component": lambda event: event.reporter}
+        super().__init__(name, indexes={**own, **(indexes or {})}, silence_limit=silence_limit)
+        self._cap = cap
+        self._per_object = per_object
+
+    def about(self, *, kind: str, name: str, namespace: str = "", uid: str = "") -> Sequence[Event]:
+        """Return the events about one object, oldest first; with a `uid` only those about that very incarnation.
+
+        Nodes' events carry no namespace, and a kubelet's carry the node's name for a uid: both are understood.
+        """
+        known = self.by("object", _object_key(kind, namespace, name))
+        if uid:
+            known = [event for event in known if event.involved_object.uid in ("", uid, name)]
+        return sorted(known, key=age_order)
+
+    def about_claim(self, claim: VolumeClaim) -> Sequence[Event]:
+        """Return the events about one volume claim, oldest first."""
+        meta = claim.metadata
+        return self.about(kind=VOLUME_CLAIMS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
+
+    def from_component(self, component: str) -> Sequence[Event]:
+        """Return the events reported by one component, oldest first."""
+        return sorted(self.by("component", component), key=age_order)
+
+    def apply(self, changed: Event) -> bool:
+        if not super().apply(changed):
+            return False
+        self._shrink(self.by("object", _object_of(changed)), self._per_object)
+        if len(self) > self._cap:
+            self._shrink(self.values(), self._cap - self._cap // 10)
+        return self.get(changed.metadata.key) is not None
+
+    def _shrink(self, events: Collection[Event], size: int) -> None:
+        excess = len(events) - size
+        if excess > 0:
+            for event in sorted(events, key=_drop_order)[:excess]:
+                self.discard(event.metadata.key)

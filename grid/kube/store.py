@@ -1,0 +1,197 @@
+"""The present state of one kind of Kubernetes object, in memory.
+
+Written by exactly one reflector and read by anybody, all on one event loop: a reader never sees half a change, as long as it
+does not await between two reads. Every applied change makes `version` grow by one and is told to the listeners; a change that
+changes nothing counts as none. `freshness` says how far the store may be behind the cluster, and why.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from grid.core.translation import gettext as _
+from grid.kube.hub import NAME, Hub, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """`synced`: the first list has come. `error`: why it is behind, as a sentence; "" when all is well."""
+
+    synced: bool
+    behind_seconds: float
+    error: str
+
+
+class Identified(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def resource_version(self) -> str: ...
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> Identified: ...
+
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+# Called with the object as it was and as it is: the first is None for one that came, the second for one that went.
+Listener = Callable[[T | None, T | None], None]
+
+
+class Store(Generic[T]):
+    """Objects keyed `namespace/name` (or `name`), with named indexes.
+
+    An index is a function from an object to one text; objects for which it says "" are not in that index.
+    `share` is called with a changed object, which nobody knows yet, and what it was, and may let the first have parts of the second.
+    A store that has heard nothing for `silence_limit` seconds calls itself stale even when nothing seems broken.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        indexes: Mapping[str, Callable[[T], str]] | None = None,
+        share: Callable[[T, T], None] = lambda changed, known: None,
+        silence_limit: float = 180.0,
+    ) -> None:
+        self.name = name
+        self.version = 0
+        self._objects: dict[str, T] = {}
+        self._index_of = dict(indexes or {})
+        self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
+        self._share = share
+        self._listeners: list[Listener[T]] = []
+        self._silence_limit = silence_limit
+        self._synced = False
+        self._heard_at: float | None = None
+        self._error = ""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: str) -> T | None:
+        return self._objects.get(key)
+
+    def values(self) -> Collection[T]:
+        """Return all objects, in no order; it is a live view, so do not await while going through it."""
+        return self._objects.values()
+
+    def keys(self) -> Collection[str]:
+        """Return all keys, as a live view like `values`."""
+        return self._objects.keys()
+
+    def by(self, index: str, value: str) -> Sequence[T]:
+        """Return the objects with that value in the named index. Raise KeyError for an index that was not declared."""
+        return tuple(self._indexes[index].get(value, {}).values())
+
+    def counts(self, index: str) -> dict[str, int]:
+        """Return how many objects have each value in an index."""
+        return {value: len(group) for value, group in self._indexes[index].items()}
+
+    def values_of(self, index: str) -> Collection[str]:
+        """Return the values in an index, as a live view like `values`."""
+        return self._indexes[index].keys()
+
+    def subscribe(self, listener: Listener[T]) -> None:
+        """Call `listener` after each change, at once; it must be quick, and may read this store."""
+        self._listeners.append(listener)
+
+    @property
+    def heard_at(self) -> float | None:
+        """When the cluster was last heard, on the reflector's clock; None for never."""
+        return self._heard_at
+
+    def freshness(self, now: float) -> Freshness:
+        """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
+        if self._heard_at is None:
+            return Freshness(False, 0.0, self._error or _("Not yet read from the cluster."))
+        silent = max(0.0, now - self._heard_at)
+        if self._error:
+            return Freshness(self._synced, silent, self._error)
+        if silent > self._silence_limit:
+            return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
+        return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
+
+    # --- The reflector's side ---
+
+    def apply(self, changed: T) -> bool:
+        """Add or replace one object; return False when it is what we had."""
+        key = changed.metadata.key
+        old = self._objects.get(key)
+        if old is not None and old == changed:
+            return False
+        if old is not None:
+            self._share(changed, old)
+        self._objects[key] = changed
+        for index, value_of in self._index_of.items():
+            before, value = "" if old is None else value_of(old), value_of(changed)
+            if before and before != value:
+                self._unindex(key, index, before)
+            if value:
+                self._indexes[index].setdefault(value, {})[key] = changed
+        self._tell(old, changed)
+        return True
+
+    def discard(self, key: str) -> bool:
+        """Forget one object; return False when it was not there."""
+        old = self._objects.pop(key, None)
+        if old is None:
+            return False
+        for index, value_of in self._index_of.items():
+            if value := value_of(old):
+                self._unindex(key, index, value)
+        self._tell(old, None)
+        return True
+
+    def mark_synced(self, now: float) -> None:
+        """Note that a whole list has been taken in, or that the watch has proved to be alive after one."""
+        self._synced = True
+        self.mark_heard(now)
+
+    def mark_heard(self, now: float) -> None:
+        """Note that the cluster spoke: whatever was wrong is over."""
+        self._heard_at = now
+        self._error = ""
+
+    def mark_failed(self, sentence: str) -> None:
+        """Note that we are cut off, for the reason given; what we hold grows old from the last word heard."""
+        self._error = sentence
+
+    def topics(self, old: T | None, new: T | None) -> set[Topic]:
+        """Return the topics that a change is about: of all objects, of this one, and of the index values that it had and has."""
+        found: set[Topic] = {self.name}
+        for changed in (old, new):
+            if changed is not None:
+                found.add((self.name, NAME, changed.metadata.key))
+                found.update((self.name, index, value_of(changed)) for index, value_of in self._index_of.items())
+        return found
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        self.version += 1
+        for listener in self._listeners:
+            try:
+                listener(old, new)
+            except Exception:  # which must not keep the change from the others
+                logger.exception("a change was not taken in store=%s", self.name)
+
+    def _unindex(self, key: str, index: str, value: str) -> None:
+        group = self._indexes[index][value]
+        del group[key]
+        if not group:
+            del self._indexes[index][value]
+
+
+def announce(store: Store[T], hub: Hub) -> None:
+    """Publish each change of the store to its topics."""
+
+    def publish(old: T | None, new: T | None) -> None:
+        if hub.is_watched(store.name):  # else the indexes would be asked for nobody
+            for topic in store.topics(old, new):
+                hub.publish(topic)
+
+    store.subscribe(publish)

@@ -1,1 +1,0 @@
-"""On-demand clusters: their objects, their states, and the polling of their frameworks."""

@@ -1,1 +1,0 @@
-"""Looks after the health of the platform: the leading controller reads, judges, and records incidents."""

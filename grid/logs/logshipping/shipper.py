@@ -1,0 +1,366 @@
+"""Sends executions' logs to the log receiver while this process leads; a receiver that is away holds up nothing and nobody.
+
+Each log is read on from where it was sent up to, now and then while its pod runs, and once more at its end before the pod goes. What was
+read waits in a buffer within bounds. While that is half full, running programs are not read: the kubelet keeps their lines. What comes
+from pods that end goes into the buffer all the same, and there the oldest lines make room; they are counted.
+
+How far a log was sent is noted once the receiver has taken it. So after a restart lines may arrive twice, and none is left out that the
+kubelet still has.
+"""
+
+import asyncio
+import logging
+import random
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, cast
+
+from grid.core.backoff import Backoff
+from grid.core.errors import GridError
+from grid.database.trouble import TroubleLog
+from grid.executions.caches import execution_of
+from grid.executions.context import Context
+from grid.executions.logend import LOG_SECONDS
+from grid.executions.lookingagain import take_turns
+from grid.executions.manifests import CONTAINER
+from grid.kube.objects import Pod
+from grid.logs.logplace import START, LogPlace
+from grid.logs.logshipping import store
+from grid.logs.logshipping.encoding import Verdict
+from grid.logs.logshipping.lines import LineBuffer, LineReading, LineSource, Portion, halves
+from grid.logs.logshipping.sources import has_ended, has_run, restarts, source_of
+from grid.observability import telemetry
+from grid.platformhealth.facts import LogShipping
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 5.0
+REST = 2.0  # pause after a turn, in multiples of its duration
+PERIOD_SECONDS = 10.0  # between two readings of a log that had new lines
+LONGEST_SECONDS = 60.0  # of one that has none, after the period has doubled a few times
+AT_ONCE = 4
+PORTION_BYTES = 256 * 1024  # of one log in one reading; the rest comes with the next
+END_BYTES = 16 * 1024 * 1024  # more than a kubelet keeps in one file
+END_SECONDS = 2 * LOG_SECONDS  # for all pods of an execution
+BATCH_BYTES = 1024 * 1024  # of one request
+BUFFER_BYTES = 16 * 1024 * 1024
+IDLE_SECONDS = 1.0
+_SLICE = 16 * 1024  # bytes between which others run
+MOST_PLACES = 500  # executions that the database is asked for at once
+
+
+class PostsLines(Protocol):
+    """The receiver, as `LogReceiver` is one."""
+
+    name: str
+
+    async def post(self, portions: Sequence[Portion], now: datetime) -> Verdict: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _ReadLog:
+    """A pod's log: how far it was read, and when it is read next. `restarts` are the container's, of the run that was read."""
+
+    source: LineSource
+    place: LogPlace
+    next_at: float
+    restarts: int = 0
+    wait: float = PERIOD_SECONDS
+    is_ended: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # each line is read by one reader
+
+
+class LogShipper:
+    """Follows the logs of executions during one term of leadership; `run` until cancelled."""
+
+    def __init__(
+        self,
+        context: Context,
+        receiver: PostsLines,
+        *,
+        rng: random.Random | None = None,
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        self._context = context
+        self._receiver = receiver
+        self._rng = rng or random.Random()
+        self._troubles = TroubleLog(context.monotonic)
+        self._buffer = LineBuffer(buffer_bytes)
+        self._has_lines = asyncio.Event()
+        self._logs: dict[str, _ReadLog] = {}
+        self._progress: dict[str, store.ShippingProgress] = defaultdict(store.ShippingProgress)
+        self._batch_bytes = BATCH_BYTES
+        self._lost, self._lost_at = 0, cast("datetime | None", None)
+        self._why, self._failing_since = "", cast("datetime | None", None)
+        self._in_flight = 0
+        telemetry.LOG_BUFFER.set_function(lambda: self._buffer.size)
+
+    @property
+    def state(self) -> LogShipping:
+        """How sending goes, since this process leads."""
+        waiting = self._buffer.line_count + self._in_flight
+        return LogShipping(self._receiver.name, waiting, self._lost, self._lost_at, self._why, self._failing_since)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                failure = "logs not read for the log receiver"
+                group.create_task(take_turns(self.read, TICK_SECONDS, REST, self._troubles, failure=failure))
+                group.create_task(self._send_for_ever())
+        finally:
+            if unsent := self._buffer.line_count + self._in_flight:
+                logger.warning("lines of logs were not sent lines=%d; those of running pods are read again", unsent)
+            self._buffer = LineBuffer(0)  # the metric goes on to show its size
+            self._receiver.close()
+
+    # --- Reading ---
+
+    async def read(self) -> None:
+        """Read the logs that are due, unless too much waits already."""
+        pods = {pod.metadata.uid: pod for pod in self._context.pods.values() if execution_of(pod) and has_run(pod)}
+        for uid in self._logs.keys() - pods.keys():
+            gone = self._logs.pop(uid)
+            if gone.place != START:  # behind its last lines in the buffer: then its place is forgotten
+                self._put(Portion(gone.source, (), gone.place, is_last=True))
+        if self._buffer.is_half_full:
+            return
+        await self._begin([pod for uid, pod in pods.items() if uid not in self._logs])
+        now, turn = self._context.monotonic(), asyncio.Semaphore(AT_ONCE)
+        logs = sorted(
+            self._logs.items(), key=lambda item: item[1].next_at
+        )  # who was passed over is first the next time
+        due = [pods[uid] for uid, one in logs if one.next_at <= now and not one.is_ended]
+
+        async def read(pod: Pod) -> None:
+            async with turn:
+                one = self._logs.get(pod.metadata.uid)
+                if one is not None and not self._buffer.is_half_full:
+                    await self._read_now_and_then(pod, one)
+
+        await asyncio.gather(*(read(pod) for pod in due))
+
+    async def read_to_end(self, pod: Pod) -> None:
+        """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
+        no kubelet that hangs, keeps it from ending."""
+        around = (*self._context.pods.by("execution", execution_of(pod)), pod)
+        pods = [one for one in {one.metadata.uid: one for one in around}.values() if has_run(one)]
+        turn = asyncio.Semaphore(AT_ONCE)
+
+        async def read(pod: Pod) -> None:
+            async with turn:
+                one = self._logs.get(pod.metadata.uid)
+                if one is not None and (await self._read(pod, one, END_BYTES))[1]:
+                    raise GridError(f"more than {END_BYTES} bytes were left")
+
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self._begin([one for one in pods if one.metadata.uid not in self._logs])
+                results = await asyncio.gather(*(read(one) for one in pods), return_exceptions=True)
+        except Exception as error:
+            pods, results = [pod], [error]
+        for one, failure in zip(pods, results, strict=True):
+            if isinstance(failure, GridError | TimeoutError):
+                self._miss(source_of(one), f"not read to its end: {str(failure) or 'no answer in time'}")
+            elif isinstance(failure, Exception) and not self._troubles.are_why(failure):
+                logger.error("log not sent to its end pod=%s", one.metadata.key, exc_info=failure)
+
+    async def _begin(self, pods: Sequence[Pod]) -> None:
+        """Begin with logs where the database says that they were sent up to."""
+        for start in range(0, len(pods), MOST_PLACES):
+            some = pods[start : start + MOST_PLACES]
+            places = await self._context.database(store.read_places, {execution_of(pod) for pod in some})
+            now = self._context.monotonic()
+            for pod in some:
+                place = places.get(execution_of(pod), {}).get(pod.metadata.name, START)
+                next_at = now + self._rng.uniform(0, TICK_SECONDS)
+                self._logs.setdefault(pod.metadata.uid, _ReadLog(source_of(pod), place, next_at, restarts(pod)))
+
+    async def _read_now_and_then(self, pod: Pod, one: _ReadLog) -> None:
+        try:
+            is_new, is_more = await self._read(pod, one, PORTION_BYTES)
+        except (GridError, TimeoutError) as error:
+            logger.debug("log not read pod=%s reason=%s", pod.metadata.key, error)
+            is_new = is_more = False
+        one.wait = PERIOD_SECONDS if is_new else min(LONGEST_SECONDS, 2 * one.wait)
+        one.next_at = self._context.monotonic() + (0 if is_more else one.wait * self._rng.uniform(0.9, 1.1))
+
+    async def _read(self, pod: Pod, one: _ReadLog, most: int) -> tuple[bool, bool]:
+        """Read on in the log; return whether there were new lines, and whether more is left."""
+        async with one.lock:
+            new_runs = restarts(pod) - one.restarts
+            is_lost = new_runs > 1  # Kubernetes keeps the log of one run before
+            if new_runs > 0:
+                # What it wrote before it was restarted, which says why, is another log, read whole: the next restart deletes it.
+                try:
+                    _, is_left = await self._follow(pod, one, END_BYTES, previous=True)
+                except GridError:
+                    is_left = True
+                is_lost |= is_left
+            is_last = has_ended(pod) and not one.is_ended
+            is_new, is_more = await self._follow(pod, one, most, is_last=is_last, is_another=new_runs > 0)
+            if is_lost:
+                self._miss(one.source, "the container was restarted")
+            one.restarts = restarts(pod)  # only now: with the cluster away both are read later
+            one.is_ended |= is_last and not is_more
+        return is_new, is_more
+
+    async def _follow(
+        self,
+        pod: Pod,
+        one: _ReadLog,
+        most: int,
+        *,
+        previous: bool = False,
+        is_last: bool = False,
+        is_another: bool = False,
+    ) -> tuple[bool, bool]:
+        """Read on in one log, of the run before the last restart with `previous`; `is_another` than was read up to the place."""
+        meta, is_more, is_any = pod.metadata, False, False
+        reading = LineReading(one.place, is_another=is_another)
+        chunks = self._context.api.logs(
+            meta.name,
+            namespace=meta.namespace,
+            container=CONTAINER,
+            timestamps=True,
+            since=one.place.since,
+            previous=previous,
+        )
+        added = 0
+        try:
+            async with asyncio.timeout(LOG_SECONDS), aclosing(cast("AsyncGenerator[bytes]", chunks)) as stream:
+                async for chunk in stream:
+                    for start in range(0, len(chunk), _SLICE):
+                        reading.feed(chunk[start : start + _SLICE])
+                        await asyncio.sleep(0)
+                        if reading.taken_bytes >= added + PORTION_BYTES:
+                            added, is_any = reading.taken_bytes, True
+                            self._add(one, reading)
+                    if reading.taken_bytes >= most:
+                        is_more = True
+                        break
+            if (is_last or previous) and not is_more:
+                reading.finish()
+        except BaseException:
+            self._add(one, reading)  # what was read before it broke off is good
+            raise
+        is_any |= bool(reading.lines)
+        self._add(one, reading)
+        return is_any, is_more
+
+    def _add(self, one: _ReadLog, reading: LineReading) -> None:
+        if reading.has_gap:
+            self._miss(one.source, "the log was rotated")
+            reading.has_gap = False
+        if reading.lines:
+            self._put(Portion(one.source, tuple(reading.lines), reading.place))
+            reading.lines.clear()
+            one.place = reading.place
+
+    def _miss(self, source: LineSource, why: str) -> None:
+        logger.info("lines are missing execution=%s pod=%s reason=%s", source.execution, source.pod, why)
+        telemetry.LOG_GAPS.inc()
+
+    def _put(self, portion: Portion) -> None:
+        for dropped in self._buffer.add(portion):
+            self._lose(dropped.source, len(dropped.lines), "dropped")
+        self._has_lines.set()
+
+    # --- Sending ---
+
+    async def _send_for_ever(self) -> None:
+        backoff = Backoff(longest=60.0, rng=self._rng)
+        while True:
+            if not self._buffer:
+                self._has_lines.clear()
+                await self._note()
+                await self._has_lines.wait()
+            if self._buffer.size < self._batch_bytes:
+                # What comes together goes together: the note of it takes the database's one thread from what moves executions on.
+                await asyncio.sleep(IDLE_SECONDS)
+            portions = self._buffer.take(self._batch_bytes)
+            try:
+                await self._deliver(portions, backoff)
+                await self._note()
+            except Exception:  # a bug costs this batch, and no more of them
+                logger.exception("lines of logs were not sent")
+                self._in_flight = 0
+                for one in portions:
+                    self._lose(one.source, len(one.lines), "dropped")
+                await asyncio.sleep(backoff.next())
+
+    async def _deliver(self, portions: Sequence[Portion], backoff: Backoff) -> None:
+        """Send the portions, again and again until the receiver has said what becomes of them."""
+        lines = sum(len(one.lines) for one in portions)
+        while lines:
+            self._in_flight = lines
+            verdict = await self._receiver.post(portions, self._context.clock())
+            if verdict.result == "sent":
+                backoff.reset()
+                self._works(verdict, lines)
+                break
+            if verdict.result == "smaller" and lines > 1:
+                self._batch_bytes = max(PORTION_BYTES, self._batch_bytes // 2)
+                for half in halves(portions):
+                    await self._deliver(half, backoff)
+                return
+            if verdict.result == "smaller":  # one line, and still too large
+                self._works(Verdict("sent", lines, verdict.why), lines)
+                verdict = Verdict("sent", lines)
+                break
+            self._fails(verdict.why)
+            await asyncio.sleep(max(verdict.wait, backoff.next()))
+        self._in_flight = 0
+        self._taken(portions, verdict.refused if lines else 0)
+
+    def _taken(self, portions: Sequence[Portion], refused: int) -> None:
+        """Count the lines. A receiver does not say whose lines it has refused, so they count for the first executions of the batch."""
+        for one in portions:
+            lost = min(refused, len(one.lines))
+            refused -= lost
+            if lost:
+                self._lose(one.source, lost, "refused")
+            progress = self._progress[one.source.execution]
+            progress.sent += len(one.lines) - lost
+            if one.is_last or one.place != START:
+                progress.places[one.source.pod] = None if one.is_last else one.place
+
+    def _works(self, verdict: Verdict, lines: int) -> None:
+        if self._failing_since is not None:
+            logger.info("the log receiver takes lines again receiver=%s", self._receiver.name)
+        self._why, self._failing_since = "", None
+        telemetry.log_lines("sent", lines - verdict.refused)
+        if verdict.refused:
+            logger.warning("the log receiver has refused lines lines=%d reason=%s", verdict.refused, verdict.why)
+
+    def _fails(self, why: str) -> None:
+        if self._failing_since is None:
+            self._failing_since = self._context.clock()
+            logger.warning("the log receiver takes no lines receiver=%s reason=%s", self._receiver.name, why)
+        self._why = why
+
+    def _lose(self, source: LineSource, lines: int, how: str) -> None:
+        if lines:
+            self._lost, self._lost_at = self._lost + lines, self._context.clock()
+            self._progress[source.execution].lost += lines
+            telemetry.log_lines(how, lines)
+
+    async def _note(self) -> None:
+        """Note in the database what became of lines; while it does not answer, that is kept."""
+        progress, self._progress = self._progress, defaultdict(store.ShippingProgress)
+        if not progress:
+            return
+        try:
+            await self._context.database(store.note, progress, now=self._context.clock())
+        except Exception as error:
+            if not self._troubles.are_why(error):
+                logger.exception("how far logs were sent is not noted")
+            for id, newer in self._progress.items():
+                older = progress.setdefault(id, store.ShippingProgress())
+                older.sent, older.lost = older.sent + newer.sent, older.lost + newer.lost
+                older.places |= newer.places
+            self._progress = defaultdict(store.ShippingProgress, progress)

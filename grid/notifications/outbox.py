@@ -1,0 +1,211 @@
+"""Writes notifications, and what waits to be sent, in the transaction of what they tell: both happen, or neither."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q
+
+from grid.core.translation import gettext as _
+from grid.models import (
+    Delivery,
+    Execution,
+    Job,
+    JobRun,
+    Membership,
+    Notification,
+    NotificationChoice,
+    NotificationEvent,
+    Project,
+    State,
+    User,
+)
+from grid.models.execution import object_name_of
+from grid.notifications.channels import outward_channels
+from grid.notifications.events import (
+    ChosenChannels,
+    SweepCounts,
+    default_channels,
+    event_of,
+    event_of_outcome,
+    sentence_of,
+)
+
+_SENTENCE_LENGTH = 4000
+_TELLING = frozenset({State.RUNNING, State.SUCCEEDED, State.FAILED, State.ERROR, State.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a notification is about; `execution_id` is "" for a run that has none, and for a sweep."""
+
+    owner: User
+    title: str
+    kind: str
+    path: str
+    execution_id: str = ""
+
+
+def record_state(execution_id: str, state: str, message: str, *, actor: str, now: datetime) -> None:
+    """Tell the owner that an execution has entered a state, if the owner wants to know; the caller holds the transaction.
+
+    Of a run's attempts, and the clusters that come with them, the first start is told: how the run has ended says `record_run`.
+    """
+    if state not in _TELLING:
+        return
+    columns = ("owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep")
+    found = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
+    if found is None:
+        return
+    owner, attached_to, run_of_parent, attempt, number, sweep = found
+    is_first = attempt == 1 and sweep in ("", str(number))
+    if run_of_parent or (number and not (state == State.RUNNING and is_first)):
+        return
+    event = event_of(state, actor=actor, owner=owner, is_attached=attached_to is not None)
+    if event is not None:
+        record(execution_id, event, sentence_of(event, message), now=now)
+
+
+def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime) -> None:
+    """Tell the owner how a run has ended, or how a sweep has, once all its runs have ended; the caller holds the lock of the job.
+
+    `actor` is who has stopped the run, "" for nobody.
+    """
+    if run.sweep:
+        runs = JobRun.objects.filter(job=run.job_id, sweep=run.sweep).order_by()
+        if runs.filter(outcome="").exists():
+            return
+        counts = SweepCounts(**dict(runs.values_list("outcome").annotate(Count("pk"))))
+        outcome, why = counts.outcome, counts.sentence
+    job = run.job
+    event = event_of_outcome(outcome, actor=actor, owner=job.owner.get_username())
+    if event is None:
+        return
+    attempts = Execution.objects.filter(run=run).order_by("-attempt").values_list("pk", flat=True)
+    execution_id = "" if run.sweep else attempts.first() or ""
+    path = f"/executions/{execution_id}/" if execution_id else f"/jobs/{job.pk}/"
+    path = f"{path}?sweep={run.sweep}" if run.sweep else path
+    _write(_Subject(job.owner, str(job), "job", path, execution_id), event, sentence_of(event, why), now)
+
+
+def tell_of_coming_stop(execution_id: str, why: str, *, now: datetime, path: str = "") -> None:
+    """Tell the owner that an execution is about to be stopped; `why` says by what, when, and how to prevent it.
+
+    `path` is for an owner who may not see the execution's page. The caller holds the transaction, and calls this once for each cause:
+    nothing here remembers an earlier call.
+    """
+    record(execution_id, NotificationEvent.STOPPING_SOON, why, now=now, path=path)
+
+
+def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
+    """Tell the owner that a schedule of a job was paused by somebody else or by a rule; the caller holds the lock of the job."""
+    about = _Subject(job.owner, str(job), "job", f"/jobs/{job.pk}/")
+    _write(about, NotificationEvent.SCHEDULE_PAUSED, why, now)
+
+
+def tell_of_files(execution_id: str, why: str, *, now: datetime) -> None:
+    """Tell the owner that an execution's files could not be saved as usual; the caller holds the transaction, and calls this once. Of a
+    sweep's runs, for which the cause is most likely the same, only the first is told."""
+    if not _is_told_of_sweep(execution_id, NotificationEvent.FILES_NOT_SAVED):
+        record(execution_id, NotificationEvent.FILES_NOT_SAVED, why, now=now)
+
+
+def tell_of_contention(execution_id: str, why: str, *, now: datetime) -> None:
+    """Tell the owner that an execution may be short of CPU; the caller holds the transaction, and calls this once. Of a sweep's runs only
+    the first is told."""
+    if not _is_told_of_sweep(execution_id, NotificationEvent.CPU_CONTENTION):
+        record(execution_id, NotificationEvent.CPU_CONTENTION, why, now=now)
+
+
+def _is_told_of_sweep(execution_id: str, event: NotificationEvent) -> bool:
+    """Return whether the event of another run of the same sweep is told already."""
+    run = Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
+    if run is None:
+        return False
+    told = Notification.objects.filter(event=event)
+    return told.filter(execution__run__job=run[0], execution__run__sweep=run[1]).exists()
+
+
+def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
+    """Tell the owner of a project and the admins that a line of its budget is reached; the caller holds the transaction, and calls this
+    once for each line."""
+    project = Project.objects.get(pk=project_id)
+    is_owner = Q(memberships__project=project_id, memberships__role=Membership.Role.OWNER)
+    for user in User.objects.filter(is_owner | Q(is_superuser=True), is_active=True).distinct().order_by("pk"):
+        about = _Subject(user, project.name, "project", f"/projects/{project_id}/budget/")
+        _write(about, NotificationEvent.BUDGET, sentence, now)
+
+
+def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
+    """Tell somebody that nothing new is launched from a time on; the caller holds the transaction, and calls this once for each person."""
+    about = _Subject(user, _("No new launches"), "maintenance", "/executions/")
+    _write(about, NotificationEvent.MAINTENANCE, sentence, now)
+
+
+def tell_of_message(user: User, title: str, sentence: str, *, execution_id: str, now: datetime) -> None:
+    """Tell somebody what an operator writes about the person's executions; `execution_id` is "" for several. The caller holds the
+    transaction, and calls this once for each person."""
+    path = f"/executions/{execution_id}/" if execution_id else "/executions/"
+    _write(_Subject(user, title[:160], "message", path, execution_id), NotificationEvent.MESSAGE, sentence, now)
+
+
+def tell_of_alerts(user: User, title: str, sentence: str, *, path: str, now: datetime) -> None:
+    """Tell an operator what fires and what is over; the caller holds the transaction, and calls this once for each person."""
+    _write(_Subject(user, title[:160], "alert", path), NotificationEvent.ALERT, sentence, now)
+
+
+def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: datetime, path: str = "") -> None:
+    """Write what the owner has chosen to be told of an event of an execution."""
+    execution = Execution.objects.select_related("owner").only("owner", "kind", "title").get(pk=execution_id)
+    title = execution.title or object_name_of(execution.kind, execution_id)
+    path = path or f"/executions/{execution_id}/"
+    about = _Subject(execution.owner, title, execution.kind, path, execution_id)
+    _write(about, event, sentence, now)
+
+
+def _write(about: _Subject, event: NotificationEvent, sentence: str, now: datetime) -> None:
+    channels = channels_of(about.owner.pk, event)
+    if not about.owner.is_active or not channels.any:
+        return
+    sentence, user_id = _clean(sentence)[:_SENTENCE_LENGTH], about.owner.pk
+    if channels.in_page:
+        Notification.objects.create(
+            user_id=user_id,
+            execution_id=about.execution_id or None,
+            event=event,
+            title=about.title,
+            sentence=sentence,
+            path=about.path,
+            at=now,
+        )
+    payload = {
+        "event": str(event),
+        "execution": about.execution_id,
+        "kind": about.kind,
+        "title": about.title,
+        "sentence": sentence,
+        "path": about.path,
+        "at": now.isoformat(),
+    }
+    Delivery.objects.bulk_create(
+        Delivery(user_id=user_id, channel=channel, payload=payload, at=now, next_try_at=now)
+        for channel in _outward(channels, about.owner)
+    )
+
+
+def channels_of(user_id: int, event: NotificationEvent) -> ChosenChannels:
+    """Return the channels that a person has chosen for an event, or the event's defaults."""
+    columns = ("in_page", "email", "webhook")
+    chosen = NotificationChoice.objects.filter(user=user_id, event=event).values_list(*columns).first()
+    return default_channels(event) if chosen is None else ChosenChannels(*chosen)
+
+
+def _outward(channels: ChosenChannels, owner: User) -> list[Delivery.Channel]:
+    """Return the chosen channels that lead out of the page and are set up for the owner."""
+    if not channels.email and not channels.webhook:
+        return []
+    return [channel for channel in outward_channels(owner) if getattr(channels, channel)]
+
+
+def _clean(text: str) -> str:
+    """Return the text without NUL, which PostgreSQL does not store."""
+    return text.replace("\x00", "")

@@ -1,0 +1,160 @@
+"""Sends what leaves the page, beside everything else that the leading controller does: nothing waits for it, and no failure of it ends
+anything. Several messages are under way at once, one of a person's through each channel, so a server that is slow delays nobody else.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from django.conf import settings
+
+from grid.core.backoff import Backoff
+from grid.core.translation import gettext as _
+from grid.database.trouble import TroubleLog
+from grid.database.turns import PersonTurns
+from grid.executions.context import Database
+from grid.models import Delivery
+from grid.notifications.channels import callable_blocks
+from grid.notifications.deliveries import Parcel, record_result, take_due
+from grid.notifications.letters import Payload, webhook_body
+from grid.notifications.mail import Mailer
+from grid.notifications.results import SendResult
+from grid.notifications.webhook import Poster
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+PAUSE_SECONDS = 0.25  # between two looks however much there is: others need the database too
+# Messages that are under way at once.
+ROOM: Mapping[str, int] = {Delivery.Channel.EMAIL: 4, Delivery.Channel.WEBHOOK: 20}
+
+
+class MailsOut(Protocol):
+    """Sends mail, as `mail.Mailer` does."""
+
+    def send(self, address: str, payloads: Sequence[Payload], message: UUID) -> Awaitable[SendResult]: ...
+
+    def close(self) -> None: ...
+
+
+class PostsOut(Protocol):
+    """Posts, as `webhook.Poster` does."""
+
+    def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> Awaitable[SendResult]: ...
+
+    def close(self) -> None: ...
+
+
+class Sender:
+    """Sends what is due; `run` until cancelled."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        troubles: TroubleLog,
+        rng: random.Random,
+        *,
+        mailer: Callable[[], MailsOut] = Mailer,
+        poster: Callable[[], PostsOut] = lambda: Poster(*callable_blocks()),
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+        self._mailer = mailer()
+        self._poster = poster()
+        self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._turns = {channel: PersonTurns[int]() for channel in ROOM}
+        self._has_ended = asyncio.Event()
+
+    async def run(self) -> None:
+        backoff = Backoff(rng=self._rng)
+        try:
+            while True:
+                self._has_ended.clear()
+                pause = LOOK_SECONDS
+                try:
+                    await self.look()
+                    backoff.reset()
+                except Exception as error:
+                    if not self._troubles.are_why(error):
+                        logger.exception("notifications not sent")
+                    pause = max(LOOK_SECONDS, backoff.next())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._has_ended.wait()
+                await asyncio.sleep(PAUSE_SECONDS)
+        finally:
+            await self.close()
+
+    async def look(self) -> None:
+        """Begin to send what is due and has room."""
+        for channel, room in ROOM.items():
+            busy = self._busy(channel)
+            if len(busy) >= room:
+                continue
+            found = await self._database(
+                take_due, channel, busy=busy, at_most=room - len(busy), now=self._clock(), turns=self._turns[channel]
+            )
+            for parcel in found:
+                self._under_way[channel, parcel.user_id] = asyncio.create_task(self._deliver(parcel))
+
+    async def settle(self) -> None:
+        """Wait for what is under way."""
+        await asyncio.gather(*self._under_way.values())
+
+    async def close(self) -> None:
+        """Leave what is under way to the next sender."""
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._mailer.close()
+        self._poster.close()
+
+    def _busy(self, channel: str) -> Collection[int]:
+        return [user for name, user in self._under_way if name == channel]
+
+    async def _deliver(self, parcel: Parcel) -> None:
+        try:
+            result = await self._send(parcel)
+            if not result.is_sent:
+                logger.info(
+                    "notification not sent channel=%s user=%s reason=%s", parcel.channel, parcel.user_id, result.error
+                )
+            await self._record(parcel, result)
+        finally:
+            del self._under_way[parcel.channel, parcel.user_id]
+            self._has_ended.set()
+
+    async def _send(self, parcel: Parcel) -> SendResult:
+        if parcel.problem is not None:
+            return parcel.problem
+        try:
+            if parcel.channel == Delivery.Channel.EMAIL:
+                return await self._mailer.send(parcel.address, parcel.payloads, parcel.message)
+            payload, message = parcel.payloads[0], parcel.message
+            body = webhook_body(payload, message, settings.DASHBOARD_ORIGIN)
+            event = str(payload["event"])
+            return await self._poster.post(parcel.address, parcel.secret, body, event=event, message=str(message))
+        except Exception as error:
+            logger.exception("notification not sent channel=%s user=%s", parcel.channel, parcel.user_id)
+            return SendResult(_("It could not be sent ({error}).", error=type(error).__name__))
+
+    async def _record(self, parcel: Parcel, result: SendResult) -> None:
+        """Record the result; what was sent is recorded however long the database is away, or it would be sent again."""
+        backoff = Backoff(rng=self._rng)
+        while True:
+            try:
+                await self._database(record_result, parcel, result, now=self._clock())
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("not recorded whether a notification was sent")
+                await asyncio.sleep(backoff.next())
+            else:
+                return

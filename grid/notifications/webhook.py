@@ -1,0 +1,97 @@
+"""Posts to an address that a person has typed, from inside our network: so nothing private is reached, and nothing is told of an answer
+but its status. No redirect is followed.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import ssl
+from collections.abc import Iterable, Mapping
+
+import aiohttp
+from yarl import URL
+
+from grid.core.egress import Block
+from grid.core.translation import gettext as _
+from grid.executions.outward import OutwardConnections
+from grid.notifications.results import SENT, SendResult
+
+SECONDS = 10.0  # for all of it
+SIGNATURE = "X-Hub-Signature-256"  # as GitHub signs, so that receivers and libraries know it
+_GONE = 410
+
+
+def signature(secret: str, body: bytes) -> str:
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+class Poster:
+    """Posts; `close` it. `allowed` are private addresses that an admin allows, `denied` public ones that are never called; `tls` is for
+    tests with an authority of their own.
+    """
+
+    def __init__(
+        self,
+        allowed: Iterable[Block],
+        denied: Iterable[Block] = (),
+        *,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._connections = OutwardConnections(allowed, denied, name="webhook")
+        self._tls = tls
+        self._seconds = seconds
+
+    def close(self) -> None:
+        self._connections.close()
+
+    async def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> SendResult:
+        """Post the body and return what became of it."""
+        permitted: list[bool] = []  # of the addresses that the name leads to
+        host = URL(url).host or ""
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "compute-grid",
+            "X-Compute-Grid-Event": event,
+            "X-Compute-Grid-Delivery": message,
+            SIGNATURE: signature(secret, body),
+        }
+        connector = self._connections.connector(permitted)
+        try:
+            async with asyncio.timeout(self._seconds), aiohttp.ClientSession(connector=connector) as session:
+                status = await self._status(session, url, body, headers)
+        except TimeoutError:
+            return SendResult(
+                _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
+            )
+        except aiohttp.ClientConnectorCertificateError:
+            return SendResult(_("The certificate of {host} is not valid.", host=host))
+        except aiohttp.ClientConnectorDNSError:
+            return SendResult(_("The name {host} leads to no address.", host=host))
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if permitted and not any(permitted):
+                return SendResult(
+                    _("{host} leads to a private or excepted address: ask an admin to allow it.", host=host), True
+                )
+            return SendResult(_("{host} cannot be reached ({error}).", host=host, error=type(error).__name__))
+        return _result(host, status)
+
+    async def _status(self, session: aiohttp.ClientSession, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        tls = True if self._tls is None else self._tls
+        async with session.post(url, data=body, headers=headers, allow_redirects=False, ssl=tls) as answer:
+            return answer.status
+
+
+def _result(host: str, status: int) -> SendResult:
+    if 200 <= status < 300:
+        return SENT
+    if 300 <= status < 400:
+        return SendResult(
+            _(
+                "{host} redirects ({status}), which is not followed. Enter the address that it leads to.",
+                host=host,
+                status=status,
+            ),
+            True,
+        )
+    return SendResult(_("{host} answered with status {status}.", host=host, status=status), status == _GONE)

@@ -1,0 +1,79 @@
+"""Runs the checks one after the other, and says of each how it ended."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed
+from grid.core.translation import gettext as _
+from grid.core.wording import listed, one_line
+from grid.kube.errors import answer_of
+from grid.kube.resources import ACCESS_REVIEWS
+from grid.platformhealth.apicheckresults import ApiCheckResult, CheckOutcomeWord, NeededRight
+from grid.platformhealth.apichecks.base import ApiCheck, access_review
+from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch
+
+_LONGEST = 1000
+STRANGE = (AttributeError, LookupError, TypeError, ValueError)  # from answers of another form
+
+
+async def run_checks(
+    scratch: Scratch,
+    checks: Sequence[ApiCheck],
+    *,
+    monotonic: Callable[[], float],
+    tell: Callable[[ApiCheckResult], Awaitable[None]],
+) -> None:
+    """Run all of them, whatever one finds, and tell of each as it ends."""
+    allowed: dict[NeededRight, bool] = {}
+    for check in checks:
+        began = monotonic()
+        words = await missing_rights(scratch, check.rights, allowed)
+        if words:
+            result = ApiCheckResult(check.key, check.name, "no right", words)
+        else:
+            outcome, words = await _ended(scratch, check)
+            result = ApiCheckResult(
+                check.key, check.name, outcome, one_line(words)[:_LONGEST], round(monotonic() - began, 3)
+            )
+        await tell(result)
+
+
+async def _ended(scratch: Scratch, check: ApiCheck) -> tuple[CheckOutcomeWord, str]:
+    try:
+        async with asyncio.timeout(check.seconds):
+            await check.run(scratch)
+    except NotAllowed as error:
+        return "no right", answer_of(error).message
+    except GridError as error:
+        return "failed", answer_of(error).message
+    except CheckFailed as failure:
+        return "failed", str(failure)
+    except TimeoutError:
+        return "failed", _("It did not end within {seconds:.0f} s.", seconds=check.seconds)
+    except STRANGE as error:
+        sentence = _("The API server answered in a form that is not Kubernetes’: {error}.", error=type(error).__name__)
+        return "failed", sentence
+    return "passed", ""
+
+
+async def missing_rights(scratch: Scratch, rights: Sequence[NeededRight], known: dict[NeededRight, bool]) -> str:
+    """Return a sentence that names those that we do not have; "" when we have all."""
+    missing = [str(right) for right in rights if not await _has(scratch, right, known)]
+    if not missing:
+        return ""
+    return _("Missing in {namespace}: {rights}.", namespace=scratch.namespace, rights=listed(missing))
+
+
+async def _has(scratch: Scratch, right: NeededRight, known: dict[NeededRight, bool]) -> bool:
+    """Return whether we have the right; True where the API server does not say, so that the check itself shows it."""
+    if right not in known:
+        try:
+            review = await scratch.api.create(ACCESS_REVIEWS, access_review(scratch.namespace, right))
+        except ClusterUnavailable:
+            return True
+        except GridError:
+            known[right] = True
+        else:
+            status = review.get("status")
+            known[right] = not isinstance(status, dict) or bool(status.get("allowed", True))
+    return known[right]

@@ -1,0 +1,76 @@
+"""Looks at the platform twice a minute while this process leads, and records what it finds; no other process asks the cluster for it."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from grid.database.trouble import TroubleLog
+from grid.executions.context import Context
+from grid.executions.lookingagain import look_again
+from grid.executions.networkpolicy import SYSTEM_NAMESPACE
+from grid.platformhealth import lights, records
+from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong
+from grid.platformhealth.served_versions import VersionReader
+
+LOOK_SECONDS = 30.0
+_CLUSTER_NAME = "kubernetes.default.svc"
+
+
+class PlatformKeeper:
+    """Looks and records; `run` until cancelled."""
+
+    def __init__(self, context: Context, watched: Watched, troubles: TroubleLog) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._versions = VersionReader(context.api, monotonic=context.monotonic)
+        self._reader = PlatformReader(context.api, watched, clock=context.clock, monotonic=context.monotonic)
+
+    async def run(self, rng: random.Random) -> None:
+        await look_again(self.look, LOOK_SECONDS, self._troubles, rng, failure="platform health not looked at")
+
+    async def look(self) -> None:
+        context = self._context
+        found = await self._reader.look(context.events.values())
+        versions = await self._versions.lines()
+        began = context.monotonic()
+        await context.database(records.ping)
+        light = lights.database(context.monotonic() - began)
+        now, shipping = context.clock(), context.shipping
+        ours = (light, lights.log_receiver(shipping.state if shipping is not None else None, now))
+        await context.database(records.record, context.target.data_plane, found, ours, now, versions)
+
+
+def watched(namespace: str) -> Watched:
+    """Return what this installation's settings name. In a cluster our own lookup tells of its DNS, and the proxy is a Deployment of
+    which the cluster tells; on one machine the proxy is a port."""
+    is_in_cluster = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+    return Watched(
+        namespace=namespace,
+        own_namespace=SYSTEM_NAMESPACE,
+        ingress_namespace=settings.INGRESS_NAMESPACE if settings.INGRESS_CLASS else "",
+        lookup=_lookup if is_in_cluster else None,
+        connect=None if is_in_cluster else connecting_to(settings.WORKSPACE_ORIGIN),
+    )
+
+
+def connecting_to(origin: str) -> Callable[[], Coroutine[Any, Any, str]]:
+    parts = urlsplit(origin)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+
+    async def open_once() -> None:
+        _, writer = await asyncio.open_connection(parts.hostname, port)
+        writer.close()
+
+    async def connect() -> str:
+        return await nothing_wrong(open_once())
+
+    return connect
+
+
+async def _lookup() -> str:
+    return await nothing_wrong(asyncio.get_running_loop().getaddrinfo(_CLUSTER_NAME, 443))

@@ -1,0 +1,225 @@
+"""Reads what the lights need, in one bounded look at a cluster: about a dozen requests, one list of each kind and namespace.
+
+What cannot be read is `Unread` with the reason, and never ends the look.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import yaml
+
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound
+from grid.core.regexes import RepeatedExpression
+from grid.core.translation import gettext as _
+from grid.kube.api import KubeApi
+from grid.kube.objects import Event, Pod, VolumeClaim
+from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from grid.kube.resources import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    LEASES,
+    POD_METRICS,
+    PODS,
+    VOLUME_CLAIMS,
+    Resource,
+)
+from grid.kube.wholelist import read_all
+from grid.platformhealth import lights
+from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
+from grid.platformhealth.workloads import decoded, workload
+
+T = TypeVar("T")
+KUBE_SYSTEM = "kube-system"
+RECENT = timedelta(minutes=15)
+LONGEST_LIST = 500
+_NO_ANSWER = _("the API server does not answer.")
+_FAILED_CHECK = RepeatedExpression(r"\[-\](\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What belongs to the platform. `lookup` and `connect` try the DNS and the proxy from here and return what was wrong, "" for
+    nothing; None where trying tells nothing."""
+
+    namespace: str
+    own_namespace: str
+    ingress_namespace: str = ""
+    lookup: Callable[[], Awaitable[str]] | None = None
+    connect: Callable[[], Awaitable[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformLook:
+    lights: tuple[Light, ...]
+    workloads: tuple[Workload, ...]
+    troubles: tuple[str, ...]
+
+
+class PlatformReader:
+    """Reads a cluster; keeps only when each Lease was seen to change last."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        watched: Watched,
+        *,
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._api = api
+        self._watched = watched
+        self._clock = clock
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[str, float]] = {}
+        self._spent: list[float] = []
+        self._errors: list[str] = []
+
+    async def look(self, events: Iterable[Event]) -> PlatformLook:
+        """Read everything once; `events` are those of the executions' namespace."""
+        self._spent, self._errors = [], []
+        watched, troubles = self._watched, self._recent(events)
+        checks = await self._checks()
+        namespaces = dict.fromkeys(filter(None, (KUBE_SYSTEM, watched.own_namespace, watched.ingress_namespace)))
+        found = {one: await self._workloads(one) for one in namespaces}
+        claims = await self._try(read_all(self._api, VOLUME_CLAIMS, VolumeClaim, namespace=watched.namespace), "")
+        pending = frozenset(
+            one.metadata.name for one in (claims if isinstance(claims, list) else ()) if one.status.phase == "Pending"
+        )
+        judged = (
+            lights.dns(found[KUBE_SYSTEM], await watched.lookup() if watched.lookup else None),
+            lights.lease("scheduler", await self._lease("kube-scheduler")),
+            lights.lease("controller-manager", await self._lease("kube-controller-manager")),
+            lights.autoscaler(await self._autoscaler()),
+            lights.metrics(await self._metrics()),
+            lights.registry(troubles),
+            lights.storage(troubles, pending),
+            lights.ingress(bool(watched.ingress_namespace), found.get(watched.ingress_namespace, ())),
+            lights.proxies(found[watched.own_namespace], await watched.connect() if watched.connect else None),
+        )
+        answers = ServerAnswers(max(self._spent, default=0.0), len(self._spent), tuple(self._errors), checks)
+        unread = {name: one.why for name, one in found.items() if isinstance(one, Unread)}
+        return PlatformLook(
+            lights=(lights.api_server(answers), *judged),
+            workloads=tuple(one for many in found.values() if not isinstance(many, Unread) for one in many),
+            troubles=tuple(
+                _("Namespace {namespace} is not shown: {why}", namespace=name, why=why) for name, why in unread.items()
+            ),
+        )
+
+    def _recent(self, events: Iterable[Event]) -> list[WarningEvent]:
+        since = self._clock() - RECENT
+        return [
+            WarningEvent(one.reason, one.involved_object.name, one.message)
+            for one in events
+            if one.type == "Warning" and one.last_seen is not None and one.last_seen >= since
+        ]
+
+    async def _try(self, asked: Awaitable[T], rule: str) -> T | Unread | None:
+        """Return what was asked for; None when there is no such thing. The time counts as an answer of the API server's."""
+        began = self._monotonic()
+        try:
+            return await asked
+        except NotFound:
+            return None
+        except NotAllowed:
+            return Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
+        except ClusterUnavailable as error:
+            self._errors.append(str(error))
+            return Unread(_NO_ANSWER)
+        except GridError as error:
+            return Unread(str(error))
+        finally:
+            self._spent.append(self._monotonic() - began)
+
+    async def _checks(self) -> tuple[str, ...] | None:
+        try:
+            text = await self._api.server_text("/readyz", verbose=True)
+        except (NotAllowed, NotFound):
+            return None
+        except GridError as error:
+            return tuple(_FAILED_CHECK.findall(str(error))) or ("readyz",)
+        return tuple(_FAILED_CHECK.findall(text))
+
+    async def _workloads(self, namespace: str) -> Sequence[Workload] | Unread:
+        """Return a namespace's Deployments and DaemonSets; () where there are none."""
+        pods = await self._try(read_all(self._api, PODS, Pod, namespace=namespace), _rule(PODS, "list", namespace))
+        if isinstance(pods, Unread):
+            return pods
+        found: list[Workload] = []
+        for resource in (DEPLOYMENTS, DAEMON_SETS):
+            asked = self._api.list_page(resource, namespace=namespace, limit=LONGEST_LIST)
+            body = await self._try(asked, _rule(resource, "list", namespace))
+            if isinstance(body, Unread):
+                return body
+            found += [workload(resource.kind, one, pods or ()) for one in (decoded(body) if body else ())]
+        return found
+
+    async def _lease(self, name: str) -> Heartbeat | Unread | None:
+        asked = self._api.get(LEASES, name, namespace=KUBE_SYSTEM)
+        found = await self._try(asked, _rule(LEASES, "get", KUBE_SYSTEM))
+        if found is None or isinstance(found, Unread):
+            return found
+        spec = found.get("spec", {})
+        return self._heartbeat(name, str(spec.get("renewTime")), str(spec.get("holderIdentity") or ""))
+
+    def _heartbeat(self, name: str, value: str, holder: str = "") -> Heartbeat:
+        now, known = self._monotonic(), self._seen.get(name)
+        if known is None or known[0] != value:
+            self._seen[name] = (value, now)
+            return Heartbeat(None if known is None else 0.0, holder)
+        return Heartbeat(now - known[1], holder)
+
+    async def _autoscaler(self) -> AutoscalerReport | Unread | None:
+        asked = self._api.get(CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
+        found = await self._try(asked, _rule(CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
+        if found is None or isinstance(found, Unread):
+            return found
+        text = str(found.get("data", {}).get("status", ""))
+        return AutoscalerReport(autoscaler_health(text), self._heartbeat(AUTOSCALER_STATUS, text))
+
+    async def _metrics(self) -> str | Unread | None:
+        namespace = self._watched.namespace
+        try:
+            await self._api.list_page(POD_METRICS, namespace=namespace, limit=1)
+        except NotFound:
+            return None
+        except NotAllowed:
+            return Unread(
+                _(
+                    "the controller may not read it. Add the rule: {rule}",
+                    rule=_rule(POD_METRICS, "list", namespace),
+                )
+            )
+        except GridError as error:
+            return str(error)
+        return ""
+
+
+def autoscaler_health(text: str) -> str:
+    """Return the health that the cluster autoscaler reports; "" when its report cannot be parsed."""
+    try:
+        report: Any = yaml.safe_load(text)
+        return str(report["clusterWide"]["health"]["status"])
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _rule(resource: Resource, verb: str, namespace: str) -> str:
+    right = f"{verb} {resource.plural}.{resource.group}".rstrip(".")
+    return _("{right} in {namespace} (deploy/access.yaml)", right=right, namespace=namespace)
+
+
+async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> str:
+    """Return "" when it succeeds in time, or what was wrong."""
+    try:
+        async with asyncio.timeout(seconds):
+            await connecting
+    except TimeoutError:
+        return _("no answer within {seconds:.0f} s", seconds=seconds)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

@@ -1,0 +1,93 @@
+"""Decodes Deployments, DaemonSets and their pods into `grid.platformhealth.facts`; pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from grid.kube.objects import Metadata, Pod
+from grid.kube.slim import Slim
+from grid.platformhealth.facts import PlatformPod, Workload
+
+# Of one workload, since all of them are stored at each look, and a DaemonSet has one on each node.
+MOST_PODS = 20
+
+
+class _Selector(Slim, frozen=True, kw_only=True):
+    match_labels: dict[str, str] = {}
+
+
+class _Change(Slim, frozen=True, kw_only=True):
+    type: str = ""
+    last_update_time: datetime | None = None
+
+
+class _Spec(Slim, frozen=True, kw_only=True):
+    replicas: int = 1
+    selector: _Selector = _Selector()
+
+
+class _Status(Slim, frozen=True, kw_only=True):
+    ready_replicas: int = 0
+    number_ready: int = 0
+    desired_number_scheduled: int = 0
+    conditions: tuple[_Change, ...] = ()
+
+
+class Controlled(Slim, frozen=True, kw_only=True):
+    """A Deployment or DaemonSet."""
+
+    metadata: Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class _List(Slim, frozen=True, kw_only=True):
+    items: tuple[Controlled, ...] | None = None
+
+
+def workload(kind: str, found: Controlled, pods: Iterable[Pod]) -> Workload:
+    """Return it with those of the pods that its selector names. A DaemonSet notes no time of a change: its newest pod tells it."""
+    selector = found.spec.selector.match_labels
+    own = [pod for pod in pods if pod.metadata.namespace == found.metadata.namespace and _has(pod, selector)]
+    is_deployment = kind == "Deployment"
+    changes = [one.last_update_time for one in found.status.conditions if one.type == "Progressing"]
+    times = changes if is_deployment else [pod.metadata.creation_timestamp for pod in own]
+    return Workload(
+        kind=kind,
+        namespace=found.metadata.namespace,
+        name=found.metadata.name,
+        ready=found.status.ready_replicas if is_deployment else found.status.number_ready,
+        wanted=found.spec.replicas if is_deployment else found.status.desired_number_scheduled,
+        changed_at=max(filter(None, times), default=found.metadata.creation_timestamp),
+        labels=found.metadata.labels,
+        pods=tuple(sorted(map(_pod, own), key=_badness)[:MOST_PODS]),
+        more_pods=max(0, len(own) - MOST_PODS),
+    )
+
+
+def _has(pod: Pod, selector: Mapping[str, str]) -> bool:
+    return bool(selector) and selector.items() <= pod.metadata.labels.items()
+
+
+def _badness(pod: PlatformPod) -> tuple[bool, float, str]:
+    """Those that are not ready come first, then those that have restarted last."""
+    return pod.is_ready, -pod.restarted_at.timestamp() if pod.restarted_at else 0.0, pod.name
+
+
+def _pod(pod: Pod) -> PlatformPod:
+    statuses = pod.status.container_statuses
+    ends = [one.last_state.terminated.finished_at for one in statuses if one.last_state.terminated is not None]
+    waits = [one.state.waiting.reason for one in statuses if one.state.waiting is not None]
+    return PlatformPod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        is_ready=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
+        restarts=sum(one.restart_count for one in statuses),
+        restarted_at=max(filter(None, ends), default=None),
+        waits_for=next(iter(waits), ""),
+    )
+
+
+def decoded(body: bytes) -> list[Controlled]:
+    return list(msgspec.json.decode(body, type=_List).items or ())

@@ -1,0 +1,115 @@
+"""Stops the executions of people who have left a project, only view it now, or whose account was closed, after a grace time.
+
+The database is asked each time instead of relying on an event, and the execution's row remembers the loss: so nothing is forgotten when the
+controller is away or dies, and a person who is back in time loses nothing. `opening` denies access meanwhile.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
+
+from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
+from grid.executions.changes import record_change
+from grid.executions.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
+from grid.models import Execution, Membership, State
+from grid.models.execution import ACTIVE_STATES
+from grid.notifications.outbox import tell_of_coming_stop
+
+PROJECTS_PATH = "/projects/"  # who has left a project does not see the execution's page any more
+BY = "Compute Grid"  # recorded as the person who requested the stop
+LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
+_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
+_HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
+
+
+def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -> Sequence[str]:
+    """Record which executions in the data plane have an owner without access, clear that of owners who are back, and request the stop of
+    those whose time is over, or that wait in the queue, where there is nothing to lose yet; return the ids of the stopped.
+
+    A cluster that was launched with a workspace or job ends with it. With `noted_only` nothing is done unless a loss was recorded before:
+    all else follows a write, and this is much cheaper.
+    """
+    noted = Execution.objects.in_data_plane(data_plane).unsettled().filter(access_lost_at__isnull=False)
+    if noted_only and not noted.exists():
+        return []
+    stopped = []
+    for execution in _concerned(data_plane):
+        if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
+            record_change(execution, {"access_lost_at": None}, **_back(execution), by="", now=now)
+            continue
+        limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
+        is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
+        if not is_due and execution.access_lost_at is None:
+            _record_loss(execution, limit, now)
+        elif is_due and execution.attached_to_id is None and not _is_back(execution):
+            reason = _reason(execution)
+            request_stop(execution, by=BY, reason=reason, now=now)
+            stopped.append(execution.pk)
+    return stopped
+
+
+def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
+    """Write the loss, and tell the owner of the coming stop in the same transaction; once, as the execution's revision says."""
+    lost, reason = _lost(execution, limit), _reason(execution)
+    with transaction.atomic():
+        is_written = record_change(execution, {"access_lost_at": now}, **lost, by="", now=now)
+        if is_written and execution.attached_to_id is None:
+            path = PROJECTS_PATH if reason == LEFT_PROJECT else ""
+            tell_of_coming_stop(execution.pk, lost["message"], now=now, path=path)
+
+
+def _concerned(data_plane: str) -> Iterable[Execution]:
+    found = (
+        Execution.objects.in_data_plane(data_plane)
+        .unsettled()
+        .filter(LIVES)
+        .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
+    )
+    differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
+    found = found.filter(differs)
+    if (
+        not found.exists()
+    ):  # as each second but few; Django takes longer to ask for whole rows than the database to find them
+        return ()
+    return found.select_related("owner", "project").order_by("requested_at", "pk")
+
+
+def _is_back(execution: Execution) -> bool:
+    """Return True when the owner has access again since all rows were read: stopping many executions takes time."""
+    return Execution.objects.filter(_HAS_ACCESS, pk=execution.pk).exists()
+
+
+def _reason(execution: Execution) -> str:
+    if not execution.owner.is_active:
+        return ACCOUNT_CLOSED
+    looks_on = Membership.objects.filter(
+        project=execution.project_id, user=execution.owner_id, role=Membership.Role.VIEWER
+    ).exists()
+    return ONLY_VIEWS if looks_on else LEFT_PROJECT
+
+
+_LOST = {
+    LEFT_PROJECT: _("{name} has left the project {project}. It is stopped in {limit}, unless {name} is back by then."),
+    ONLY_VIEWS: _(
+        "{name} is a viewer of the project {project} now. It is stopped in {limit}, unless that is undone by then."
+    ),
+    ACCOUNT_CLOSED: _("The account of {name} was closed. It is stopped in {limit}, unless that is undone by then."),
+}
+
+
+def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
+    name, project = execution.owner.get_username(), execution.project.name
+    sentence = _LOST[_reason(execution)].format(name=name, project=project, limit=duration(limit))
+    return {"reason": "AccessLost", "message": sentence}
+
+
+def _back(execution: Execution) -> dict[str, str]:
+    name, project = execution.owner.get_username(), execution.project.name
+    return {
+        "reason": "AccessRegained",
+        "message": _("{name} has access to the project {project} again; it continues.", name=name, project=project),
+    }

@@ -1,0 +1,6 @@
+"""The queue: who gets slots now, in which order, and how long everybody else is expected to wait.
+
+It owns the quota rules, which decide on a snapshot without I/O, the admission that writes their answer, what operators decide about the
+order, and the estimate of waits in `expectation`. Others may read `quota`, `snapshot` and the expected waits; only admission starts
+anything.
+"""

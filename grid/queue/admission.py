@@ -1,0 +1,190 @@
+"""Admits queued executions: takes a snapshot, lets `quota` decide, reserves slots in one transaction, and writes why the others wait.
+
+Two processes may run this at the same time and no slot is given twice; see `snapshot.take` and `snapshot.lock_unchanged` for why.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import transaction
+
+from grid.announcements.gate import current_maintenance, last_end
+from grid.announcements.rules import waiting_sentence
+from grid.configuration import OVER_QUOTA_TIMEOUT, value_of
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
+from grid.executions import lifecycle
+from grid.executions.lifecycle import Transition
+from grid.models import Execution, LastAdmission, QueueOrder, State
+from grid.models.environment import Kind
+from grid.observability import telemetry
+from grid.queue import quota, snapshot, takeover
+from grid.queue.quota import Decisions, Deferred, QuotaSnapshot
+from grid.queue.snapshot import Queue, Unit
+from grid.starts import startups
+from grid.usage.budgets.closing import closed_projects
+
+UNLOCKED_ATTEMPTS = 3
+ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its objects in the cluster."))
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRefusal:
+    """Why a unit waits, or that it has waited too long (`is_late`), which is not written yet."""
+
+    unit: Unit
+    why: Deferred
+    is_late: bool
+    timeout: timedelta
+
+    @property
+    def owner_id(self) -> int:
+        return self.unit[0].owner_id
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Ids of what was admitted, in order, a workspace or job and its cluster one after the other; and what is to be told to others."""
+
+    admitted: Sequence[str] = ()
+    refusals: Sequence[AdmissionRefusal] = ()
+
+
+def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """Admit executions to the data plane, write why the others wait, and return the ids of the admitted ones."""
+    found = admit_next(data_plane, now=now)
+    write_refusals(found.refusals, now=now)
+    return list(found.admitted)
+
+
+def admit_next(data_plane: str, *, now: datetime) -> Admission:
+    """Admit executions to the data plane.
+
+    A long queue takes a tenth of a second to decide about, for which nothing is locked. What was decided is carried out if the slots are
+    as they were then; if they change again and again, the queue is locked at last while it is decided about.
+    """
+    if not Execution.objects.in_data_plane(data_plane).queued().exists():
+        return Admission()
+    for _attempt in range(UNLOCKED_ATTEMPTS):
+        queue = snapshot.look(data_plane)
+        decisions = quota.admit(_with_gates(queue, now))
+        if not decisions.admitted:
+            return Admission((), _refusals(queue, decisions, now))
+        with transaction.atomic():
+            if snapshot.lock_unchanged(data_plane, queue, decisions.admitted):
+                return _carry_out(queue, decisions, now)
+    with transaction.atomic():
+        queue = snapshot.take(data_plane)
+        return _carry_out(queue, quota.admit(_with_gates(queue, now)), now)
+
+
+def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
+    admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
+    _remember_turns(admitted, now)
+    _forget_orders(queue, admitted)
+    transaction.on_commit(partial(telemetry.asked_for_slots, "admitted", len(admitted)))
+    return Admission([row.pk for row in admitted], _refusals(queue, decisions, now))
+
+
+def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[AdmissionRefusal]:
+    """Return what is to be written: an execution that has waited too long ends as an error, the others get a message with the reason and
+    their place in the queue, if it is another one."""
+    timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
+    opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
+    found = []
+    for id, refused in decisions.refused.items():
+        unit = queue.units[id]
+        since = _waits_since(unit, queue.orders.get(id), opened_at)
+        is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
+        if is_late or any((row.reason, row.message) != (refused.code, refused.message) for row in unit):
+            found.append(AdmissionRefusal(unit, refused, is_late, timeout))
+    return found
+
+
+def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> None:
+    """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
+    for refusal in refusals:
+        _keep_waiting(refusal.unit, refusal.why, refusal.is_late, refusal.timeout, now)
+
+
+def _with_gates(queue: Queue, now: datetime) -> QuotaSnapshot:
+    """Return the snapshot with what keeps units from starting whatever is free: maintenance, an operator
+    who has taken over the queue, and a used up budget of their project."""
+    maintenance = current_maintenance(now)
+    until = waiting_sentence(maintenance) if maintenance is not None else ""
+    taken = takeover.current_takeover(now)
+    by_hand = takeover.waiting_sentence(taken) if taken is not None else ""
+    project_of = {id: unit[0].project_id for id, unit in queue.units.items()}
+    closed = closed_projects(set(project_of.values()), now)
+    waiting = (
+        replace(one, maintenance=until, taken_over=by_hand, over_budget=closed.get(project_of[one.execution_id], ""))
+        for one in queue.snapshot.waiting
+    )
+    return replace(queue.snapshot, waiting=tuple(waiting))
+
+
+def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
+    served = {(row.owner_id, tier) for row in admitted for tier in snapshot.tiers_of(row)}
+    LastAdmission.objects.bulk_create(
+        [LastAdmission(user_id=user, tier_id=tier, at=now) for user, tier in sorted(served)],
+        update_conflicts=True,
+        unique_fields=["user", "tier"],
+        update_fields=["at"],
+    )
+
+
+def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
+    """Delete what operators decided about executions that no longer wait."""
+    left = queue.orders.keys() & {row.pk for row in admitted}
+    if left:
+        QueueOrder.objects.filter(pk__in=left).delete()
+
+
+def _waits_since(unit: Unit, order: QueueOrder | None, opened_at: datetime | None) -> datetime:
+    """Return since when it waits for a slot: being held does not count, nor does what was before the end of maintenance or of a
+    takeover, `opened_at`."""
+    released_at = order.released_at if order is not None else None
+    return max(moment for moment in (unit[0].state_since, released_at, opened_at) if moment is not None)
+
+
+def _reserve(unit: Unit, now: datetime) -> Unit:
+    """Admit every execution of the unit atomically; return () if any revision changed."""
+    with transaction.atomic():
+        fields = {"slots_reserved_at": now}
+        for row in unit:
+            if not lifecycle.enter(row.pk, ADMITTED, revision=row.revision, left=row.state, now=now, fields=fields):
+                transaction.set_rollback(True)
+                return ()
+    return unit
+
+
+def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> None:
+    """Write the refusal to the whole unit in one transaction: its executions wait, and time out, together."""
+    with transaction.atomic():
+        for row in unit:
+            if not _wrote(row, refused, is_late, timeout, now):
+                transaction.set_rollback(True)
+                return
+
+
+def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
+    if is_late:
+        if refused.code == "over_budget":
+            message = _("It has waited {timeout} and could not start. {why}")
+        elif row.kind == Kind.WORKSPACE:
+            message = _("No slot became free within {timeout}. Resume it when there is room.")
+        else:
+            message = _("No slot became free within {timeout}. Launch it again when there is room.")
+        message = message.format(timeout=duration(timeout), why=refused.message)
+        change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
+        start_up = startups.never_admitted(row.pk, change.reason, now)
+        transaction.on_commit(partial(telemetry.asked_for_slots, "timed_out"))
+        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, start_up=start_up)
+    if (row.reason, row.message) == (refused.code, refused.message):
+        return True
+    if row.reason != refused.code:  # else it only moved in the queue
+        transaction.on_commit(partial(telemetry.asked_for_slots, "deferred"))
+    columns = {"reason": refused.code, "message": refused.message}
+    return lifecycle.update(row.pk, columns, revision=row.revision, now=now)

@@ -1,0 +1,103 @@
+"""What an estimate is made of, and what all its parts look up; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import inf
+from zlib import crc32
+
+from grid.core.translation import gettext as _
+from grid.core.wording import duration
+from grid.queue.expectation.curve import Curve
+from grid.queue.expectation.observed import Observed
+from grid.queue.expectation.simulation import Holder
+from grid.queue.quota import QuotaSnapshot
+
+LOW, HIGH = 0.1, 0.9  # shares of the range
+_MASK = (1 << 64) - 1
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One execution that holds slots, or would: by what its lifetime and its start-up are looked up, the closest alike first. `age` is
+    the seconds for which it has held slots, `pool` that of its first pod; `ends_within` are the seconds until a stop that was announced."""
+
+    id: str
+    holder: Holder
+    life_keys: tuple[Key, ...]
+    start_keys: tuple[Key, ...]
+    age: float = 0.0
+    is_starting: bool = False
+    pool: str = ""
+    ends_within: float = inf
+
+    def rest(self, curve: Curve | None, share: float) -> float:
+        """Return the seconds within which this share of such executions ends, or the announced stop ends it; `curve` is of its lifetime."""
+        return min(self.ends_within, curve.remaining(share, self.age) if curve is not None else inf)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEstimate:
+    """The seconds until it runs, with the range in which four of five should fall; `expected` is None when it is not known, `high` when
+    it may take for ever. `why` says what it is based on, or why it is not known. `position` counts from 1 in the whole queue; 0 when
+    it does not wait, or is held."""
+
+    expected: float | None
+    low: float = 0.0
+    high: float | None = None
+    why: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFacts:
+    """What an estimate is made of. `works` has all parts of `snapshot.waiting` and all that hold slots, by id. `starts` are from getting
+    slots until running; with the keys of `with_node` of some of them, and with those of `placed` from having a node. `paces` are the
+    seconds for each byte of the pulls of a pool, `image_sizes` bytes by image."""
+
+    snapshot: QuotaSnapshot
+    works: Mapping[str, Work]
+    lives: Mapping[Key, Curve]
+    starts: Mapping[Key, Curve]
+    paces: Mapping[str, Curve] = field(default_factory=dict)
+    image_sizes: Mapping[str, int] = field(default_factory=dict)
+    observed: Observed = field(default_factory=Observed)
+
+
+def with_node(key: Key, is_new: bool) -> Key:
+    """Return the key of those starts of a group whose node had to be created first, or was there."""
+    return (*key, "new node" if is_new else "node")
+
+
+def after_queue(key: Key) -> Key:
+    """Return the key of those starts of a group that had waited for their slots."""
+    return (*key, "queued")
+
+
+def placed(key: Key, *, with_pull: bool) -> Key:
+    """Return the key of a group's starts counted from having a node, with or without the pull of the image."""
+    return (*key, "placed" if with_pull else "placed, without the pull")
+
+
+def curve_of(curves: Mapping[Key, Curve], keys: Sequence[Key], age: float = 0.0) -> Curve | None:
+    """Return the curve of the closest alike of which enough is known; None when nothing is."""
+    return next((curve for key in keys if (curve := curves.get(key)) is not None and curve.covers(age)), None)
+
+
+def chance(id: str, run: int) -> float:
+    """Return a number from 0 to 1 that is always the same for this execution in this run, so that an estimate does not flicker."""
+    mixed = (crc32(id.encode()) + run * 0x9E3779B97F4A7C15) & _MASK
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+    return (mixed ^ (mixed >> 31)) / _MASK
+
+
+def at_share(samples: Sequence[float], share: float) -> float:
+    """Return the sample that this share of the sorted ones does not exceed."""
+    return samples[min(len(samples) - 1, int(share * len(samples)))]
+
+
+def in_words(seconds: float) -> str:
+    return duration(timedelta(seconds=seconds)) if seconds < inf else _("a time that is not known")

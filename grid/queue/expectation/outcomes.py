@@ -1,0 +1,96 @@
+"""Stores what was expected of each wait, once at each stage: queued, admitted, waiting for room on nodes, preparing on a node; and what
+came of it. The controller calls it every few seconds; doing it twice changes nothing."""
+
+from datetime import datetime, timedelta
+
+from grid.models import Execution, State, WaitPrediction
+from grid.queue.expectation.accuracy import Accuracy, accuracy_of
+from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.expectation.estimate import estimates
+from grid.queue.expectation.observed import Observed
+from grid.queue.expectation.reading import read_facts
+
+KEPT = timedelta(days=30)
+LATELY = 100  # outcomes of a stage
+_LATEST = 4 * LATELY  # outcomes of all stages, in one look along the index
+_AT_ONCE = 500
+_SCHEDULED = timedelta(seconds=15)  # after this the scheduler has said something, or is not to be waited for
+_STAGES = {
+    State.QUEUED: WaitPrediction.Stage.QUEUED,
+    State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
+    State.PREPARING: WaitPrediction.Stage.PREPARING,
+}
+
+
+def read_accuracy() -> dict[str, Accuracy]:
+    """Return by stage how right the latest predictions were; those of a short wait are much more often right than those of a long one."""
+    found = WaitPrediction.objects.filter(ran_at__isnull=False, expected__isnull=False).order_by("-ran_at")
+    by_stage: dict[str, list[tuple[float | None, float | None]]] = {}
+    for stage, expected, actual in found.values_list("stage", "expected", "actual")[:_LATEST]:
+        by_stage.setdefault(stage, []).append((expected, actual))
+    return {stage: accuracy_of(pairs[:LATELY]) for stage, pairs in by_stage.items()}
+
+
+def crowded_out(observed: Observed) -> frozenset[str]:
+    """Return the ids of those that wait until others on the nodes end."""
+    return frozenset([one.execution for one in observed.room.seekers if one.part])
+
+
+def stage_of(state: str, *, is_crowded_out: bool) -> WaitPrediction.Stage:
+    """Return the stage at which an execution that is queued or starts is."""
+    return WaitPrediction.Stage.ROOM if is_crowded_out else _STAGES[State(state)]
+
+
+def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> int:
+    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted.
+
+    What is measured is what pages tell, so those that have slots wait until they are `observed`, but not long.
+    """
+    _fill_in(data_plane)
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
+    crowded = crowded_out(observed)
+    seen = {*observed.new_nodes, *observed.on_node, *crowded}
+    stages = {
+        (id, stage_of(state, is_crowded_out=id in crowded))
+        for id, state, since in rows.values_list("pk", "state", "state_since")
+        if state == State.QUEUED or id in seen or now - since > _SCHEDULED
+    }
+    if not stages:
+        return 0
+    known = WaitPrediction.objects.filter(execution__in=rows).values_list("execution_id", "stage")
+    wanted = stages - {(id, WaitPrediction.Stage(stage)) for id, stage in known}
+    if not wanted:
+        return 0
+    found = estimates(read_facts(data_plane, now, observed=observed))
+    made = [_prediction(id, stage, found[id], now) for id, stage in sorted(wanted) if id in found]
+    WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
+    return len(made)
+
+
+def drop_predictions(now: datetime, at_most: int) -> int:
+    """Delete the oldest predictions; return their number."""
+    old = WaitPrediction.objects.filter(made_at__lt=now - KEPT).order_by("made_at")
+    found = list(old.values_list("pk", flat=True)[:at_most])
+    WaitPrediction.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+def _prediction(id: str, stage: WaitPrediction.Stage, found: WaitEstimate, now: datetime) -> WaitPrediction:
+    return WaitPrediction(
+        execution_id=id, stage=stage, made_at=now, expected=found.expected, low=found.low, high=found.high
+    )
+
+
+def _fill_in(data_plane: str) -> None:
+    """Write the outcome of those that run; forget those that ended before."""
+    open_ones = WaitPrediction.objects.filter(ran_at__isnull=True, execution__data_plane=data_plane)
+    open_ones.filter(execution__started_at__isnull=True, execution__settled_at__isnull=False).delete()
+    ran = open_ones.filter(execution__started_at__isnull=False).select_related("execution")[:_AT_ONCE]
+    done = []
+    for one in ran:
+        one.ran_at = one.execution.started_at
+        assert one.ran_at is not None
+        one.actual = max(0.0, (one.ran_at - one.made_at).total_seconds())
+        done.append(one)
+    if done:
+        WaitPrediction.objects.bulk_update(done, ["ran_at", "actual"])

@@ -1,0 +1,144 @@
+"""Tells people, who chose to be told, that what they queued is next or starts soon.
+
+A rule that does not flood anybody: of each person the first in the queue only, once it has waited a little, each of the two at most once,
+and of a sweep its first run. What nobody chose to be told costs one query.
+"""
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.database.trouble import TroubleLog
+from grid.executions.context import Context
+from grid.executions.lookingagain import look_again
+from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
+from grid.notifications import outbox
+from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.expectation.estimate import estimates
+from grid.queue.expectation.reading import read_facts
+
+LOOK_SECONDS = 30.0
+WAITED = timedelta(minutes=2)  # whoever waits for less is at the page still
+SOON_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedLaunch:
+    """A queued execution whose owner wants to know, and what was told of it."""
+
+    id: str
+    owner_id: int
+    since: datetime
+    next_told: bool = False
+    soon_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNews:
+    """What is told of one queued execution: that it is next, that it starts soon, or both at once."""
+
+    id: str
+    is_next: bool
+    is_soon: bool
+    sentence: str
+
+
+def news_of(
+    launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate], now: datetime
+) -> Sequence[QueueNews]:
+    """Return what is to be told; what is held, or waits for its budget, has no position. Pure."""
+    found = []
+    for one in _first_of_each(launches, expected):
+        estimate = expected[one.id]
+        if now - one.since < WAITED:
+            continue
+        is_next = estimate.position == 1 and not one.next_told
+        is_soon = estimate.expected is not None and estimate.expected <= SOON_SECONDS and not one.soon_told
+        if is_next or is_soon:
+            found.append(QueueNews(one.id, is_next, is_soon, _sentence(estimate)))
+    return found
+
+
+def _first_of_each(
+    launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate]
+) -> Collection[QueuedLaunch]:
+    first: dict[int, QueuedLaunch] = {}
+    standing = [one for one in launches if one.id in expected and expected[one.id].position]
+    for one in sorted(standing, key=lambda one: expected[one.id].position):
+        first.setdefault(one.owner_id, one)
+    return first.values()
+
+
+def _sentence(estimate: WaitEstimate) -> str:
+    place = (
+        _("It is next in the queue.")
+        if estimate.position == 1
+        else _("It is number {position} in the queue.", position=estimate.position)
+    )
+    if estimate.expected is None:
+        return place
+    minutes = plural(max(1, round(estimate.expected / 60)), "minute", "minutes")
+    return _("{place} It is expected to start in about {minutes}.", place=place, minutes=minutes)
+
+
+def tell_queue(data_plane: str, *, now: datetime) -> int:
+    """Tell what is new of the data plane's queue; return how many were told."""
+    launches = _queued(data_plane)
+    if not launches:
+        return 0
+    news = news_of(launches, estimates(read_facts(data_plane, now)), now)
+    return sum(_tell(one, now) for one in news)
+
+
+def _queued(data_plane: str) -> list[QueuedLaunch]:
+    """Return what is queued by those who chose to be told, without what is told with something else: clusters that start with a
+    workspace or job, retries, and the later runs of a sweep."""
+    any_channel = Q(in_page=True) | Q(email=True) | Q(webhook=True)
+    chosen = NotificationChoice.objects.filter(any_channel, event=NotificationEvent.QUEUE_POSITION).order_by()
+    rows = (
+        Execution.objects.in_data_plane(data_plane).queued().filter(owner__in=chosen.values("user"), attached_to=None)
+    )
+    columns = ("pk", "owner_id", "state_since", "queue_notice__next_at", "queue_notice__soon_at")
+    found = rows.order_by().values_list(*columns, "attempt", "run__number", "run__sweep")
+    return [
+        QueuedLaunch(id, owner, since, next_at is not None, soon_at is not None)
+        for id, owner, since, next_at, soon_at, attempt, number, sweep in found
+        if number is None or (attempt == 1 and sweep in ("", str(number)))
+    ]
+
+
+def _tell(news: QueueNews, now: datetime) -> bool:
+    """Tell it in the transaction that records that it was told; of two controllers one does."""
+    with transaction.atomic():
+        if not Execution.objects.queued().filter(pk=news.id).exists():
+            return False
+        QueueNotice.objects.get_or_create(execution_id=news.id)
+        told = QueueNotice.objects.select_for_update().get(pk=news.id)
+        is_new = (news.is_next and told.next_at is None) or (news.is_soon and told.soon_at is None)
+        if is_new:
+            told.next_at = told.next_at or (now if news.is_next else None)
+            told.soon_at = told.soon_at or (now if news.is_soon else None)
+            told.save()
+            outbox.record(news.id, NotificationEvent.QUEUE_POSITION, news.sentence, now=now)
+        return is_new
+
+
+class QueueWatch:
+    """Looks at the queue again and again; `run` until cancelled."""
+
+    def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._rng = rng
+
+    async def run(self) -> None:
+        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="the queue was not told of")
+
+    async def look(self) -> None:
+        await self._context.due_work(tell_queue, self._context.target.data_plane, now=self._context.clock())

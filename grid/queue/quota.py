@@ -1,0 +1,377 @@
+"""Decides which queued executions get slots now, on a snapshot and without any I/O.
+
+Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its maximum; each user
+is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
+users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
+workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what an operator holds, and
+what is of a project whose budget is used up, lets all others pass; nothing starts during maintenance, and
+while an operator has taken over the queue only what operators have put in front; every
+refusal says why and what happens next.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from string import Formatter
+from typing import Literal
+
+from grid.core.regexes import Expression, escape
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.queue import queue
+from grid.queue.queue import NEVER, QueuedUnit
+
+Refusal = Literal[
+    "over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "taken_over", "over_budget"
+]
+_YOUR_SLOTS, _OWNERS_SLOTS = _("You use {held} of {most} slots"), _("{owner} uses {held} of {most} slots")
+_AS_YOUR_SLOTS = Expression(
+    "".join(
+        escape(text) + (rf"(?P<{field}>\d+)" if field else "") for text, field, *_more in Formatter().parse(_YOUR_SLOTS)
+    )
+)
+_LESS_CLUSTER = _("Give the cluster fewer workers, or ask your admin for more slots.")
+_LESS = _("Stop it and launch a smaller one, or ask your admin for more slots.")
+_PARTS = {
+    "workspace": _("the workspace"),
+    "job": _("the job"),
+    "app": _("the app"),
+    "cluster": _("the cluster"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A limit and how much of it is held; `most` of None means no limit. The rest may be negative after a limit was lowered."""
+
+    most: int | None
+    held: int = 0
+
+    def covers(self, more: int) -> bool:
+        return self.most is None or self.held + more <= self.most
+
+    def could_cover(self, all: int) -> bool:
+        """Return True when the limit would allow `all` if nothing were held."""
+        return self.most is None or all <= self.most
+
+    def plus(self, more: int) -> "Allowance":
+        return Allowance(self.most, self.held + more)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Slots that one user holds on one tier, and in how many executions. A cluster counts as one on its head's tier as well, if that is
+    another, and its slots count on its workers'."""
+
+    user: int
+    tier: str
+    executions: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSnapshot:
+    """All facts of a decision. `tier_maximum` has the tiers with a maximum; `last_served` says when a user last got a slot on a tier."""
+
+    waiting: tuple[QueuedUnit, ...]
+    holding: tuple[Holding, ...]
+    slots_per_user: int
+    tier_maximum: Mapping[str, int] = field(default_factory=dict)
+    tier_names: Mapping[str, str] = field(default_factory=dict)
+    last_served: Mapping[tuple[int, str], datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what is
+    held, waits for the end of maintenance, or whose budget is used up."""
+
+    code: Refusal
+    message: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The result; `admitted` is in the order of admission."""
+
+    admitted: tuple[str, ...]
+    refused: Mapping[str, Deferred]
+
+
+def admit(snapshot: QuotaSnapshot) -> Decisions:
+    """Admit units in turn as long as there is room for them."""
+    room = _Room(snapshot)
+    lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
+    before = queue.precedences(snapshot.waiting)
+    heap: list[tuple[queue.Precedence, tuple[int, float], datetime, str, int]] = []
+    served: dict[tuple[int, str], int] = {}
+    admitted: list[str] = []
+
+    def stand_in_line(user: int) -> None:
+        one = lines[user].next_hopeful()
+        if one is not None:
+            turn = _turn(one, snapshot, served)
+            heapq.heappush(heap, (before[one.execution_id], turn, one.requested_at, one.execution_id, user))
+
+    for user in lines:
+        stand_in_line(user)
+    while heap:
+        *_unused, wanted, user = heapq.heappop(heap)
+        one = lines[user].next_hopeful()
+        if one is not None and one.execution_id == wanted and lines[user].serve(one):
+            served.update({(user, tier): len(admitted) for tier in one.tiers})
+            admitted.append(wanted)
+        stand_in_line(user)
+    refused = {id: cause for line in lines.values() for id, cause in line.refused.items()}
+    return Decisions(tuple(admitted), _explain(snapshot, room, refused))
+
+
+def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
+    """Return the ids of the units that do not stand aside, in the order in which they would start if there were room for all of them."""
+    waiting = tuple(one for one in snapshot.waiting if not one.stands_aside)
+    tiers = [tier for one in waiting for tier in one.tiers]
+    boundless = replace(
+        snapshot,
+        waiting=waiting,
+        holding=(),
+        slots_per_user=sum(one.slots for one in waiting) or 1,
+        tier_maximum=dict.fromkeys(snapshot.tier_maximum, len(tiers)),
+    )
+    return admit(boundless).admitted
+
+
+def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
+    """Return the key of the unit's turn: users served recently go last. Only tiers that can become full count."""
+    tiers = [tier for tier in one.tiers if tier in snapshot.tier_maximum] or one.tiers
+
+    def turn(tier: str) -> tuple[int, float]:
+        # A user served in this round goes behind everybody served in an earlier one.
+        key = (one.user, tier)
+        if key in served:
+            return (1, float(served[key]))
+        return (0, (snapshot.last_served.get(key, NEVER) - NEVER).total_seconds())
+
+    return max(turn(tier) for tier in tiers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why a unit waits, and for which tier, if for one."""
+
+    code: Refusal
+    tier: str = ""
+
+
+_HELD, _MAINTENANCE, _OVER_BUDGET = _Cause("held"), _Cause("maintenance"), _Cause("over_budget")
+_TAKEN_OVER = _Cause("taken_over")
+
+
+class _Room:
+    """The remaining capacity while admissions are tried; belongs to one call of `admit`."""
+
+    def __init__(self, snapshot: QuotaSnapshot) -> None:
+        self.most = snapshot.slots_per_user
+        slots: Counter[int] = Counter()
+        executions: Counter[str] = Counter()
+        for held in snapshot.holding:
+            slots[held.user] += held.slots
+            executions[held.tier] += held.executions
+        self._users = {user: Allowance(self.most, count) for user, count in slots.items()}
+        self._kept: set[str] = set()
+        self._tiers = {tier: Allowance(most, executions[tier]) for tier, most in snapshot.tier_maximum.items()}
+
+    def user(self, user: int) -> Allowance:
+        return self._users.get(user, Allowance(self.most))
+
+    def tier(self, tier: str) -> Allowance:
+        return self._tiers.get(tier, Allowance(None))
+
+    def full_tier(self, one: QueuedUnit) -> str:
+        """Return the first of its tiers without any place; "" when each has one."""
+        return next((tier for tier in one.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
+
+    def short_tier(self, one: QueuedUnit) -> str:
+        """Return the first of its tiers without enough places; "" when all have enough."""
+        wanted = Counter(one.tiers)
+        return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
+
+    def too_small_tier(self, one: QueuedUnit) -> str:
+        """Return the first of its tiers whose maximum is too small for it; "" when it may start some day."""
+        wanted = Counter(one.tiers)
+        return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
+
+    def keep(self, tier: str) -> None:
+        """Reserve the tier's remaining capacity for the unit at the head; otherwise smaller ones would take it again and again."""
+        self._kept.add(tier)
+
+    def take(self, one: QueuedUnit) -> None:
+        self._users[one.user] = self.user(one.user).plus(one.slots)
+        for tier in one.tiers:
+            self._tiers[tier] = self.tier(tier).plus(1)
+
+
+class _Line:
+    """One user's line. Capacity only shrinks during a call, so a unit that was refused stays refused."""
+
+    def __init__(self, room: _Room, line: list[QueuedUnit]) -> None:
+        self.refused: dict[str, _Cause] = {}
+        self._room = room
+        self._line = line
+        self._place = 0
+
+    def next_hopeful(self) -> QueuedUnit | None:
+        """Return the next unit that may start, or that reserves capacity when its turn comes; None at the end of the line."""
+        while self._place < len(self._line):
+            one = self._line[self._place]
+            never = self._room.too_small_tier(one)
+            if one.stands_aside:
+                self.refused[one.execution_id] = _aside(one)
+            elif one.slots > self._room.most > 0:
+                self.refused[one.execution_id] = _Cause("larger_than_limit")
+            elif never:
+                self.refused[one.execution_id] = _Cause("over_tier_maximum", never)
+            elif not self._room.user(one.user).covers(one.slots):
+                self._refuse_rest()
+                return None
+            elif full := self._room.full_tier(one):
+                self.refused[one.execution_id] = _Cause("over_tier_maximum", full)
+            else:
+                return one
+            self._place += 1
+        return None
+
+    def serve(self, one: QueuedUnit) -> bool:
+        """Admit the unit, or refuse it with capacity reserved for it; return True when it was admitted."""
+        self._place += 1
+        short = self._room.short_tier(one)
+        if short:
+            self._room.keep(short)
+            self.refused[one.execution_id] = _Cause("over_tier_maximum", short)
+        else:
+            self._room.take(one)
+        return not short
+
+    def _refuse_rest(self) -> None:
+        """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
+        for one in self._line[self._place :]:
+            self.refused[one.execution_id] = _aside(one) if one.stands_aside else _Cause("over_user_slots")
+        self._place = len(self._line)
+
+
+def _aside(one: QueuedUnit) -> _Cause:
+    if one.hold:
+        return _HELD
+    if one.maintenance:
+        return _MAINTENANCE
+    return _TAKEN_OVER if one.is_passed_over else _OVER_BUDGET
+
+
+def _aside_message(one: QueuedUnit) -> str:
+    if one.hold:
+        return held_message(one.hold)
+    return one.maintenance or (one.taken_over if one.is_passed_over else one.over_budget)
+
+
+def held_message(hold: str) -> str:
+    """Return the message of what is held; `hold` is the sentence that says who holds it."""
+    return _("{hold} This starts when an operator releases it, and does not time out before.", hold=hold)
+
+
+def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
+    explained = {
+        one.execution_id: Deferred(_aside(one).code, _aside_message(one), 0)
+        for one in snapshot.waiting
+        if refused.get(one.execution_id) in (_HELD, _MAINTENANCE, _TAKEN_OVER, _OVER_BUDGET)
+    }
+    left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
+    for line in queue.lines(left).values():
+        for place, one in enumerate(line, start=1):
+            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
+    for tier in {cause.tier for cause in refused.values() if cause.tier}:
+        before_tier = [one for one in left if refused[one.execution_id].tier == tier]
+        for place, one in enumerate(queue.turns(before_tier, tier, snapshot.last_served), start=1):
+            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
+    return explained
+
+
+def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Cause, position: int) -> Deferred:
+    most = snapshot.slots_per_user
+    if cause.code == "larger_than_limit":
+        message = _(
+            "This takes {slots} slots{parts}, and one user may hold {most}. {smaller}",
+            slots=one.slots,
+            parts=_breakdown(one),
+            most=most,
+            smaller=_LESS_CLUSTER if any(part.kind == "cluster" for part in one.parts) else _LESS,
+        )
+    elif cause.code == "over_tier_maximum":
+        message = _(
+            "{tier} Position {position}.",
+            tier=_full_tier_words(snapshot, room, one, cause.tier),
+            position=position,
+        )
+    elif most == 0:
+        message = _(
+            "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
+        )
+    else:
+        message = _(
+            "{you_use}; this starts by itself when {wanted}. Position {position}.",
+            you_use=_YOUR_SLOTS.format(held=room.user(one.user).held, most=most),
+            wanted=ngettext("one is free", "{count} are free", one.slots) + _breakdown(one),
+            position=position,
+        )
+    return Deferred(cause.code, message, position)
+
+
+def about_owner(message: str, owner: str) -> str:
+    """Return the message of a refusal, which speaks to its user, as it is told to others; other messages stay as they are."""
+    if yours := _AS_YOUR_SLOTS.match(message):
+        return _OWNERS_SLOTS.format(owner=owner, **yours.groupdict()) + message[yours.end() :]
+    # What can be done is its user's to do.
+    return message.removesuffix(f" {_LESS_CLUSTER}").removesuffix(f" {_LESS}")
+
+
+def _full_tier_words(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, tier: str) -> str:
+    maximum, wanted = snapshot.tier_maximum[tier], one.tiers.count(tier)
+    name = snapshot.tier_names.get(tier, tier)
+    if wanted > maximum:
+        return _(
+            "This takes {wanted} places on the tier {name}{parts}, which runs at most {maximum} executions at once. "
+            "Stop it and launch it with other tiers.",
+            wanted=wanted,
+            name=name,
+            parts=_places(one, tier),
+            maximum=maximum,
+        )
+    if wanted == 1:
+        sentence = _(
+            "The tier {name} runs {held} of at most {maximum} executions at once; "
+            "this starts by itself when one of them ends."
+        )
+        return sentence.format(name=name, held=room.tier(tier).held, maximum=maximum)
+    return _(
+        "The tier {name} runs {held} of at most {maximum} executions at once, and this takes {wanted} places{parts}; "
+        "it starts by itself when enough of them end.",
+        name=name,
+        held=room.tier(tier).held,
+        maximum=maximum,
+        wanted=wanted,
+        parts=_places(one, tier),
+    )
+
+
+def _breakdown(one: QueuedUnit) -> str:
+    """Return the slots of each part of a pair, "" for a single execution."""
+    if len(one.parts) == 1:
+        return ""
+    parts = (_("{slots} for {part}", slots=part.slots, part=_PARTS[part.kind]) for part in one.parts)
+    return f" ({_(' and ').join(parts)})"
+
+
+def _places(one: QueuedUnit, tier: str) -> str:
+    kinds = [part.kind for part in one.parts for found in part.tiers if found == tier]
+    return f" ({_(' and ').join(_('one for {part}', part=_PARTS[kind]) for kind in kinds)})"

@@ -1,0 +1,109 @@
+"""Taking over the queue: for a bounded time an operator decides by hand what starts; only what operators have put in front does.
+
+Nothing else is written to what waits, so afterwards everybody stands where he stood: first in first out, and users in turn. The time does
+not count towards a queued execution's timeout. The caller checks rights.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from grid.audit.entries import write_entry
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import as_sentence, moment_words, one_line
+from grid.models import DataPlane, QueueTakeover, User
+
+TAKEN_OVER = "taken_over"  # the reason of what waits for the end of it
+MINUTES = (15, 30, 60, 120, 240, 480)
+REASON_LONGEST = 200
+
+
+def current_takeover(now: datetime) -> QueueTakeover | None:
+    return QueueTakeover.objects.in_force(now).order_by("pk").first()
+
+
+def last_end(now: datetime) -> datetime | None:
+    """Return when the latest one ended; None without any."""
+    ended = QueueTakeover.objects.filter(until_at__lte=now)
+    return ended.order_by("-until_at").values_list("until_at", flat=True).first()
+
+
+def waiting_sentence(takeover: QueueTakeover) -> str:
+    """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
+    return _("{takeover} Afterwards this starts by itself in its turn.", takeover=takeover_sentence(takeover))
+
+
+def takeover_sentence(takeover: QueueTakeover) -> str:
+    """Return who has taken over the queue, until when and why."""
+    until = moment_words(takeover.until_at)
+    return _(
+        "{actor} decides by hand what starts, until {until}: {reason}",
+        actor=takeover.actor_name,
+        until=until,
+        reason=as_sentence(takeover.reason),
+    )
+
+
+def take_over(*, by: User, minutes: int, reason: str, now: datetime) -> QueueTakeover:
+    """Take over the queue for so many minutes. Raise Rejected without a reason, and while somebody has it: the sentence says who."""
+    reason = one_line(reason)
+    if not reason or len(reason) > REASON_LONGEST:
+        raise _refused(
+            _(
+                "Say why in at most {longest} characters: everybody who waits reads it.",
+                longest=REASON_LONGEST,
+            )
+        )
+    if minutes not in MINUTES:
+        raise _refused(_("Choose for how long."))
+    with transaction.atomic():
+        _lock()
+        if (other := current_takeover(now)) is not None:
+            until = moment_words(other.until_at)
+            raise _refused(
+                _(
+                    "{actor} has taken over the queue until {until}: {reason}",
+                    actor=other.actor_name,
+                    until=until,
+                    reason=as_sentence(other.reason),
+                )
+            )
+        takeover = QueueTakeover.objects.create(
+            actor=by,
+            actor_name=by.get_username(),
+            reason=reason,
+            from_at=now,
+            until_at=now + timedelta(minutes=minutes),
+        )
+        write_entry(
+            by,
+            takeover,
+            {"taken over": ["", _("for {minutes} minutes", minutes=minutes)], "reason": ["", reason]},
+            at=now,
+        )
+    return takeover
+
+
+def give_back(*, by: User, now: datetime) -> None:
+    """End it now, whoever has it. Raise Rejected when nobody has."""
+    with transaction.atomic():
+        _lock()
+        takeover = current_takeover(now)
+        if takeover is None:
+            raise _refused(_("Nobody has taken over the queue now; it goes by turn."))
+        was, takeover.until_at = takeover.until_at, now
+        takeover.save(update_fields=["until_at"])
+        changes = {
+            "given back": [_("until {until}", until=moment_words(was)), _("at {moment}", moment=moment_words(now))]
+        }
+        write_entry(by, takeover, changes, at=now)
+
+
+def _lock() -> None:
+    """Let two operators at once decide one after the other."""
+    list(DataPlane.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+
+
+def _refused(sentence: str) -> Rejected:
+    return Rejected([Problem("", sentence, "takeover")])

@@ -1,0 +1,137 @@
+"""Has the expected waits stored, with what the controller's caches show of the executions that start.
+
+The controller has no cache of nodes. They are listed for pods that wait for room, when one of them was not there the last time, and at most
+once a minute. So a wait for room is measured from that moment.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from grid.core.labels import APP_COMPONENT, WORKER
+from grid.core.slices import in_slices
+from grid.database.trouble import TroubleLog
+from grid.diagnosis.diagnosis import since
+from grid.diagnosis.held import is_unplaced
+from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement.outlook import outlook_of
+from grid.executions.caches import execution_of
+from grid.executions.context import Context
+from grid.kube.objects import Event, Pod, is_refused
+from grid.queue.expectation import observing
+from grid.queue.expectation.observed import Observed, OnNode
+from grid.queue.expectation.outcomes import keep_predictions
+from grid.queue.expectation.room import RoomFacts, RoomSeeker
+
+logger = logging.getLogger(__name__)
+
+KEEP_SECONDS = 10.0
+LIST_SECONDS = 60.0  # between two lists of the nodes
+JUDGED_AT_ONCE = 5  # pods, each of which is held against all nodes: some 10 ms of the loop with 1,000
+_SETTLED = timedelta(seconds=10)  # the autoscaler looks every 10 s by default: until then it may still start a node
+
+
+class WaitKeeper:
+    """Part of one term of leadership; `run` until cancelled."""
+
+    def __init__(self, context: Context, troubles: TroubleLog) -> None:
+        self._context = context
+        self._troubles = troubles
+        self._judged: Collection[str] = ()
+        self._lists_from = 0.0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            try:
+                await self.keep()
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("expected waits not stored")
+
+    async def keep(self) -> None:
+        """Store what is expected now of those of whom nothing is stored yet, and what came of the others."""
+        context = self._context
+        plane, observed = context.target.data_plane, await self.observed()
+        await context.due_work(keep_predictions, plane, observed, now=context.clock())
+
+    async def observed(self) -> Observed:
+        """Return what is known of the executions that start; of those that no node takes, only right after the nodes were listed."""
+        context, now = self._context, self._context.clock()
+        new_nodes, on_node = dict[str, bool](), dict[str, OnNode]()
+        for pod in context.pods.starting():
+            if pod.spec.node_name:
+                id = execution_of(pod)
+                new_nodes[id] = False
+                seen = observing.on_node(pod, self._events(pod), None, _not_told, now=now)
+                if seen is not None:
+                    on_node[id] = seen
+        crowded = [pod for pod in context.pods.values() if is_unplaced(pod) and is_refused(pod)]
+        around = await self._around(crowded)
+        if around is None:
+            return Observed(new_nodes, on_node)
+        seekers, crowded = list[RoomSeeker](), [pod for pod in crowded if self._is_judged(pod)]
+        async for pod in in_slices(sorted(crowded, key=observing.rank_of)[: observing.MOST_SEEKERS], JUDGED_AT_ONCE):
+            outlook = outlook_of(pod, self._events(pod), around, now=now)
+            if outlook.needs_node and not _is_worker(pod):
+                new_nodes[execution_of(pod)] = True
+            elif outlook.nodes:
+                seekers.append(observing.seeker(pod, outlook.nodes, execution_of(pod), is_needed=self._is_needed(pod)))
+        return Observed(new_nodes, on_node, await self._room(seekers, around))
+
+    async def _around(self, crowded: Sequence[Pod]) -> Surroundings | None:
+        """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
+        be read."""
+        context, now = self._context, self._context.clock()
+        fresh = [
+            pod
+            for pod in crowded
+            if execution_of(pod) not in self._judged and since(pod.metadata.creation_timestamp, now) >= _SETTLED
+        ]
+        if not fresh or context.monotonic() < self._lists_from:
+            return None
+        self._lists_from = context.monotonic() + LIST_SECONDS
+        # A list that is younger than all of them: in an older one the claims of the later ones are missing.
+        created = [one for pod in fresh if (one := pod.metadata.creation_timestamp) is not None]
+        around = await context.nodes.since(max(created, default=None))
+        if around is not None:
+            self._judged = {execution_of(pod) for pod in crowded if context.nodes.is_listed_after(pod)}
+        elif context.nodes.is_reading:
+            # Of a large cluster the list comes later, and is kept only for a short time.
+            self._lists_from = context.monotonic()
+        return around
+
+    def _is_judged(self, pod: Pod) -> bool:
+        """Return whether the list knows what may keep the pod off a node; later pods are judged by the next list."""
+        return self._context.nodes.is_listed_after(pod) and self._context.nodes.can_judge(pod)
+
+    async def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:
+        """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""
+        on = dict[str, list[Pod]]()
+        for pod in self._context.pods.values():
+            on.setdefault(pod.spec.node_name, []).append(pod)
+        wanted = frozenset[str]().union(*(one.nodes for one in seekers))
+        tally = observing.OccupantTally(execution_of, self._context.clock())
+        nodes = [node for node in around.nodes if node.metadata.name in wanted]
+        async for node in in_slices(nodes[: observing.MOST_NODES], observing.NODES_AT_ONCE):
+            name = node.metadata.name
+            tally.count(node, around.room.requested(name), on.get(name, ()))
+        return tally.room(seekers)
+
+    def _is_needed(self, pod: Pod) -> bool:
+        """Return whether the execution does not start without this pod: of a cluster's workers it needs only one."""
+        others = self._context.pods.by("execution", execution_of(pod))
+        return not (_is_worker(pod) and any(_is_worker(one) and one.spec.node_name for one in others))
+
+    def _events(self, pod: Pod) -> list[Event]:
+        events = self._context.events.of(execution_of(pod))
+        return [one for one in events if one.involved_object.name == pod.metadata.name]
+
+
+def _not_told(image: str) -> None:
+    """Without a list of nodes, only the history knows sizes."""
+
+
+def _is_worker(pod: Pod) -> bool:
+    return pod.metadata.labels.get(APP_COMPONENT) == WORKER

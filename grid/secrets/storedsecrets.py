@@ -1,0 +1,170 @@
+"""Stored secrets: who may get which, setting and deleting them, and their values for the objects of an execution.
+
+An execution gets the secrets of its project, those of its owner for all projects, and those of its owner for this project; of one name the
+later of these. The launch freezes which; their values are read when the controller creates the objects, and to leave them out of support
+bundles.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from grid.audit.entries import write_entry
+from grid.core.errors import GridError, Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.executions.spec import ExecutionSpec
+from grid.models import Project, StoredSecret, User
+
+# All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
+MOST_OF_A_HOLDER = 25
+MAXIMUM_BYTES = 16 * 1024
+
+
+class SecretMissing(GridError):
+    """A secret that was there at launch was deleted, or cannot be decrypted."""
+
+
+def of_project(project: Project) -> QuerySet[StoredSecret]:
+    """Return the secrets that every execution of the project gets."""
+    return StoredSecret.objects.filter(project=project, owner__isnull=True)
+
+
+def of_person(owner: User) -> QuerySet[StoredSecret]:
+    """Return the person's own secrets, for all projects and for single ones."""
+    return StoredSecret.objects.filter(owner=owner).select_related("project")
+
+
+def for_launch(owner: User, project: Project) -> list[StoredSecret]:
+    """Return the secrets that an execution of this owner in this project gets, one of each name, sorted by name."""
+    whose = Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
+    found = StoredSecret.objects.filter(whose).defer("ciphertext")
+    by_rank = sorted(found, key=lambda one: (one.owner_id is not None, one.project_id is not None))
+    return [one for _, one in sorted({one.name: one for one in by_rank}.items())]
+
+
+def values_for(spec: ExecutionSpec) -> Mapping[str, str]:
+    """Return the values of an execution's secrets by name. Raise SecretMissing with a sentence for its owner."""
+    if not spec.secrets:
+        return {}
+    stored = StoredSecret.objects.in_bulk([one.id for one in spec.secrets])
+    values = {}
+    for wanted in spec.secrets:
+        found = stored.get(wanted.id)
+        if found is None:
+            raise SecretMissing(
+                _("Its secret {name} was deleted after the launch. Launch again without it.", name=wanted.name)
+            )
+        try:
+            values[wanted.name] = decrypt(found.ciphertext)
+        except Undecryptable as error:
+            raise SecretMissing(
+                _("Its secret {name} can no longer be read. Set its value again.", name=wanted.name)
+            ) from error
+    return values
+
+
+def readable_values(ids: Iterable[int]) -> list[str]:
+    """Return the values of those secrets that there still are and that can be read."""
+    found = []
+    for secret in StoredSecret.objects.filter(pk__in=list(ids)):
+        try:
+            found.append(decrypt(secret.ciphertext))
+        except Undecryptable:
+            continue
+    return found
+
+
+def put(
+    *, by: User, owner: User | None, project: Project | None, name: str, is_file: bool, value: str, now: datetime
+) -> StoredSecret:
+    """Store a new secret, or replace the value of the one with that name and holder. Raise Rejected with all problems."""
+    with transaction.atomic():
+        _lock(owner, project)
+        held = of_person(owner) if owner else of_project(_given(project))
+        known = next((one for one in held if one.name == name and one.project == project), None)
+        secret = known or StoredSecret(name=name, owner=owner, project=project)
+        secret.is_file, secret.changed_at, secret.changed_by = is_file, now, by.get_username()
+        problems = [*_problems(secret, value), *([] if known else _too_many(len(held)))]
+        if problems:
+            raise Rejected(problems)
+        secret.ciphertext = encrypt(value)
+        secret.save()
+        _record(by, secret, [name, _("{name}, a new value", name=name)] if known else ["", name])
+    return secret
+
+
+def delete(secret: StoredSecret, *, by: User) -> None:
+    """Delete it. What runs keeps the value until it ends; what waits with it ends with a sentence."""
+    with transaction.atomic():
+        _record(by, secret, [secret.name, ""])
+        secret.delete()
+
+
+def encrypt_all_again() -> tuple[int, int]:
+    """Encrypt every value with the first key of the settings; return how many were, and how many cannot be read any more."""
+    done = unreadable = 0
+    for id in StoredSecret.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            secret = StoredSecret.objects.select_for_update().filter(pk=id).first()
+            if secret is None:
+                continue
+            try:
+                secret.ciphertext = encrypt_again(secret.ciphertext)
+            except Undecryptable:
+                unreadable += 1
+            else:
+                secret.save(update_fields=["ciphertext"])
+                done += 1
+    return done, unreadable
+
+
+def _lock(owner: User | None, project: Project | None) -> None:
+    """Have two people who store secrets for one holder at once do so one after the other."""
+    if owner is not None:
+        User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    else:
+        Project.objects.select_for_update(no_key=True).get(pk=_given(project).pk)
+
+
+def _given(project: Project | None) -> Project:
+    assert project is not None, "a secret without an owner is a project's"
+    return project
+
+
+def _record(by: User, secret: StoredSecret, change: list[str]) -> None:
+    """Write into the audit log of the project or the person which secret it is, and never a value."""
+    write_entry(by, secret.owner or _given(secret.project), {"secret": change})
+
+
+def _problems(secret: StoredSecret, value: str) -> list[Problem]:
+    problems = []
+    try:
+        secret.full_clean(exclude=["ciphertext", "changed_by", "owner", "project"], validate_constraints=False)
+    except ValidationError as error:
+        problems = [Problem(path, message) for path, messages in error.message_dict.items() for message in messages]
+    size = len(value.encode())
+    if not value:
+        problems.append(Problem("value", _("Type the value, or choose a file with it."), "required"))
+    elif size > MAXIMUM_BYTES:
+        problems.append(
+            Problem("value", _("A secret has at most 16 KiB; this one has {size:,} bytes.", size=size), "too_long")
+        )
+    elif "\0" in value:
+        problems.append(Problem("value", _("Use text: the value has a character that variables cannot have."), "nul"))
+    return problems
+
+
+def _too_many(held: int) -> list[Problem]:
+    if held < MOST_OF_A_HOLDER:
+        return []
+    return [
+        Problem(
+            "",
+            _("There are {held} secrets already, which is the limit. Delete one that is not needed.", held=held),
+            "full",
+        )
+    ]

@@ -1,0 +1,181 @@
+"""Shares a port of a running workspace, and so the program that its owner started there, with members of the project by name.
+
+Unlike the workspace's own page it is no shell: members reach this port on an origin of its own (`opening.openable_ports` decides, for each
+request), and never the IDE.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from grid.audit.entries import write_entry
+from grid.core.errors import Problem, Rejected
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
+from grid.diagnosis.beside import FRONT_PORTS
+from grid.executions.changes import record_change
+from grid.executions.context import Database
+from grid.executions.launchsettings import launch_settings
+from grid.models import Environment, Execution, Membership, PortShare, State, User
+from grid.models.environment import Kind
+from grid.sharing.opening import openable_ports
+from grid.sharing.sharing import members_to_share_with
+
+LOWEST, HIGHEST = 1024, 65535
+MOST = 10  # of one workspace
+
+
+def port_problem(port: int, own: int) -> str:
+    """Return why a port of a workspace whose own program listens on `own` is not shared, as a sentence; "" when it can be; pure."""
+    if not LOWEST <= port <= HIGHEST:
+        return _("Choose a port from {lowest} to {highest}.", lowest=LOWEST, highest=HIGHEST)
+    if port == own:
+        return _(
+            "That is the workspace’s own port: behind it is a shell with your files and secrets. Start your app on another."
+        )
+    if port in FRONT_PORTS:
+        return _("This port is the platform’s. Start your app on another.")
+    return ""
+
+
+def shared_ports(execution: Execution, now: datetime) -> Sequence[PortShare]:
+    """Return what is shared of it now, by port."""
+    lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), execution=execution)
+    return list(lasting.prefetch_related("members").order_by("port"))
+
+
+class StoredPorts:
+    """Implements `policykeeper.Ports` on the database."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def offered(self) -> frozenset[int]:
+        return await self._database(offered_ports, self._clock())
+
+    async def running(self) -> frozenset[int]:
+        return await self._database(running_ports)
+
+
+def offered_ports(now: datetime) -> frozenset[int]:
+    """Return the ports that new programs answer on, of their fronts or their environments', and those that are shared of running
+    workspaces."""
+    lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now))
+    shared = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
+    found = {*FRONT_PORTS, *shared.values_list("port", flat=True)}
+    if launch_settings().any_front() is None:
+        environments = Environment.objects.filter(port__isnull=False).order_by()
+        found.update(port for port in environments.values_list("port", flat=True).distinct() if port)
+    return frozenset(found)
+
+
+def running_ports() -> frozenset[int]:
+    """Return the ports on which what runs is answered that was launched without a front; its environment may have another by now."""
+    ports = Execution.objects.unsettled().order_by().values_list("spec__port", "spec__front__port").distinct()
+    return frozenset(int(port) for port, front in ports if port and not front)
+
+
+def ports_shared_with(user_id: int) -> Sequence[PortShare]:
+    """Return the shared ports that others' workspaces let the user open now, by name."""
+    running = PortShare.objects.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
+    found = list(running.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
+    allowed = openable_ports({(user_id, one.pk) for one in found}) if found else set()
+    return [one for one in found if (user_id, one.pk) in allowed]
+
+
+def share_port(
+    execution_id: str,
+    *,
+    port: int,
+    name: str,
+    members: Collection[User],
+    hours: int,
+    by: User,
+    now: datetime,
+) -> PortShare:
+    """Share the port with these members, for so many hours, or until the workspace stops (0). The history and the audit log say so.
+
+    Raise Rejected for what is no running workspace of theirs, for a port that is not shared, and for people who are no members.
+    """
+    while True:
+        with transaction.atomic():
+            execution = Execution.objects.select_for_update(no_key=True).get(pk=execution_id)
+            PortShare.objects.filter(execution=execution, ends_at__lte=now).delete()
+            problem = _why_not(execution, port, name, members, by)
+            if problem is not None:
+                raise Rejected([problem])
+            names = listed(sorted(user.get_username() for user in members))
+            message = _(
+                "{by} shared its port {port} ({name}) with {names}.",
+                by=by.get_username(),
+                port=port,
+                name=name,
+                names=names,
+            )
+            if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
+                continue  # the controller has written the row meanwhile
+            ends_at = now + timedelta(hours=hours) if hours else None
+            share = PortShare.objects.create(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
+            share.members.set(members)
+            write_entry(
+                by,
+                execution.project,
+                {"shared app": ["", _("port {port} ({name}) with {names}", port=port, name=name, names=names)]},
+            )
+        return share
+
+
+def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
+    """Take the port back: every grant for it goes with the row."""
+    while True:
+        with transaction.atomic():
+            execution = Execution.objects.select_for_update(no_key=True).get(pk=share.execution_id)
+            found = PortShare.objects.filter(pk=share.pk).first()
+            if found is None:
+                return
+            message = _(
+                "{by} stopped sharing its port {port} ({name}).", by=by.get_username(), port=share.port, name=share.name
+            )
+            if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
+                continue
+            names = listed(sorted(user.get_username() for user in found.members.all()))
+            write_entry(
+                by,
+                execution.project,
+                {
+                    "shared app": [
+                        _("port {port} ({name}) with {names}", port=share.port, name=share.name, names=names),
+                        "",
+                    ]
+                },
+            )
+            found.delete()
+        return
+
+
+def _why_not(execution: Execution, port: int, name: str, members: Collection[User], by: User) -> Problem | None:
+    role = Membership.objects.filter(project=execution.project_id, user=by).values_list("role", flat=True).first()
+    if execution.kind != Kind.WORKSPACE or execution.owner_id != by.pk or role not in Membership.CONTRIBUTING:
+        return Problem("", _("Only its owner, as a contributor of its project, shares an app of a workspace."), "owner")
+    if execution.state != State.RUNNING or execution.stop_requested_at is not None:
+        return Problem("", _("The workspace does not run. Resume it, start your app in it, and share that."), "ended")
+    if problem := port_problem(port, int(execution.spec.get("port") or 0)):
+        return Problem("port", problem, "port")
+    if not name.strip():
+        return Problem("name", _("Give it a name, by which the members find it."), "name")
+    shares = PortShare.objects.filter(execution=execution)
+    if shares.filter(port=port).exists():
+        return Problem("port", _("This port is shared already. Stop sharing it first."), "port")
+    if shares.count() >= MOST:
+        return Problem(
+            "",
+            _("At most {most} ports of a workspace are shared at a time. Stop sharing one first.", most=MOST),
+            "most",
+        )
+    offered = {user.pk for user in members_to_share_with(execution)}
+    if not members or not {user.pk for user in members} <= offered:
+        return Problem("members", _("Choose at least one member of its project, and nobody else."), "member")
+    return None

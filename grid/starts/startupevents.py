@@ -1,0 +1,142 @@
+"""What the events of a pod say about its start: images, first starts of containers, waits for a node; pure.
+
+An event may be missing, or stand for several of its kind; only the first of a kind counts, because later ones belong to restarts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+
+from grid.core.regexes import Expression, RepeatedExpression
+from grid.kube.objects import Event, Pod
+
+# Smaller differences are the truncation to seconds, and the way of an event to the API server.
+SKEW_LIMIT = timedelta(seconds=2)
+_OF_KUBELET = ("Pulling", "Pulled", "Created", "Started")
+_CONTAINER = Expression(r"spec\.(?:containers|initContainers)\{(.+)\}")
+_PULLED = Expression(r"^Successfully pulled image .+? in (\S+)(?: \((\S+) including waiting\))?")
+_SIZE = Expression(r"Image size: (\d+) bytes")
+_PRESENT = "already present on machine"
+_PART = RepeatedExpression(r"(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
+
+
+@dataclass(frozen=True, slots=True)
+class ImageEvents:
+    """The image of one container, which is on the node. `wanted_at` is None when only its arrival is known, `size` when it is not known
+    in bytes or nothing was pulled."""
+
+    container: str
+    wanted_at: datetime | None
+    there_at: datetime
+    was_present: bool
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartEvents:
+    """The moments of one start. `skew` is how far the node's clock is ahead of the API server's, zero unless it is clearly so."""
+
+    images: Sequence[ImageEvents] = ()
+    pulling_at: datetime | None = None  # since when an image that is not there yet is pulled
+    started: Mapping[str, datetime] = field(
+        default_factory=dict
+    )  # first starts, by container; "" for events that name none
+    scheduled_at: datetime | None = None
+    no_room_at: datetime | None = None
+    scale_up_at: datetime | None = None
+    skew: timedelta = timedelta()
+
+    def corrected(self, node_time: datetime | None) -> datetime | None:
+        """Return a time of the node's clock as one of the API server's."""
+        return None if node_time is None else node_time - self.skew
+
+
+def start_events(events: Iterable[Event], pod: Pod | None = None) -> StartEvents:
+    """Return what the events say, in whatever order they are; those about another pod of the same name are left out."""
+    uid = pod.metadata.uid if pod is not None else ""
+    own = [one for one in events if (not uid or one.involved_object.uid in ("", uid)) and _first_seen(one) is not None]
+    skew = _skew(own)
+    images, pulling = _images(own, skew)
+    return StartEvents(
+        images=images,
+        pulling_at=pulling,
+        started={key[1]: _at(one, skew) for key, one in _first(own, "Started").items()},
+        scheduled_at=_moment(own, "Scheduled"),
+        no_room_at=_moment(own, "FailedScheduling"),
+        scale_up_at=_moment(own, "TriggeredScaleUp"),
+        skew=skew,
+    )
+
+
+def go_seconds(text: str) -> float | None:
+    """Return the seconds of a duration as Go writes it, such as 1m3.5s; None for other texts."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _images(events: Sequence[Event], skew: timedelta) -> tuple[Sequence[ImageEvents], datetime | None]:
+    asked, arrived = _first(events, "Pulling"), _first(events, "Pulled")
+    images = [_image(name, asked.get(("Pulling", name)), one, skew) for (_, name), one in arrived.items()]
+    open_pulls = [_at(one, skew) for (_, name), one in asked.items() if ("Pulled", name) not in arrived]
+    return sorted(images, key=lambda image: image.there_at), min(open_pulls, default=None)
+
+
+def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta) -> ImageEvents:
+    at = _at(arrived, skew)
+    if _PRESENT in arrived.message:
+        return ImageEvents(container, at, at, was_present=True)
+    found, size = _PULLED.match(arrived.message), _SIZE.search(arrived.message)
+    took = go_seconds(found[2] or found[1]) if found else None
+    asked_at = _at(asked, skew) if asked is not None else None
+    if asked_at is not None and asked_at > at:
+        asked_at = None  # of a later pull; the first was lost
+    if asked_at is None and took is not None:
+        asked_at = at - timedelta(seconds=took)
+    elif asked_at is not None and took is not None and asked is not None and asked.times == 1:
+        at = asked_at + timedelta(seconds=took)  # exact, where both events are truncated to seconds
+    return ImageEvents(container, asked_at, at, was_present=False, size=int(size[1]) if size else None)
+
+
+def _first(events: Iterable[Event], reason: str) -> dict[tuple[str, str], Event]:
+    """Return the first event of this reason of each container, by reason and container."""
+    found: dict[tuple[str, str], Event] = {}
+    for one in sorted((one for one in events if one.reason == reason), key=_key):
+        field_path = _CONTAINER.fullmatch(one.involved_object.field_path)
+        found.setdefault((reason, field_path[1] if field_path else ""), one)
+    return found
+
+
+def _key(event: Event) -> tuple[bool, float, str]:
+    at = _first_seen(event)
+    return at is None, at.timestamp() if at else 0.0, event.metadata.name
+
+
+def _first_seen(event: Event) -> datetime | None:
+    return event.first_timestamp or event.event_time or event.metadata.creation_timestamp
+
+
+def _at(event: Event, skew: timedelta) -> datetime:
+    at = _first_seen(event)
+    assert at is not None, "events without any time are left out"
+    return at - skew
+
+
+def _moment(events: Iterable[Event], reason: str) -> datetime | None:
+    """Return when the first event of this reason reached the API server, whose clock the pod's own times have."""
+    times = (one.metadata.creation_timestamp or _first_seen(one) for one in events if one.reason == reason)
+    return min((at for at in times if at is not None), default=None)
+
+
+def _skew(events: Iterable[Event]) -> timedelta:
+    """Estimate how far the node's clock is ahead: its events carry both its time and the API server's."""
+    both = [
+        (one.first_timestamp - one.metadata.creation_timestamp).total_seconds()
+        for one in events
+        if one.reason in _OF_KUBELET and one.first_timestamp and one.metadata.creation_timestamp
+    ]
+    found = timedelta(seconds=median(both)) if both else timedelta()
+    return found if abs(found) > SKEW_LIMIT else timedelta()

@@ -1,0 +1,122 @@
+"""Reads how long starts took: the newest of a group, never all of them, so that a read costs the same after years.
+
+A group is a tier with an environment, a pool, or all; each has an index by time. Starts that ended before they ran are left
+out: their last phase was cut off.
+"""
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+from typing import NamedTuple
+
+from grid.models import StartUp
+from grid.queue.expectation.facts import LEAST_PULLED, RECENT_PULLS
+from grid.tiers.rush import MeasuredTime
+
+MOST_READ = 2000
+FEWEST_NODE_STARTS = FEWEST_STARTS = 5
+_STARTS_LOOKED_AT = 500  # few of which waited for a new node
+
+
+class StartTimes(NamedTuple):
+    """One start, in seconds; None for what is not known. The names are those of `grid.models.StartUp`, which explains them."""
+
+    execution_id: str
+    at: datetime
+    kind: str
+    tier_id: str
+    environment_id: str
+    node_pool: str
+    image: str
+    total: float
+    queued: float | None
+    creating: float | None
+    node_wait: float | None
+    scheduling: float | None
+    volumes: float | None
+    pulling: float | None
+    setup: float | None
+    starting: float | None
+    answering: float | None
+    first_worker: float | None
+    merged: float | None
+    merged_phases: str
+    node_started: bool | None
+    node_decision: float | None
+    node_creation: float | None
+    node_joining: float | None
+    image_cached: bool | None
+    image_bytes: int | None
+
+
+def recent_starts(
+    *,
+    tier: str = "",
+    environment: str = "",
+    node_pool: str = "",
+    at_most: int = MOST_READ,
+) -> Sequence[StartTimes]:
+    """Return the newest starts of a group that ran, newest first. "" leaves a part of the group open."""
+    group = {"tier": tier, "environment": environment, "node_pool": node_pool}
+    rows = StartUp.objects.filter(**{name: value for name, value in group.items() if value})
+    # Read by time and then filtered: an index for each group with the outcome as well would be as large as the table.
+    newest = rows.order_by("-at").values_list(*StartTimes._fields, "ran")[:at_most]
+    return [StartTimes(*values) for *values, ran in newest if ran]
+
+
+def usual_start(*, tier: str, environment: str, pull: float | None = None) -> float | None:
+    """Return for how many seconds launches of the tier with the environment usually start on a node that is there, from the moment at
+    which they get their slots; None when too few did lately. With a `pull`, its seconds count instead of those of their own pulls."""
+    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    there = [(one.total - (one.queued or 0.0), one.pulling) for one in starts if not one.node_started]
+    totals = [seconds for seconds, _ in there]
+    if pull is not None:
+        totals = [seconds - pulling + pull for seconds, pulling in there if pulling is not None]
+    return median(totals) if len(totals) >= FEWEST_STARTS else None
+
+
+def image_size(*, tier: str, environment: str, image: str) -> int | None:
+    """Return the bytes of the last pull of the image for the tier with the environment; None when there was none lately."""
+    starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
+    return next((one.image_bytes for one in starts if one.image == image and one.image_bytes), None)
+
+
+def usual_pace(node_pool: str) -> float | None:
+    """Return the seconds for each byte that pulls of images usually took in the pool; None when there were too few lately."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    paces = [
+        one.pulling / one.image_bytes
+        for one in starts
+        if one.pulling and one.image_bytes is not None and one.image_bytes >= LEAST_PULLED
+    ]
+    return median(paces[:RECENT_PULLS]) if len(paces) >= FEWEST_STARTS else None
+
+
+def usual_node_start(node_pool: str) -> float | None:
+    """Return for how many seconds pods of the pool usually waited when a new node was started for them; None when too few did lately."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    waits = [one.node_wait for one in starts if one.node_started and one.node_wait is not None]
+    return median(waits) if len(waits) >= FEWEST_NODE_STARTS else None
+
+
+def slow_node_start(node_pool: str) -> MeasuredTime:
+    """Return how long pods of the pool waited when a new node was started for them, at the 95th percentile."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    return _slow([one.node_wait for one in starts if one.node_started and one.node_wait is not None])
+
+
+def slow_pull(node_pool: str, image: str, size: int | None) -> MeasuredTime:
+    """Return how long pulls of the image took in the pool, at the 95th percentile; of one that was pulled too rarely, how long other
+    images of its `size` in bytes usually take."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    found = _slow([one.pulling for one in starts if one.image == image and one.pulling and one.image_cached is False])
+    if found.seconds is not None or not size or (pace := usual_pace(node_pool)) is None:
+        return found
+    return MeasuredTime(size * pace, found.count, is_estimate=True)
+
+
+def _slow(seconds: list[float]) -> MeasuredTime:
+    if len(seconds) < FEWEST_STARTS:
+        return MeasuredTime(None, len(seconds))
+    return MeasuredTime(sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1], len(seconds))

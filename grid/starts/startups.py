@@ -1,0 +1,193 @@
+"""Records how long each execution took to start: one row, written in the transaction of the change that ends the start.
+
+The kubelet's events may reach us after the pod's own state. What was not known then is filled in when they come, as long as the same
+controller lives; after that it stays unknown.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from grid.core.errors import GridError
+from grid.core.labels import APP_COMPONENT, WORKER
+from grid.executions.context import Context
+from grid.executions.ledger import LedgerRecord
+from grid.executions.lifecycle import Transition
+from grid.executions.spec import parse_spec
+from grid.kube.objects import Event, Node, Pod
+from grid.kube.resources import NODES
+from grid.models import Execution, Kind, StartUp, State
+from grid.starts import startdays_store as startdays
+from grid.starts.startup import TOLERANCE, Phase, StartFacts, start_phases
+from grid.starts.startupevents import start_events
+
+logger = logging.getLogger(__name__)
+
+STARTING_STATES = frozenset({State.DEPLOYING, State.PREPARING})
+# A start waits no longer than this for what would only complete its record.
+NODE_SECONDS = 2.0
+# Until then late events complete the record; after that they are about restarts.
+LATE_EVENTS = timedelta(seconds=30)
+# A pod that was bound sooner than this did not wait for a node to be made.
+_AT_ONCE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Incomplete:
+    """The record of a start whose events may still come."""
+
+    facts: StartFacts
+    known: Mapping[str, Any]
+    at: datetime
+
+
+class StartUps:
+    """Makes the records of one term of leadership."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._incomplete: dict[str, _Incomplete] = {}
+
+    async def ended(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> StartUp | None:
+        """Return the record to write with a change that ends the start; None for other changes. A bug here must not keep an execution
+        from going on, so errors are logged."""
+        if row.state not in STARTING_STATES or change.state in STARTING_STATES:
+            return None
+        try:
+            facts = await self._facts(row, pod, ran=change.state == State.RUNNING)
+            columns = measured(facts)
+        except Exception:
+            logger.exception("execution=%s how long it took to start was not recorded", row.id)
+            return None
+        if facts.ran and (columns["image_cached"] is None or columns["merged_phases"]):
+            self._incomplete[row.id] = _Incomplete(facts, columns, self._context.clock())
+        reason = "" if facts.ran else change.reason
+        return StartUp(execution_id=row.id, ran=facts.ran, reason=reason, **_about(row), **columns)
+
+    async def events_came(self, row: LedgerRecord) -> None:
+        """Complete the record after new events, if they say what was not known."""
+        one = self._incomplete.get(row.id)
+        if one is None or one.facts.pod is None:
+            return
+        if self._context.clock() - one.at > LATE_EVENTS:
+            self._incomplete.pop(row.id)
+            return
+        columns = measured(replace(one.facts, events=start_events(self._context.events.of(row.id), one.facts.pod)))
+        if columns != one.known and columns["image_cached"] is not None:
+            await self._context.database(startdays.replace, row.id, columns)
+            self._incomplete[row.id] = replace(one, known=columns)
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        self._incomplete.pop(execution_id, None)
+
+    async def _facts(self, row: LedgerRecord, pod: Pod | None, *, ran: bool) -> StartFacts:
+        context, is_cluster = self._context, row.kind == Kind.CLUSTER
+        events: Sequence[Event] = ()
+        if pod is not None:
+            events = [one for one in context.events.of(row.id) if one.involved_object.name == pod.metadata.name]
+        until = context.clock()
+        if is_cluster and ran:
+            until = _first_worker_ready(context.pods.by("execution", row.id), pod, until)
+        return StartFacts(
+            requested_at=row.requested_at,
+            admitted_at=row.admitted_at,
+            until=until,
+            ran=ran,
+            pod=pod,
+            events=start_events(events, pod),
+            node=await self._node(pod) if pod is not None else None,
+            is_cluster=is_cluster,
+        )
+
+    async def _node(self, pod: Pod) -> Node | None:
+        """Return the node of a pod that had to wait for one; None when it did not, or the cluster does not say."""
+        created, bound = pod.metadata.creation_timestamp, condition_time(pod, "PodScheduled")
+        if not pod.spec.node_name or (created and bound and bound - created <= _AT_ONCE):
+            return None
+        try:
+            async with asyncio.timeout(NODE_SECONDS):
+                return msgspec.convert(await self._context.api.get(NODES, pod.spec.node_name), Node)
+        except (GridError, TimeoutError, msgspec.ValidationError) as error:
+            logger.info("node not read node=%s reason=%s", pod.spec.node_name, str(error) or "no answer in time")
+            return None
+
+
+def measured(facts: StartFacts) -> dict[str, Any]:
+    """Return the columns of `StartUp` that come from the facts."""
+    phases = start_phases(facts)
+    seconds = phases.seconds
+    names, together = phases.merged
+    node = phases.node
+    return {
+        "at": facts.requested_at + timedelta(seconds=phases.total),
+        "total": _rounded(phases.total),
+        **{phase.value: _rounded(seconds.get(phase)) for phase in Phase},
+        "merged": _rounded(together) if names else None,
+        "merged_phases": " ".join(names),
+        "node_started": node.is_new,
+        "node_decision": _rounded(node.decision),
+        "node_creation": _rounded(node.creation),
+        "node_joining": _rounded(node.joining),
+        "image_cached": phases.image_cached,
+        "image_bytes": phases.image_bytes,
+    }
+
+
+def never_admitted(execution_id: str, reason: str, now: datetime) -> StartUp:
+    """Return the record of an execution that ended while it was queued."""
+    row = Execution.objects.get(pk=execution_id)
+    facts = StartFacts(requested_at=row.requested_at, admitted_at=None, until=now, ran=False)
+    is_cluster = row.kind == Kind.CLUSTER
+    return StartUp(
+        execution_id=row.pk,
+        ran=False,
+        reason=reason,
+        kind=row.kind,
+        framework=row.framework,
+        tier_id=row.head_tier_id or row.tier_id,
+        environment_id=row.environment_id,
+        node_pool=row.head_node_pool if is_cluster else row.node_pool,
+        image=str(row.spec.get("environment", {}).get("image", "")),
+        **measured(facts),
+    )
+
+
+def condition_time(pod: Pod, kind: str) -> datetime | None:
+    """Return since when a condition of the pod is true; None while it is not."""
+    found = (one for one in pod.status.conditions if (one.type, one.status) == (kind, "True"))
+    return next((one.last_transition_time for one in found), None)
+
+
+def _about(row: LedgerRecord) -> dict[str, Any]:
+    """Return the columns that say what was started; of a cluster, its head."""
+    spec = parse_spec(row)
+    tier = spec.cluster.head_tier if spec.cluster is not None else spec.tier
+    return {
+        "kind": row.kind,
+        "framework": spec.cluster.framework if spec.cluster is not None else "",
+        "tier_id": tier.id,
+        "environment_id": spec.environment.id,
+        "node_pool": tier.node_pool,
+        "image": spec.environment.image,
+    }
+
+
+def _first_worker_ready(pods: Sequence[Pod], head: Pod | None, now: datetime) -> datetime:
+    """Return when head and first worker were ready, if that was noticed late; otherwise now."""
+    workers = [condition_time(pod, "Ready") for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER]
+    ready = min((at for at in workers if at is not None), default=None)
+    head_ready = condition_time(head, "Ready") if head is not None else None
+    if ready is None or head_ready is None:
+        return now
+    both = max(ready, head_ready)
+    return both if now - both > TOLERANCE else now
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

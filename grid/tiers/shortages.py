@@ -1,0 +1,333 @@
+"""Phantom shortages: a namespace that refuses pods although nodes, slots and tiers have room for them. Pure.
+
+Compares the ResourceQuotas and LimitRanges of the executions' namespace with the pods of a launch before it happens, and with what tiers
+and slots promise. A quota whose scopes cannot be compared with our pods is left out: it may or may not count them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.core.translation import gettext as _
+from grid.core.wording import capitalised, plural
+from grid.diagnosis.resources import core_words
+from grid.kube.limits import LimitItem, LimitRange, ResourceQuota
+
+# Our pods have requests and no deadline, so quotas with these scopes count them; those with any other may not.
+_OUR_SCOPES = frozenset({"NotTerminating", "NotBestEffort"})
+_COUNTED = ("pods", "count/pods")
+_COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLimits:
+    """What limits the namespace, as read a moment ago."""
+
+    quotas: tuple[ResourceQuota, ...] = ()
+    ranges: tuple[LimitRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerNeeds:
+    """A container beside the program: its requests and limits as written."""
+
+    name: str
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PodNeeds:
+    """Equal pods: the program's requests and limits as written, how many pods there are, and what is in each beside the program."""
+
+    name: str
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    count: int = 1
+    beside: tuple[ContainerNeeds, ...] = ()
+
+    def whole(self) -> "PodNeeds":
+        """Return the pods as if all were one container. What the program does not say, as a limit, the pod does not."""
+        if not self.beside:
+            return self
+        requests = _total(self.requests, [one.requests for one in self.beside])
+        return replace(
+            self, requests=requests, limits=_total(self.limits, [one.limits for one in self.beside]), beside=()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRefusal:
+    """Why the namespace would refuse pods; `for_good` when it would even if nothing else ran in it."""
+
+    sentence: str
+    for_good: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TierPromise:
+    """A tier as it is offered: one pod of it, and how many may run at once (None: as many as users have slots)."""
+
+    id: str
+    pod: PodNeeds
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phantom:
+    """A promise that the namespace does not keep. `tier` is the id of the tier that is concerned, "" for the slots of users."""
+
+    tier: str
+    sentence: str
+    advice: str = field(default=_("Ask an admin of the cluster to raise it, or lower what is promised."))
+
+
+def refusal(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> NamespaceRefusal | None:
+    """Return why the namespace would refuse these pods now, a lasting reason first; None when nothing is known that would."""
+    return min(_refusals(pods, limits), key=lambda one: not one.for_good, default=None)
+
+
+def warnings(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> list[str]:
+    """Return what is nearly used up: less is left than these pods would take once more."""
+    found = []
+    for quota, name, hard, used, need in _compared(pods, limits):
+        if need <= hard - used < 2 * need:
+            found.append(
+                _(
+                    "{quota} has {left} left: enough for this, and not for another like it.",
+                    quota=capitalised(_of(quota)),
+                    left=_left(name, hard, used),
+                )
+            )
+    return found
+
+
+def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: NamespaceLimits) -> list[Phantom]:
+    """Return the promises that the namespace could not keep even if nothing ran in it."""
+    found = []
+    for quota in _counting(limits.quotas):
+        for name in _COUNTED:
+            hard = _amount(name, quota.status.hard[name]) if name in quota.status.hard else None
+            if hard is not None and hard < slots_per_user:
+                allowed = _("{quota} allows {pods} in all", quota=_of(quota), pods=plural(hard, "pod", "pods"))
+                found.append(
+                    Phantom(
+                        "",
+                        _(
+                            "One user may hold {slots}, but {allowed}.",
+                            slots=plural(slots_per_user, "slot", "slots"),
+                            allowed=allowed,
+                        ),
+                    )
+                )
+    for tier in tiers:
+        broken = next(_never(tier.pod, limits), "") or next(_too_many(tier, limits), "")
+        if broken:
+            found.append(Phantom(tier.id, broken))
+    return found
+
+
+def spent(name: str, hard: str, used: str, asked: str) -> str:
+    """Return how much of one resource of a quota is used, as "10 of 10 pods are in use and this takes 1 pod"."""
+    limit, taken, more = _amount(name, hard), _amount(name, used), _amount(name, asked)
+    number = f"{taken:,}" if name in _COUNTED else _words(name, taken).removesuffix(f" ({name})")
+    return _(
+        "{used} of {limit} are in use and this takes {asked}",
+        used=number,
+        limit=_words(name, limit),
+        asked=_words(name, more),
+    )
+
+
+def is_more(name: str, asked: str, hard: str) -> bool:
+    """Return whether one pod asks for more of a quota's resource than there is in all."""
+    return _amount(name, asked) > _amount(name, hard)
+
+
+def needed(pod: PodNeeds) -> dict[str, int]:
+    """Return what the pods take of a quota, by the quota's names of resources."""
+    pod, found = pod.whole(), dict.fromkeys(_COUNTED, 1)
+    for resource, text in pod.requests.items():
+        found[f"requests.{resource}"] = _amount(resource, text)
+        if resource in _COMPUTE:
+            found[resource] = _amount(resource, text)
+    found |= {f"limits.{resource}": _amount(resource, text) for resource, text in pod.limits.items()}
+    return {name: amount * pod.count for name, amount in found.items()}
+
+
+def _refusals(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[NamespaceRefusal]:
+    for pod in pods:
+        yield from (NamespaceRefusal(sentence, for_good=True) for sentence in _never(pod, limits))
+    for quota, name, hard, used, need in _compared(pods, limits):
+        if need > hard - used:
+            sentence = _(
+                "{quota} has {left} left, and this takes {needed}.",
+                quota=capitalised(_of(quota)),
+                left=_left(name, hard, used),
+                needed=_words(name, need),
+            )
+            yield NamespaceRefusal(sentence, for_good=need > hard)
+
+
+def _compared(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[tuple[ResourceQuota, str, int, int, int]]:
+    """Yield each resource that a quota limits: its hard limit, what is used, and what the pods need together."""
+    total: dict[str, int] = {}
+    for pod in pods:
+        for name, amount in needed(pod).items():
+            total[name] = total.get(name, 0) + amount
+    for quota in _counting(limits.quotas):
+        for name, text in quota.status.hard.items():
+            if total.get(name):
+                yield quota, name, _amount(name, text), _amount(name, quota.status.used.get(name, "0")), total[name]
+
+
+def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
+    """Yield why one such pod is refused, whatever else runs."""
+    for range_ in limits.ranges:
+        for item in range_.spec.limits:
+            judged: dict[str, tuple[PodNeeds | ContainerNeeds, ...]]
+            judged = {"Container": (pod, *pod.beside), "Pod": (pod.whole(),)}
+            for one in judged.get(item.type, ()):
+                yield from _outside(range_.metadata.name, one, item)
+    single = needed(replace(pod, count=1))
+    for quota in _counting(limits.quotas):
+        for name, text in quota.status.hard.items():
+            hard, kind = _amount(name, text), name.rpartition(".")[2]
+            if single.get(name, 0) > hard:
+                yield _(
+                    "{quota} allows {limit} in all, and {pod} takes {needed}.",
+                    quota=capitalised(_of(quota)),
+                    limit=_words(name, hard),
+                    pod=pod.name,
+                    needed=_words(name, single[name]),
+                )
+            elif name not in single and kind in _COMPUTE and not _is_defaulted(name, limits):
+                yield _(
+                    "{quota} takes only pods that say their {resource}, and {pod} does not.",
+                    quota=capitalised(_of(quota)),
+                    resource=name,
+                    pod=pod.name,
+                )
+
+
+def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
+    """Yield why the tier's maximum is never reached."""
+    if not tier.maximum:
+        return
+    each = needed(tier.pod)
+    for quota in _counting(limits.quotas):
+        for name, text in quota.status.hard.items():
+            fits = _amount(name, text) // each[name] if each.get(name) else tier.maximum
+            if fits < tier.maximum:
+                yield (
+                    _(
+                        "It may run {maximum:,} at once, but {quota} has {limit} in all, enough for {fits:,}.",
+                        maximum=tier.maximum,
+                        quota=_of(quota),
+                        limit=_words(name, _amount(name, text)),
+                        fits=fits,
+                    )
+                )
+
+
+def _total(own: Mapping[str, str], beside: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return quantities of the program with those beside it added."""
+    found = {}
+    for name, text in own.items():
+        total = _amount(name, text) + sum(_amount(name, one.get(name, "0")) for one in beside)
+        found[name] = f"{total}m" if name == "cpu" else str(total)
+    return found
+
+
+def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
+    what = _("a container") if item.type == "Container" else _("a pod")
+    for name, text in item.max.items():
+        has = pod.limits.get(name) or pod.requests.get(name)
+        if has and _amount(name, has) > _amount(name, text):
+            bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
+            yield _(
+                "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}.",
+                limit_range=limit_range,
+                what=what,
+                bound=bound,
+                pod=pod.name,
+                taken=taken,
+            )
+    for name, text in item.min.items():
+        has = pod.requests.get(name)
+        if has and _amount(name, has) < _amount(name, text):
+            bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
+            yield _(
+                "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}.",
+                limit_range=limit_range,
+                what=what,
+                bound=bound,
+                pod=pod.name,
+                taken=taken,
+            )
+    for name, text in item.max_limit_request_ratio.items():
+        requested, limit = _amount(name, pod.requests.get(name, "0")), _amount(name, pod.limits.get(name, "0"))
+        # The ratio is itself a quantity; in thousandths, so that 1.5 is exact.
+        if requested and limit * 1000 > requested * millicores(text):
+            most = format_cores(millicores(text))
+            yield _(
+                "The limit range “{limit_range}” allows a limit of {resource} of at most {most} times the request, "
+                "and that of {pod} is larger.",
+                limit_range=limit_range,
+                resource=name,
+                most=most,
+                pod=pod.name,
+            )
+
+
+def _is_defaulted(name: str, limits: NamespaceLimits) -> bool:
+    """Return whether a limit range fills in what a pod leaves out."""
+    kind, _unused, resource = name.rpartition(".")
+    for range_ in limits.ranges:
+        for item in range_.spec.limits:
+            filled = item.default if kind == "limits" else {**item.default, **item.default_request}
+            if item.type == "Container" and resource in filled:
+                return True
+    return False
+
+
+def _counting(quotas: Iterable[ResourceQuota]) -> list[ResourceQuota]:
+    return [one for one in quotas if one.spec.scope_selector is None and _OUR_SCOPES.issuperset(one.spec.scopes)]
+
+
+def _of(quota: ResourceQuota) -> str:
+    return _("the quota “{name}” of the namespace", name=quota.metadata.name)
+
+
+def _left(name: str, hard: int, used: int) -> str:
+    """Return for example "4 of 10 pods" or "2 of 16 cores (requests.cpu)"."""
+    left = max(0, hard - used)
+    if name in _COUNTED:
+        return _("{left:,} of {pods}", left=left, pods=plural(hard, "pod", "pods"))
+    number = format_cores(left) if name.rpartition(".")[2] == "cpu" else _words(name, left).removesuffix(f" ({name})")
+    return _("{left} of {limit}", left=number, limit=_words(name, hard))
+
+
+def _words(name: str, amount: int) -> str:
+    """Return an amount with the unit and the quota's own name of the resource."""
+    kind = name.rpartition(".")[2] if not name.startswith(("requests.", "limits.")) else name.partition(".")[2]
+    if name in _COUNTED:
+        return plural(amount, "pod", "pods")
+    if kind == "cpu":
+        words = core_words(amount)
+    elif kind in ("memory", "ephemeral-storage"):
+        words = format_bytes(amount)
+    elif kind.endswith("/gpu"):
+        words = plural(amount, "GPU", "GPUs")
+    else:
+        words = f"{amount:,}"
+    if name == "cpu":
+        return words
+    return _("{amount} of memory", amount=words) if name == "memory" else f"{words} ({name})"
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        return millicores(text) if name in ("cpu", "requests.cpu", "limits.cpu") else whole(text)
+    except ValueError:
+        return 0

@@ -1,0 +1,319 @@
+"""Tells how a hardware tier fits the nodes of its pool: places on each shape of node, what stays unused, what rules a node out, and which
+size would pack better; pure, and never a reason to refuse a tier.
+
+Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone. A pool
+that is scaled to zero is judged by what its nodes were when last seen.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from grid.core.quantity import format_bytes, format_cores
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import listed, plural
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.places import taint_text, untolerated
+from grid.diagnosis.resources import amount_words
+from grid.kube.objects import Taint, Toleration
+from grid.tiers.nodeshapes import NodeShape, PoolShapes, Room
+
+CPU, MEMORY = "cpu", "memory"
+_BYTES = {MEMORY: "memory", "ephemeral-storage": "disk"}
+# Some nodes do not tell these; then they are not judged.
+_MAY_BE_UNKNOWN = frozenset({"pods", "ephemeral-storage"})
+MOST_CUT = 4  # a size is cut by a fourth at most to get one more place: beyond that it is another tier
+_WORTH = 10  # a tenth of a node unused is worth a word
+Sidecar = Literal["front", "executor"]
+_SIDECARS: Mapping[Sidecar, str] = {
+    "front": _("nginx in front of a web page"),
+    "executor": _("the executor of a project whose files are in Git"),
+}
+MOST_PLACES = 16  # beyond so many places a node is packed well enough by any size
+
+
+@dataclass(frozen=True, slots=True)
+class TierRequest:
+    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; `beside` is
+    what stands in the same pod, by `sidecars`: nginx in front of a web page, the executor where a project's files are in Git."""
+
+    pool: str
+    requests: Room
+    tolerations: tuple[Toleration, ...] = ()
+    beside: Room = field(default_factory=dict)
+    sidecars: tuple[Sidecar, ...] = ("executor",)
+
+    def taken(self, name: str) -> int:
+        """Return what a place takes of the resource in all."""
+        return self.requests.get(name, 0) + self.beside.get(name, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A shape of node filled with executions of one tier. `binding` names the resources that allow no further place; `left` is what then
+    stays unused; `untolerated` are the taints that keep the tier off."""
+
+    shape: NodeShape
+    places: int
+    binding: tuple[str, ...]
+    left: Room
+    untolerated: tuple[Taint, ...]
+
+    @property
+    def takes(self) -> int:
+        """The places on a node of this shape that an execution really gets: none behind a taint."""
+        return 0 if self.untolerated else self.places
+
+    @property
+    def wastes(self) -> tuple[str, ...]:
+        """The resources of which a tenth of the node or more stays unused, and GPUs of which any does."""
+        free = self.shape.free
+        return tuple(
+            name
+            for name, amount in self.left.items()
+            if amount > 0 and (is_gpu(name) or (name in (CPU, MEMORY) and amount * _WORTH >= free[name]))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A size that packs the node better: `more` places with less, or the same places with the node used `full`."""
+
+    kind: Literal["more", "full"]
+    requests: Room
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierFit:
+    """The doctor's finding. `packings` are of all shapes; `best` is the one that advice is about; `problem` is None when an execution
+    finds a place on some node when it is empty. `seen` is "" or, of a pool that has no node now, the day on which its nodes were last
+    seen: then the one shape is theirs."""
+
+    request: TierRequest
+    packings: tuple[Packing, ...]
+    best: Packing | None
+    problem: Diagnosis | None
+    suggestions: tuple[Suggestion, ...]
+    seen: str = ""
+
+    @property
+    def usable(self) -> list[Packing]:
+        """The packings of the shapes of which a node takes an execution, now or once it is started."""
+        return [one for one in self.packings if one.takes and (one.shape.nodes or self.seen)]
+
+
+def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
+    """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none. What takes the tier
+    only where nothing is beside it is told."""
+    alone = _examine(replace(request, beside={}), pool)
+    if alone.best is None or not request.beside:
+        return alone
+    fit = _examine(request, pool)
+    return fit if fit.best is not None else replace(fit, problem=_no_room_beside(request, as_seen(fit.seen)))
+
+
+def _examine(request: TierRequest, pool: PoolShapes) -> TierFit:
+    shapes, seen = (pool.shapes, "") if pool.next is None else ((pool.next,), pool.seen)
+    fit = TierFit(request, tuple(pack(request, shape) for shape in shapes), None, None, (), seen)
+    best = max(fit.usable, key=lambda one: one.shape.nodes, default=None)
+    if best is None:
+        return replace(fit, problem=_problem(request, pool, fit))
+    return replace(fit, best=best, suggestions=suggestions(request, best))
+
+
+def pack(request: TierRequest, shape: NodeShape) -> Packing:
+    free = shape.free
+    taken = {name: request.taken(name) for name in (*request.requests, *request.beside)}
+    judged = {name: amount for name, amount in taken.items() if amount > 0 and _is_told(name, free)}
+    shares = {name: free.get(name, 0) // amount for name, amount in judged.items()}
+    places = min(shares.values(), default=1)
+    binding = tuple(name for name, share in shares.items() if share == places)
+    left = {name: amount - places * request.taken(name) for name, amount in free.items()}
+    return Packing(shape, places, binding, left, tuple(untolerated(shape.taints, request.tolerations)))
+
+
+def suggestions(request: TierRequest, packing: Packing) -> tuple[Suggestion, ...]:
+    """Return sizes that pack this shape better: one more place first, then the node used fully with the same places. A node that is used
+    nearly fully needs no advice."""
+    if not packing.places or packing.places > MOST_PLACES or not packing.wastes:
+        return ()
+    found = []
+    if (cut := _cut(request, packing)) is not None:
+        more = pack(replace(request, requests=cut), packing.shape).places  # rounding may make room for still another
+        found.append(Suggestion("more", cut, more))
+    if (grown := _grown(request, packing)) is not None:
+        found.append(Suggestion("full", grown, packing.places))
+    return tuple(found)
+
+
+def _cut(request: TierRequest, packing: Packing) -> dict[str, int] | None:
+    """Return the size of which one more fits the node, cut where it has to be; None when that is more than a fourth, or no size."""
+    free, places, smaller = packing.shape.free, packing.places + 1, dict(request.requests)
+    for name, amount in request.requests.items():
+        if not _is_told(name, free) or request.taken(name) * places <= free.get(name, 0):
+            continue
+        share = (
+            rounded(name, free[name] // places - request.beside.get(name, 0))
+            if name in (CPU, MEMORY) and name in free
+            else 0
+        )
+        if (amount - share) * MOST_CUT > amount:
+            return None
+        smaller[name] = share
+    return smaller
+
+
+def _grown(request: TierRequest, packing: Packing) -> dict[str, int] | None:
+    """Return the size that shares the node's CPU and memory among the same places; None when little of it stays unused anyway."""
+    free, requests, larger = packing.shape.free, request.requests, dict(request.requests)
+    for name in packing.wastes:
+        if name in (CPU, MEMORY) and requests.get(name, 0) > 0:
+            share = free[name] // packing.places - request.beside.get(name, 0)
+            larger[name] = max(requests[name], rounded(name, share))
+    return larger if larger != requests else None
+
+
+def rounded(name: str, amount: int) -> int:
+    """Return the amount rounded down to what a person would type: quarters of a core, halves of a GiB, finer below one.
+    So the words of it say exactly that amount."""
+    whole, coarse, fine = (1000, 250, 50) if name == CPU else (2**30, 2**29, 2**26)
+    step = coarse if amount >= whole else fine
+    return amount // step * step
+
+
+def is_gpu(name: str) -> bool:
+    return name.endswith("/gpu")
+
+
+def words(room: Mapping[str, int], names: Iterable[str]) -> str:
+    """Return the named amounts in words: "2 cores and 3.5 GiB of memory"; "" for none."""
+    parts = [amount_words(name, room[name]) for name in names]
+    return listed(parts) if parts else ""
+
+
+def number(name: str, amount: int) -> str:
+    """Return the amount without the resource's name: "2", "3.5 GiB"."""
+    return format_cores(amount) if name == CPU else format_bytes(amount) if name in _BYTES else f"{amount:,}"
+
+
+def _is_told(name: str, free: Mapping[str, int]) -> bool:
+    return name in free or name not in _MAY_BE_UNKNOWN
+
+
+def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
+    """Explain why no node of the pool that takes pods now takes an execution of the tier."""
+    packings, ending = fit.packings, as_seen(fit.seen)
+    if not packings:
+        return _without_nodes(pool)
+    large = [one for one in packings if one.places]
+    if not large:
+        return _too_large(request, pool, packings, ending)
+    if kept_off := [one for one in large if one.untolerated]:
+        taints = {taint_text(taint): None for one in kept_off for taint in one.untolerated}
+        if len(kept_off) == len(large):
+            return _tainted(pool, list(taints), ending)
+    nodes = sum(one.shape.away for one in large if not one.untolerated)
+    sentence = ngettext(
+        "No node of the pool {name} takes this tier now: {count:,} node would have a place for it, "
+        "and is cordoned, not ready or being removed.",
+        "No node of the pool {name} takes this tier now: {count:,} nodes would have a place for it, "
+        "and are all cordoned, not ready or being removed.",
+        nodes,
+        name=pool.name,
+    )
+    return Diagnosis("away", sentence, "wait", "operator", _("Ask an operator about these nodes."))
+
+
+def _no_room_beside(request: TierRequest, ending: str) -> Diagnosis:
+    """Explain a tier that fits exactly: there is no room for what stands beside programs."""
+    sentence = _(
+        "No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.",
+        pool=request.pool,
+        beside=words(request.beside, request.beside),
+        sidecars=beside_words(request),
+        ending=ending,
+    )
+    step = _(
+        "Make the tier smaller by that much; until then, "
+        "only jobs without a page and clusters of projects with their files on a volume can launch on it."
+    )
+    if request.sidecars == ("front",):
+        step = _(
+            "Make the tier smaller by that much; until then, only jobs without a page and clusters can launch on it."
+        )
+    elif "front" not in request.sidecars:
+        step = _(
+            "Make the tier smaller by that much; until then, only projects with their files on a volume can launch on it."
+        )
+    return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
+
+
+def beside_words(request: TierRequest) -> str:
+    """Return whose room stands beside programs."""
+    return listed(_SIDECARS[one] for one in request.sidecars)
+
+
+def as_seen(seen: str) -> str:
+    """Return of when a pool's nodes are known, as an end of a sentence; "" when they are there."""
+    return _(", as its nodes were when last seen on {seen}", seen=seen) if seen else ""
+
+
+def _without_nodes(pool: PoolShapes) -> Diagnosis:
+    """Explain a pool that has no node now, and whether it may get one."""
+    if pool.maximum > 0:
+        sentence = _(
+            "The pool {name} has no node now; the autoscaler starts one when somebody launches on this tier "
+            "(at most {nodes}). Only then is it known whether the tier fits.",
+            name=pool.name,
+            nodes=plural(pool.maximum, "node", "nodes"),
+        )
+        return Diagnosis("pool_empty", sentence, "wait", "", _("Nothing to do if you know the size of its nodes."))
+    sentence = _("The pool {name} has no node, and the autoscaler may not start one.", name=pool.name)
+    step = _("Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits.")
+    return Diagnosis("no_nodes", sentence, "problem", "operator", step)
+
+
+def _tainted(pool: PoolShapes, taints: list[str], ending: str) -> Diagnosis:
+    sentence = ngettext(
+        "No node of the pool {name} takes this tier: the nodes that are large enough have the taint "
+        "{taints}, which it does not tolerate{ending}.",
+        "No node of the pool {name} takes this tier: the nodes that are large enough have the taints "
+        "{taints}, which it does not tolerate{ending}.",
+        len(taints),
+        name=pool.name,
+        taints=listed(taints),
+        ending=ending,
+    )
+    step = _(
+        "Add {taints} to its tolerations, or choose another pool; until then, what is launched on it waits.",
+        taints=listed(taints),
+    )
+    return Diagnosis("tainted", sentence, "problem", "admin", step)
+
+
+def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...], ending: str) -> Diagnosis:
+    short = []
+    beside = _(" left beside its own pods") if any(one.shape.own for one in packings) else ""
+    for name, asked in request.requests.items():
+        known = [one.shape.free for one in packings if _is_told(name, one.shape.free)]
+        most = max((free.get(name, 0) for free in known), default=asked)
+        if asked > most:
+            wants, has = amount_words(name, asked), number(name, most)
+            wants = _("a little more than {amount}", amount=wants) if number(name, asked) == has else wants
+            short.append(
+                _("it asks for {wants}, but the largest node has {has}{beside}", wants=wants, has=has, beside=beside)
+            )
+    together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
+    reason = "; ".join(short) or _("none has {together} together", together=together)
+    sentence = _(
+        "No node of the pool {name} is large enough for this tier, not even an empty one: {reason}{ending}.",
+        name=pool.name,
+        reason=reason,
+        ending=ending,
+    )
+    step = _(
+        "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
+    )
+    return Diagnosis("too_large", sentence, "problem", "admin", step)

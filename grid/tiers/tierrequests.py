@@ -1,0 +1,66 @@
+"""What an execution that is launched on a tier now would request of its node, with what stands beside its program; reads the database."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from grid.diagnosis.resources import resource_amounts
+from grid.executions.front import FrontSpec
+from grid.executions.launchsettings import WITH_FRONT, launch_settings
+from grid.executions.preview import requests_of, tolerations_of
+from grid.executions.runpod import executor_requests, front_requests
+from grid.executions.spec import FilesSpec, TierSpec, tier_spec
+from grid.models import Environment, HardwareTier, Project
+from grid.tiers.tierdoctor import Sidecar, TierRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecars:
+    """What may stand beside programs that are launched now: the executor, and nginx in front of web pages."""
+
+    files: FilesSpec | None = None
+    front: FrontSpec | None = None
+
+
+def sidecars() -> Sidecars:
+    """Return what may stand beside programs: the executor once a project's files are in Git, and the front where it is on."""
+    front = launch_settings().any_front()
+    return Sidecars(_files_in_git(), front)
+
+
+def tier_request(tier: HardwareTier, beside: Sidecars) -> TierRequest:
+    """Return what an execution launched on the tier now would ask of its node, with all that may stand beside it; a quantity that cannot
+    be read counts as 0."""
+    spec = tier_spec(tier)
+    asked = _asked(spec, beside, has_front=not tier.kinds or bool(set(tier.kinds) & WITH_FRONT))
+    return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), _total(asked), tuple(asked))
+
+
+def requests_beside(spec: TierSpec, environment: Environment, beside: Sidecars) -> Mapping[str, int]:
+    """Return what may stand beside the environment's program on the tier takes of a node."""
+    return _total(_asked(spec, beside, has_front=bool(environment.port) and environment.kind in WITH_FRONT))
+
+
+def _asked(spec: TierSpec, beside: Sidecars, *, has_front: bool) -> Mapping[Sidecar, Mapping[str, str]]:
+    asked: dict[Sidecar, Mapping[str, str]] = {}
+    if beside.front and has_front:
+        asked["front"] = front_requests(beside.front)
+    if beside.files:
+        asked["executor"] = executor_requests(beside.files, with_disk=bool(spec.ephemeral_storage))
+    return asked
+
+
+def _total(asked: Mapping[Sidecar, Mapping[str, str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for one in asked.values():
+        total += Counter(resource_amounts(one))
+    return total
+
+
+def _files_in_git() -> FilesSpec | None:
+    if not Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
+        return None
+    cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
+    return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)

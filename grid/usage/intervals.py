@@ -1,0 +1,125 @@
+"""The intervals in which pods hold nodes: which begin and which end, decided from the records and the pods. Pure.
+
+A pod holds its node from the moment at which the scheduler bound it until its containers have finished, or it is gone. It may be
+terminating for long meanwhile, on a lost node for example: the node's room is taken until the cluster lets go of it. Times are truncated to
+whole seconds, as Kubernetes' own are, so that sums are exact.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from grid.core.labels import APP_COMPONENT, HEAD
+from grid.diagnosis.requests import has_ended
+from grid.kube.objects import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The time of one pod on its node; `ended_at` is None while the pod holds it."""
+
+    pod_uid: str
+    pod_name: str
+    node_name: str
+    is_head: bool
+    began_at: datetime
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The known records of one execution: the beginnings of open intervals by pod, and the pods, still visible, whose intervals are
+    over."""
+
+    open: Mapping[str, datetime] = field(default_factory=dict)
+    over: Set[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The records to write: new intervals, which may be over already, and the ends of open ones by their pods' uids."""
+
+    begun: tuple[Interval, ...] = ()
+    ended: Mapping[str, datetime] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.begun or self.ended)
+
+
+def interval(
+    pod: Pod, *, gone_at: datetime | None = None, now: datetime, attended_until: datetime | None = None
+) -> Interval | None:
+    """Return the time for which a pod has held its node; None when it never had one. `gone_at` is when the pod was seen to be gone.
+    `attended_until` is when a controller last looked: a pod that has ended without saying when counts until then."""
+    if not pod.spec.node_name:
+        return None
+    meta, now = pod.metadata, _whole(now)
+    ended_at = _ended_at(pod) or gone_at or attended_until or now if has_ended(pod) else gone_at
+    # A pod that has ended may no longer say when it began; an existing record knows better.
+    began_at = min(_whole(_bound_at(pod) or ended_at or now), _whole(gone_at or now), now)
+    if ended_at is not None and has_ended(pod) and ended_at < began_at:
+        ended_at = began_at + _ran_for(pod)  # the node's clock is behind
+    return Interval(
+        pod_uid=meta.uid,
+        pod_name=meta.name,
+        node_name=pod.spec.node_name,
+        is_head=meta.labels.get(APP_COMPONENT) == HEAD,
+        began_at=began_at,
+        ended_at=None if ended_at is None else max(began_at, min(_whole(ended_at), now)),
+    )
+
+
+def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str, datetime]) -> Changes:
+    """Return the changes that bring the records up to date. `vanished` are open intervals without a pod, with the times at which they
+    are taken to have ended. Once these are applied, a second call returns none."""
+    begun: dict[str, Interval] = {}
+    ended: dict[str, datetime] = {}
+    for one in seen:
+        if one.pod_uid in recorded.open:
+            if one.ended_at is not None:
+                ended[one.pod_uid] = one.ended_at
+        elif one.pod_uid not in recorded.over:
+            begun[one.pod_uid] = one
+    ended |= vanished
+    ends = {uid: max(recorded.open[uid], _whole(at)) for uid, at in ended.items()}
+    return Changes(tuple(begun.values()), ends)
+
+
+def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
+    """Return the records after `made`; those that are over are remembered only for the `visible` pods."""
+    begun_open = {one.pod_uid: one.began_at for one in made.begun if one.ended_at is None}
+    still_open = {uid: at for uid, at in recorded.open.items() if uid not in made.ended}
+    over = recorded.over | made.ended.keys() | {one.pod_uid for one in made.begun if one.ended_at is not None}
+    return Recorded(still_open | begun_open, frozenset(over & visible))
+
+
+def _bound_at(pod: Pod) -> datetime | None:
+    return _transition(pod, "PodScheduled", "True") or pod.status.start_time
+
+
+def _ended_at(pod: Pod) -> datetime | None:
+    return _finished_at(pod) or _transition(pod, "DisruptionTarget", "True") or _transition(pod, "Ready", "False")
+
+
+def _transition(pod: Pod, kind: str, status: str) -> datetime | None:
+    found = (one for one in pod.status.conditions if (one.type, one.status) == (kind, status))
+    return next((one.last_transition_time for one in found), None)
+
+
+def _ran_for(pod: Pod) -> timedelta:
+    """Return the time from the first container's start to the last one's end, by the node's own clock; zero when it is not known."""
+    ends = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated is not None]
+    began = [one.started_at for one in ends if one.started_at is not None]
+    finished = [one.finished_at for one in ends if one.finished_at is not None]
+    return max(timedelta(), max(finished) - min(began)) if began and finished else timedelta()
+
+
+def _finished_at(pod: Pod) -> datetime | None:
+    """Return when the last of its containers finished; None when one does not say so, of an evicted pod for example."""
+    ends = [one.state.terminated for one in pod.status.container_statuses]
+    times = [one.finished_at for one in ends if one is not None and one.finished_at is not None]
+    return max(times) if times and len(times) == len(ends) else None
+
+
+def _whole(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)

@@ -1,0 +1,203 @@
+"""Keeps the peak use of running executions: measured in short periods, added up in memory, and written rarely.
+
+Only the leader does this, so there is one writer. Its values are whole (not what was added), so writing twice changes nothing; a new leader
+goes on from what is stored. While there are no measurements nothing is written, and everything else works.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from grid.core.errors import GridError
+from grid.core.labels import APP_COMPONENT
+from grid.database.trouble import TroubleLog
+from grid.executions.caches import PodCache, execution_of
+from grid.executions.context import Database
+from grid.kube.objects import Pod
+from grid.metrics.poller import ABSENT_PERIOD
+from grid.metrics.sources import NoMetrics
+from grid.metrics.usage import Usage
+from grid.models import Execution, PeakUse
+from grid.models.environment import Kind
+from grid.usage.cpuwindow import PodUsageSource
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 15.0
+WRITE_SECONDS = 60.0  # at the earliest after the last write of an execution
+MEAN_SECONDS = 600.0  # at the latest, while its peaks stay: a new leader would lack so much of the mean
+_MUCH = 20  # a twentieth more is a new peak
+AT_ONCE = 500
+_ONE_POD = frozenset(Kind.values) - {Kind.CLUSTER.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What `PeakUse` stores."""
+
+    memory: int = 0
+    cpu: int = 0
+    cpu_sum: int = 0
+    samples: int = 0
+
+    def with_sample(self, usage: Usage) -> "Peak":
+        return Peak(
+            max(self.memory, usage.memory_bytes),
+            max(self.cpu, usage.cpu_millicores),
+            self.cpu_sum + usage.cpu_millicores,
+            self.samples + 1,
+        )
+
+    def __add__(self, other: "Peak") -> "Peak":
+        return Peak(
+            max(self.memory, other.memory),
+            max(self.cpu, other.cpu),
+            self.cpu_sum + other.cpu_sum,
+            self.samples + other.samples,
+        )
+
+    def exceeds(self, other: "Peak") -> bool:
+        """Return whether it is a new peak, and not only a little more."""
+        return _much_more(self.memory, other.memory) or _much_more(self.cpu, other.cpu)
+
+
+def _much_more(now: int, before: int) -> bool:
+    return now * _MUCH > before * (_MUCH + 1)
+
+
+def read(ids: Iterable[str]) -> dict[str, Peak]:
+    """Return what is stored, by execution; an empty peak for an execution without any, nothing for what is no execution."""
+    found = Execution.objects.filter(pk__in=list(ids)).order_by()
+    columns = ("memory_peak_bytes", "cpu_peak_millicores", "cpu_sum_millicores", "samples")
+    rows = found.values_list("pk", *(f"peak__{name}" for name in columns))
+    return {id: Peak(*(value or 0 for value in values)) for id, *values in rows}
+
+
+def write(peaks: Mapping[str, Peak]) -> None:
+    """Store the peaks; those of executions that were deleted meanwhile are dropped."""
+    present = set(Execution.objects.filter(pk__in=list(peaks)).order_by().values_list("pk", flat=True))
+    rows = [
+        PeakUse(
+            execution_id=id,
+            memory_peak_bytes=one.memory,
+            cpu_peak_millicores=one.cpu,
+            cpu_sum_millicores=one.cpu_sum,
+            samples=one.samples,
+        )
+        for id, one in peaks.items()
+        if id in present
+    ]
+    columns = ["memory_peak_bytes", "cpu_peak_millicores", "cpu_sum_millicores", "samples"]
+    with transaction.atomic():
+        PeakUse.objects.bulk_create(
+            rows, batch_size=AT_ONCE, update_conflicts=True, unique_fields=["execution"], update_fields=columns
+        )
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A running execution. `stored` is None until it has been read; `since` holds what was measured before that."""
+
+    since: Peak
+    stored: Peak | None = None
+    written_at: float = float("-inf")
+
+    @property
+    def now(self) -> Peak:
+        return self.since + (self.stored or Peak())
+
+
+class PeakKeeper:
+    """Follows the executions' pods during one term of leadership; `run` until cancelled."""
+
+    def __init__(
+        self,
+        source: PodUsageSource,
+        pods: PodCache,
+        database: Database,
+        namespace: str,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._source = source
+        self._pods = pods
+        self._database = database
+        self._namespace = namespace
+        self._monotonic = monotonic
+        self._rng = rng or random.Random()
+        self._troubles = TroubleLog(monotonic)
+        self._followed: dict[str, _Followed] = {}
+        self._period = PERIOD_SECONDS
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._period * self._rng.uniform(0.9, 1.1))
+            await self.once()
+
+    async def once(self) -> None:
+        """Measure, and write what is due. A failure is logged, and what was measured is kept for the next time."""
+        try:
+            self._take(await self._source.measure_pods(self._namespace))
+            self._period = PERIOD_SECONDS
+        except GridError as error:
+            self._period = ABSENT_PERIOD if isinstance(error, NoMetrics) else PERIOD_SECONDS
+            logger.debug("no usage of executions measured reason=%s", error)
+        except Exception:
+            logger.exception("measuring the executions' usage failed")
+        try:
+            await self._write_due()
+            self._troubles.tell_if_over()
+        except Exception as error:
+            if not self._troubles.are_why(error):
+                logger.exception("peaks of use not written")
+
+    def _take(self, measured: Mapping[str, Usage]) -> None:
+        for key, usage in measured.items():
+            pod = self._pods.get(key)
+            if pod is not None and (id := _run_of(pod)):
+                followed = self._followed.setdefault(id, _Followed(Peak()))
+                followed.since = followed.since.with_sample(usage)
+
+    async def _write_due(self) -> None:
+        now = self._monotonic()
+        due = [id for id, one in self._followed.items() if self._is_due(id, one, now)]
+        for start in range(0, len(due), AT_ONCE):
+            await self._write(due[start : start + AT_ONCE], now)
+
+    async def _write(self, ids: list[str], now: float) -> None:
+        if unknown := [id for id in ids if self._followed[id].stored is None]:
+            stored = await self._database(read, unknown)
+            for id in unknown:
+                if id in stored:
+                    self._followed[id].stored = stored[id]
+                else:
+                    del self._followed[id]  # nothing of ours: anybody may set the label
+        peaks = {id: self._followed[id].now for id in ids if id in self._followed}
+        if peaks:
+            await self._database(write, peaks)
+        for id, peak in peaks.items():
+            if self._is_gone(id):
+                del self._followed[id]
+            else:
+                self._followed[id] = _Followed(Peak(), peak, now)
+
+    def _is_due(self, id: str, one: _Followed, now: float) -> bool:
+        if self._is_gone(id):
+            return True
+        waited = now - one.written_at
+        is_new = one.stored is None or one.now.exceeds(one.stored)
+        return bool(one.since.samples) and waited >= (WRITE_SECONDS if is_new else MEAN_SECONDS)
+
+    def _is_gone(self, id: str) -> bool:
+        return not self._pods.by("execution", id)
+
+
+def _run_of(pod: Pod) -> str:
+    """Return the execution whose only pod this is; "" for pods of clusters and of others."""
+    return execution_of(pod) if pod.metadata.labels.get(APP_COMPONENT) in _ONE_POD else ""

@@ -1,0 +1,70 @@
+"""Keeps the usage intervals in step with the pods, at each reconcile of an execution."""
+
+from datetime import datetime
+
+from grid.executions import apply
+from grid.executions.context import Context
+from grid.executions.ledger import LedgerRecord
+from grid.executions.progress import CREATED
+from grid.models import State
+from grid.usage import usage
+from grid.usage.intervals import Interval, Recorded, after, changes, interval
+
+
+class UsageRecorder:
+    """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
+
+    A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive: nobody is
+    charged for time that nobody observed. Without that moment it is taken to have ended when its absence is noticed.
+    """
+
+    def __init__(self, context: Context, *, attended_until: datetime | None) -> None:
+        self._context = context
+        self._attended_until = attended_until
+        self._recorded: dict[str, Recorded] = {}
+
+    async def record(self, row: LedgerRecord) -> None:
+        """Write what has begun or ended since the last reconcile. Raise GridError when the cluster has to be asked and does not answer:
+        then nothing is written, and the next reconcile does it all."""
+        if row.state == State.QUEUED:
+            return
+        database, now = self._context.database, self._context.clock()
+        recorded, attended_until = self._recorded.get(row.id), now
+        if recorded is None:
+            recorded, attended_until = Recorded(await database(usage.read_open, row.id)), self._attended_until or now
+        cached = self._cached(row.id, now, attended_until)
+        seen = cached
+        if recorded.open.keys() - cached.keys() or not (_has_no_pods(row) or self._context.knows_pods(row.id)):
+            seen = await self._actual(row.id, now, attended_until)
+        vanished = {uid: at for uid, at in recorded.open.items() if uid not in seen}
+        ends = {uid: attended_until if began_at <= attended_until <= now else now for uid, began_at in vanished.items()}
+        made = changes(recorded, [one for one in seen.values() if one is not None], ends)
+        if made:
+            await database(usage.record, row.id, made)
+        self._recorded[row.id] = after(recorded, made, seen.keys() | cached.keys())
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        self._recorded.pop(execution_id, None)
+
+    def _cached(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
+        """Return by uid the intervals of its cached and deleted pods; None for pods that never had a node."""
+        pods = self._context.pods.by("execution", execution_id)
+        return {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods} | self._deleted(
+            execution_id, now
+        )
+
+    async def _actual(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
+        """Return the same from the API server: the cache may be newer than these pods, or have lost an event."""
+        actual = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
+        found = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in actual}
+        return found | self._deleted(execution_id, now)
+
+    def _deleted(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+        gone = self._context.pods.deleted_pods.get(execution_id, {})
+        return {uid: interval(one.pod, gone_at=one.at, now=now) for uid, one in gone.items()}
+
+
+def _has_no_pods(row: LedgerRecord) -> bool:
+    """Return True when nothing is created yet, or everything is confirmed gone: then an empty cache is no reason to ask."""
+    return (row.is_final and not row.holds_slots) or (row.state == State.DEPLOYING and row.reason != CREATED)

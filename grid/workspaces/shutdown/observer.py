@@ -1,0 +1,215 @@
+"""Gathers the evidence: the CPU that is measured anyway, Jupyter's own API, the last use that nginx in front has marked, and the load of an
+attached cluster's workers."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from grid.clusters.frameworks.answers import UNREADABLE, body_of
+from grid.clusters.frameworks.base import FrameworkSilent
+from grid.configuration import IDLE_CPU, value_of
+from grid.core.labels import APP_COMPONENT, KEYS, WORKER
+from grid.core.translation import gettext as _
+from grid.executions.context import Context
+from grid.executions.front import OPEN_HEADER, TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
+from grid.kube.objects import Pod, is_ready
+from grid.models import Kind
+from grid.workspaces.shutdown.evidence import Evidence, JupyterState, judge
+from grid.workspaces.shutdown.records import WatchedRun
+from grid.workspaces.shutdown.rules import Look, LookOutcome
+
+logger = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 3.0
+AT_ONCE = 32
+_LONGEST_ANSWER = 2**20
+_FAILED = LookOutcome(Look(is_known=False), _("not known, because looking failed; the controller's log says why"))
+
+
+@dataclass(frozen=True, slots=True)
+class FrontUse:
+    """When a person's request last came through a front, and whether a connection is open there, such as a websocket."""
+
+    used_at: datetime
+    is_open: bool
+
+
+class PodObserver:
+    """Looks at executions' pods."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+        limit = await self._context.database(value_of, IDLE_CPU)
+        places = asyncio.Semaphore(AT_ONCE)
+        async with _new_session() as http:
+
+            async def one(run: WatchedRun) -> LookOutcome:
+                try:
+                    async with places:
+                        return judge(await self._evidence(http, run, now), cpu_limit=limit, now=now)
+                except Exception:  # an answer of user code must not keep others from being looked at
+                    logger.exception("looking whether it is idle failed execution=%s", run.id)
+                    return _FAILED
+
+            found = await asyncio.gather(*(one(run) for run in runs))
+        return {run.id: outcome for run, outcome in zip(runs, found, strict=True)}
+
+    async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun, now: datetime) -> Evidence:
+        pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
+        pod = pods[0] if pods else None
+        # One after the other: both ask the front, which tells how many requests are open there.
+        front = await self._front(http, run, pod, now)
+        jupyter, is_silent = await self._jupyter(http, run, pod)
+        return Evidence(
+            cpu_millicores=self._context.cpu.mean(pods[0].metadata.key) if pods else None,
+            jupyter=jupyter,
+            is_silent=is_silent,
+            busy_workers=self._busy_workers(run),
+            has_cluster=bool(run.clusters),
+            used_at=run.used_at,
+            front_used_at=front.used_at if front else None,
+            unseen=_unseen(front) if run.is_straight else "",
+        )
+
+    async def _front(
+        self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None, now: datetime
+    ) -> FrontUse | None:
+        """Return what the nginx in front has let through; None when it does not say."""
+        if pod is None or not pod.status.pod_ip or not run.front_port:
+            return None
+        url, headers = f"http://{_host(pod)}:{run.front_port}{USE_PATH}", self._for_front(run)
+        try:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                http.head(url, headers=headers, allow_redirects=False) as answer,
+            ):
+                return front_use(answer.headers, now) if answer.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            logger.debug("front does not tell when it was used execution=%s reason=%s", run.id, error)
+            return None
+
+    def _for_front(self, run: WatchedRun) -> dict[str, str]:
+        """Return the headers that its front expects; {} without one."""
+        if not run.front_port:
+            return {}
+        expires = int(time.time()) + TOKEN_SECONDS
+        return {TOKEN_HEADER: token(run.id, self._context.target.front_key(run.id), expires)}
+
+    def _busy_workers(self, run: WatchedRun) -> int | None:
+        """Return how many workers of its clusters have tasks. Their reports have no time, so what a head that is silent now has said
+        before tells nothing."""
+        busy = 0
+        for id in run.clusters:
+            for pod in self._context.pods.by("execution", id):
+                if pod.metadata.labels.get(APP_COMPONENT) != WORKER or not is_ready(pod):
+                    continue
+                tasks = _tasks(pod) if id in self._context.reporting else None
+                if tasks is None:
+                    return None
+                busy += bool(tasks)
+        return busy
+
+    async def _jupyter(
+        self, http: aiohttp.ClientSession, run: WatchedRun, pod: Pod | None
+    ) -> tuple[JupyterState | None, bool]:
+        """Return what Jupyter says, and whether the program was silent; (None, False) for a program that is not Jupyter. Apps are not
+        asked: one with a password of its own, or that refuses unknown paths, would never be idle."""
+        if run.kind != Kind.WORKSPACE:
+            return None, False
+        if pod is None or not pod.status.pod_ip or not run.port:
+            return None, True
+        root = f"http://{_host(pod)}:{run.front_port or run.port}{run.base_url}api/"
+        headers = {"Authorization": f"token {self._context.target.token(run.id)}", **self._for_front(run)}
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                kernels = await _listed(http, f"{root}kernels", headers)
+                if kernels is None:
+                    return None, False
+                terminals = await _listed(http, f"{root}terminals", headers) or []
+        except (aiohttp.ClientError, TimeoutError, OSError, FrameworkSilent) as error:
+            logger.debug("program does not tell whether it is idle execution=%s reason=%s", run.id, error)
+            return None, True
+        return jupyter_state(kernels, terminals), False
+
+
+def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapping[str, Any]]) -> JupyterState:
+    """Return the state that Jupyter's lists say. User code may answer, so each value may be anything. A kernel that is not plainly idle,
+    such as one that starts, counts as busy."""
+    times = [at for one in (*kernels, *terminals) if (at := _time(one.get("last_activity"))) is not None]
+    return JupyterState(
+        kernels=len(kernels),
+        busy=sum(one.get("execution_state") not in ("idle", "dead") for one in kernels),
+        terminals=len(terminals),
+        active_at=max(times, default=None),
+    )
+
+
+def front_use(headers: Mapping[str, str], now: datetime) -> FrontUse | None:
+    """Return what a front says in the headers of its answer; as long ago as its own clock says."""
+    try:
+        ago = parsedate_to_datetime(headers["Date"]) - parsedate_to_datetime(headers["Last-Modified"])
+        return FrontUse(now - max(ago, timedelta()), int(headers[OPEN_HEADER]) > 1)  # the look itself is open
+    except (KeyError, ValueError):
+        return None
+
+
+def _unseen(front: FrontUse | None) -> str:
+    """Return why a person's use may not have been seen: nginx counts no messages of websockets."""
+    if front is None:
+        return _("the nginx in front does not answer")
+    return _("a connection is open in which use is not seen") if front.is_open else ""
+
+
+def _host(pod: Pod) -> str:
+    return f"[{pod.status.pod_ip}]" if ":" in pod.status.pod_ip else pod.status.pod_ip
+
+
+def _new_session() -> aiohttp.ClientSession:
+    """Return a session for pods only: no cookies, no proxy, no connection that is kept."""
+    connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+async def _listed(http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]) -> list[dict[str, Any]] | None:
+    """Return the JSON list of objects at the URL; None when the program has no such list, and so is no Jupyter. Raise FrameworkSilent
+    for an answer that tells nothing."""
+    async with http.get(url, headers=headers, allow_redirects=False) as answer:
+        if answer.status >= 500 or answer.status in (401, 403, 429):
+            raise FrameworkSilent(_("The program answers {status}.", status=answer.status))
+        if answer.status != 200:
+            return None
+        body = await body_of(
+            answer, too_long=_("The program's answer is longer than {size} MiB."), longest=_LONGEST_ANSWER
+        )
+    try:
+        return msgspec.json.decode(body, type=list[dict[str, Any]])
+    except UNREADABLE:
+        return None
+
+
+def _tasks(worker: Pod) -> int | None:
+    """Return the tasks of a worker as the framework's poller has written them; None before it has."""
+    try:
+        return int(json.loads(worker.metadata.annotations[KEYS.worker_report])["tasks"])
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

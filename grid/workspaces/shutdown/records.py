@@ -1,0 +1,191 @@
+"""Reads the running workspaces and apps with their limits, and writes what is announced, withdrawn and stopped.
+
+Each decision is written on the revision that was read with it, in one transaction with its line of history and its notification. So a
+person who keeps an execution while it is being stopped, or a second controller, is never overruled unseen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max, Q, QuerySet
+
+from grid.executions import lifecycle
+from grid.executions.changes import record_change
+from grid.executions.spec import base_url
+from grid.executions.stopping import request_stop
+from grid.models import Execution, State, StopPlan, WorkspaceGrant
+from grid.notifications.outbox import tell_of_coming_stop
+from grid.projects.departures import BY
+from grid.workspaces.shutdown.limits import KINDS, OwnLimits, StopLimits, limits_of, values_in_force
+from grid.workspaces.shutdown.rules import Announce, Life, LookOutcome, PlannedStop, Stop, Withdraw, last_active
+from grid.workspaces.shutdown.words import announcement, stop_sentence
+
+_LIVES = Q(kind__in=KINDS, state=State.RUNNING, stop_requested_at__isnull=True, started_at__isnull=False)
+_EVIDENCE_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One running workspace or app, as it was read: what decides about it, and where its program answers."""
+
+    id: str
+    kind: str
+    revision: int
+    limits: StopLimits
+    life: Life
+    looked_at: datetime | None = None
+    evidence: str = ""
+    is_unknown: bool = False
+    port: int = 0
+    front_port: int = 0
+    is_straight: bool = False  # an ingress sends people's requests straight to its front
+    base_url: str = "/"
+    used_at: datetime | None = None
+    clusters: tuple[str, ...] = field(default=())
+
+
+def watched(data_plane: str) -> list[WatchedRun]:
+    """Return the running workspaces and apps for which a limit holds or an announcement stands, in at most four queries."""
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(_LIVES).order_by("requested_at", "pk")
+    return [run for run in _read(rows) if run.limits.any or run.life.announced is not None]
+
+
+def watched_run(execution: Execution) -> WatchedRun | None:
+    """Return one execution as `watched` reads it, whether or not a limit holds; None when it does not run."""
+    return next(iter(_read(Execution.objects.filter(_LIVES, pk=execution.pk))), None)
+
+
+def store_looks(outcomes: Mapping[str, LookOutcome], runs: Iterable[WatchedRun], now: datetime) -> list[WatchedRun]:
+    """Write what was seen, and return the runs with it. Of an execution that was deleted meanwhile nothing is written."""
+    seen = [_with(run, outcomes[run.id], now) for run in runs if run.id in outcomes]
+    present = set(Execution.objects.filter(pk__in=[run.id for run in seen]).values_list("pk", flat=True))
+    StopPlan.objects.bulk_create(
+        (
+            StopPlan(
+                execution_id=run.id,
+                active_at=run.life.active_at,
+                looked_at=run.looked_at,
+                evidence=run.evidence[:_EVIDENCE_LENGTH],
+                is_unknown=run.is_unknown,
+            )
+            for run in seen
+            if run.id in present
+        ),
+        batch_size=200,
+        update_conflicts=True,
+        unique_fields=["execution"],
+        update_fields=["active_at", "looked_at", "evidence", "is_unknown"],
+    )
+    return seen
+
+
+def carry_out(run: WatchedRun, decision: Announce | Withdraw | Stop, now: datetime) -> bool:
+    """Write the decision; return False without writing when the execution was written since it was read."""
+    idle = (now - (run.life.active_at or now)).total_seconds()
+    with transaction.atomic():
+        row = Execution.objects.select_for_update(no_key=True).filter(_LIVES, pk=run.id, revision=run.revision).first()
+        if row is None:
+            return False
+        if isinstance(decision, Stop):
+            cause = decision.stop.cause
+            sentence = stop_sentence(cause, run.limits, idle=idle, evidence=run.evidence)
+            record_change(row, {}, reason="StoppedByRule", message=sentence, by="", now=now)
+            request_stop(row, by=BY, reason=cause, now=now)
+        elif isinstance(decision, Announce):
+            sentence = announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
+            _announce(run.id, decision.stop)
+            record_change(row, {}, reason="StopAnnounced", message=sentence, by="", now=now)
+            tell_of_coming_stop(run.id, sentence, now=now)
+        else:
+            _announce(run.id, None)
+            lifecycle.update(run.id, {}, revision=run.revision, now=now)  # so that its page is read again
+    return True
+
+
+def _announce(id: str, stop: PlannedStop | None) -> None:
+    values = {"cause": stop.cause if stop else "", "stops_at": stop.at if stop else None}
+    StopPlan.objects.update_or_create(execution_id=id, defaults=values)
+
+
+def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
+    look = outcome.look
+    life = replace(
+        run.life,
+        active_at=last_active(run.life.active_at, run.looked_at, look, now),
+        is_idle_known=look.is_known and not look.is_active,
+    )
+    looked_at = now if look.is_known else run.looked_at
+    return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not look.is_known)
+
+
+_COLUMNS = (
+    "pk",
+    "kind",
+    "revision",
+    "started_at",
+    "spec__port",
+    "spec__address",
+    "spec__front__port",
+    "spec__front__ingress__origin",
+)
+_LIMITS = ("idle_minutes", "lifetime_hours")
+_PLAN = (
+    *("active_at", "looked_at", "evidence", "is_unknown"),
+    *("kept_idle_until", "kept_lifetime_until", "cause", "stops_at"),
+)
+
+
+def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
+    """Read only the columns that matter: there may be thousands, each minute."""
+    values = values_in_force()
+    tier, project, plan = (
+        [f"{name}__{column}" for column in columns]
+        for name, columns in (("tier", _LIMITS), ("project", _LIMITS), ("stop_plan", _PLAN))
+    )
+    found = []
+    for row in rows.values(*_COLUMNS, *tier, *project, *plan):
+        own, its_projects = (OwnLimits(*(row[name] for name in names)) for names in (tier, project))
+        found.append(_run(row, limits_of(row["kind"], values, own, its_projects)))
+    return _with_use(found)
+
+
+def _with_use(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
+    """Add to those that may be stopped when idle when people have used them, and their clusters."""
+    ids = [run.id for run in runs if run.limits.idle is not None]
+    if not ids:
+        return list(runs)
+    grants = WorkspaceGrant.objects.filter(execution__in=ids, used_at__isnull=False).order_by()
+    used = dict(grants.values_list("execution").annotate(Max("used_at")))
+    clusters: dict[str, list[str]] = {}
+    attached = Execution.objects.unsettled().filter(attached_to__in=ids).order_by("pk")
+    for parent, id in attached.values_list("attached_to", "pk"):
+        clusters.setdefault(str(parent), []).append(id)
+    return [replace(run, used_at=used.get(run.id), clusters=tuple(clusters.get(run.id, ()))) for run in runs]
+
+
+def _run(row: Mapping[str, Any], limits: StopLimits) -> WatchedRun:
+    plan = {name: row[f"stop_plan__{name}"] for name in _PLAN}  # None where there is none
+    life = Life(
+        started_at=row["started_at"],
+        active_at=plan["active_at"],
+        kept_idle_until=plan["kept_idle_until"],
+        kept_lifetime_until=plan["kept_lifetime_until"],
+        announced=PlannedStop(plan["cause"], plan["stops_at"]) if plan["stops_at"] else None,
+    )
+    return WatchedRun(
+        id=row["pk"],
+        kind=row["kind"],
+        revision=row["revision"],
+        limits=limits,
+        life=life,
+        looked_at=plan["looked_at"],
+        evidence=plan["evidence"] or "",
+        is_unknown=bool(plan["is_unknown"]),
+        port=int(row["spec__port"] or 0),
+        front_port=int(row["spec__front__port"] or 0),
+        is_straight=bool(row["spec__front__ingress__origin"]),
+        base_url=base_url(row["spec__address"] or ""),
+    )

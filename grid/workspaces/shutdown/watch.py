@@ -1,0 +1,71 @@
+"""Looks each minute at what limits hold for, and announces and makes stops; a task of its own, so that no round waits for it."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from grid.database.trouble import TroubleLog
+from grid.executions.context import Database
+from grid.workspaces.shutdown.records import WatchedRun, carry_out, store_looks, watched
+from grid.workspaces.shutdown.rules import LOOK, LookOutcome, Stop, decide
+
+logger = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Finds out whether executions are in use."""
+
+    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+        """Return by id what is seen of those that may be stopped when idle. It takes seconds at most, whatever their programs do."""
+        ...
+
+
+class ShutdownWatch:
+    """Announces and makes the stops of a data plane during one term of leadership; `run` until cancelled."""
+
+    def __init__(
+        self,
+        data_plane: str,
+        database: Database,
+        clock: Callable[[], datetime],
+        troubles: TroubleLog,
+        rng: random.Random,
+        observer: Observer,
+    ) -> None:
+        self._data_plane = data_plane
+        self._database = database
+        self._clock = clock
+        self._troubles = troubles
+        self._rng = rng
+        self._observer = observer
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("idleness and lifetimes not looked at")
+            await asyncio.sleep(LOOK.total_seconds() * self._rng.uniform(0.9, 1.0))
+
+    async def look(self) -> None:
+        """Look once at all that a limit holds for, and do what is due."""
+        runs = await self._database(watched, self._data_plane)
+        if not runs:
+            return
+        asked = [run for run in runs if run.limits.idle is not None]
+        outcomes = await self._observer.look(asked, self._clock()) if asked else {}
+        now = self._clock()
+        if outcomes:
+            seen = {run.id: run for run in await self._database(store_looks, outcomes, asked, now)}
+            runs = [seen.get(run.id, run) for run in runs]
+        for run in runs:  # each in a turn of its own, so that other work with the database goes between
+            decision = decide(run.life, run.limits, now)
+            if decision is None:
+                continue
+            is_written = await self._database(carry_out, run, decision, now)
+            if is_written and isinstance(decision, Stop):
+                logger.info("execution=%s ends reason=%s", run.id, decision.stop.cause)

@@ -1,0 +1,242 @@
+"""One's sessions and password: seen and changed by their owner only, with effect at once."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.accounts.viewmodels.logins import browser_words
+from grid.accounts.sessions import stored_key
+from grid.models import AuditEntry, Session, User
+from tests.conftest import People
+from tests.executions.executing import make_project
+from tests.support import hashing
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+NEW = "a new and long password"
+PAGES = ("/account/", "/account/password/")
+
+
+def log_in(user: User, *, address: str = "10.0.0.1", agent: str = FIREFOX) -> Client:
+    client = Client(REMOTE_ADDR=address, HTTP_USER_AGENT=agent)
+    answer = client.post("/login/", {"username": user.username, "password": f"{user.username}-password"})
+    assert answer.status_code == 302
+    return client
+
+
+def key_of(client: Client) -> str:
+    return stored_key(client.cookies[django_settings.SESSION_COOKIE_NAME].value)
+
+
+def is_logged_in(client: Client) -> bool:
+    return bool(client.get("/account/").status_code == 200)
+
+
+def change_password(client: Client, old: str, new: str = NEW, again: str = "") -> Any:
+    form = {"old_password": old, "new_password1": new, "new_password2": again or new}
+    return client.post("/account/password/", form)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_pages_of_ones_account_are_for_everybody_logged_in(people: People, path: str) -> None:
+    assert Client().get(path)["Location"] == f"/login/?next={path}"
+    for user in (people.owner, people.teammate, people.stranger, people.operator, people.admin):
+        assert log_in(user).get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/account/sessions/end/", "/account/sessions/end-others/", "/account/password/"])
+def test_nobody_changes_anything_without_logging_in(people: People, path: str) -> None:
+    assert Client().post(path)["Location"] == f"/login/?next={path}"
+
+
+def test_the_list_says_browser_and_address_of_ones_own_sessions_only(people: People) -> None:
+    log_in(people.stranger, address="10.9.9.9")
+    log_in(people.owner, address="10.0.0.2", agent="curl/8.5.0 <script>")
+    page = log_in(people.owner).get("/account/").content.decode()
+    assert "Firefox on Linux" in page
+    assert "10.0.0.1" in page
+    assert "10.0.0.2" in page
+    assert page.count("this one") == 1
+    assert page.index("Firefox on Linux") < page.index("curl/8.5.0"), "this one is first"
+    assert "10.9.9.9" not in page
+    assert "<script>" not in page.replace("<script ", "")
+
+
+def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
+    make_project(people.owner, people.operator)
+    page = log_in(people.operator).get("/account/").content.decode()
+    assert "Operator: also stops and changes everybody&#x27;s executions" in page
+    assert '<a href="/projects/churn/">Customer churn</a>' in page
+    assert '<td class="l2">Contributor</td>' in page
+    assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
+
+
+def test_the_profile_is_changed_by_its_owner_and_the_change_is_recorded(people: People) -> None:
+    client = log_in(people.owner)
+    values = {"name": "  Alice   B. <Liddell> ", "email": "alice@example.org"}
+    page = client.post("/account/", values, follow=True).content.decode()
+    assert "Your profile is saved." in page, "without a mail server an address is stored as it is typed"
+    assert "Alice B. &lt;Liddell&gt;</strong>" in page, "the menu has the display name"
+    assert "<bdi>alice</bdi>" in page, "and the user name"
+    people.owner.refresh_from_db()
+    assert (people.owner.username, people.owner.email) == ("alice", "alice@example.org")
+    entry = AuditEntry.objects.get(object_type="user")
+    assert (entry.actor_name, entry.object_id) == ("alice", str(people.owner.pk))
+    assert entry.changes == {"name": ["", "Alice B. <Liddell>"], "email": ["", "alice@example.org"]}
+    client.post("/account/", values)
+    assert AuditEntry.objects.filter(object_type="user").count() == 1, "what is the same is no change"
+    person = log_in(people.admin).get(f"/people/{people.owner.pk}/").content.decode()
+    assert "Alice B. &lt;Liddell&gt;" in person and "alice@example.org" in person
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"email": "no address"}, "email"),
+        ({"email": "a" * 250 + "@example.org"}, "email"),
+        ({"name": "x" * 151}, "name"),
+        ({"name": "right-to-left \u202e mark"}, "name"),
+        ({"name": "nul\0"}, "name"),
+    ],
+)
+def test_a_wrong_profile_is_refused_at_its_field(people: People, values: dict[str, str], field: str) -> None:
+    answer = log_in(people.owner).post("/account/", values)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {field}
+    assert not AuditEntry.objects.filter(object_type="user").exists()
+
+
+def test_a_display_name_of_two_parts_is_kept_until_it_is_changed(people: People) -> None:
+    User.objects.filter(pk=people.owner.pk).update(first_name="Alice", last_name="Liddell")
+    client = log_in(people.owner)
+    assert 'value="Alice Liddell"' in client.get("/account/").content.decode()
+    client.post("/account/", {"name": "Alice Liddell", "email": ""})
+    assert User.objects.get(pk=people.owner.pk).last_name == "Liddell"
+    client.post("/account/", {"name": "", "email": ""})
+    assert User.objects.get(pk=people.owner.pk).get_full_name() == ""
+
+
+def test_ending_one_session_ends_that_one(people: People) -> None:
+    here, there, third = (log_in(people.owner) for _ in range(3))
+    assert here.post("/account/sessions/end/", {"session": key_of(there)})["Location"] == "/account/"
+    assert [is_logged_in(client) for client in (here, there, third)] == [True, False, True]
+
+
+def test_ending_the_one_in_use_logs_out(people: People) -> None:
+    here = log_in(people.owner)
+    key = key_of(here)
+    assert here.post("/account/sessions/end/", {"session": key})["Location"] == "/login/"
+    assert not Session.objects.filter(pk=key).exists()
+
+
+@pytest.mark.parametrize("role", ["teammate", "stranger", "operator", "admin"])
+def test_nobody_ends_the_session_of_somebody_else(people: People, role: str) -> None:
+    theirs = log_in(people.owner)
+    mine = log_in(getattr(people, role))
+    answer = mine.post("/account/sessions/end/", {"session": key_of(theirs)}, follow=True)
+    assert "That session had already ended." in answer.content.decode()
+    mine.post("/account/sessions/end-others/")
+    assert is_logged_in(theirs)
+
+
+def test_ending_all_others_leaves_this_one(people: People) -> None:
+    here, there, third = (log_in(people.owner) for _ in range(3))
+    here.post("/account/sessions/end-others/")
+    assert [is_logged_in(client) for client in (here, there, third)] == [True, False, False]
+
+
+def test_a_new_password_ends_every_other_session(people: People) -> None:
+    here, there = log_in(people.owner), log_in(people.owner)
+    key = key_of(here)
+    assert change_password(here, "alice-password")["Location"] == "/account/"
+    assert [is_logged_in(client) for client in (here, there)] == [True, False]
+    assert key_of(here) != key, "whoever had stolen the cookie has nothing"
+    assert Session.objects.count() == 1
+    assert Client().post("/login/", {"username": "alice", "password": NEW}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"),
+    [
+        ("elevenchars", "This password is too short. It must contain at least 12 characters."),
+        ("alice-alice-alice", "The password is too similar to the username."),
+        ("password1234", "This password is too common."),
+        ("830571920384", "This password is entirely numeric."),
+    ],
+)
+def test_the_rules_are_shown_and_hold(people: People, new: str, sentence: str) -> None:
+    client = log_in(people.owner)
+    assert "at least 12 characters" in client.get("/account/password/").content.decode()
+    User.objects.filter(username="alice").update(username="alice-alice-alice")
+    answer = change_password(client, "alice-password", new)
+    assert sentence in answer.content.decode()
+    assert User.objects.get(username="alice-alice-alice").check_password("alice-password")
+
+
+def test_a_wrong_old_password_counts_like_one_at_the_login_page(people: People, settings: Settings) -> None:
+    client = log_in(people.owner)
+    statuses = [change_password(client, "wrong").status_code for _ in range(10)]
+    assert statuses == [200] * 9 + [429]
+    settings.PASSWORD_HASHERS = [hashing.PATH]
+    before = hashing.CountingHasher.count
+    answer = change_password(client, "alice-password")
+    assert answer.status_code == 429
+    assert "Too many wrong passwords" in answer.content.decode()
+    assert hashing.CountingHasher.count == before
+    login = Client(REMOTE_ADDR="10.0.0.1").post("/login/", {"username": "alice", "password": "alice-password"})
+    assert login.status_code == 429
+
+
+def test_the_admins_own_pages_for_passwords_lead_to_ours(people: People) -> None:
+    assert Client().get("/admin/")["Location"] == "/admin/login/?next=/admin/"
+    assert Client().get("/admin/login/?next=/admin/auth/")["Location"] == "/login/?next=/admin/auth/"
+    assert (
+        Client().post("/admin/login/", {"username": "ada-admin", "password": "ada-admin-password"}).status_code == 405
+    )
+    admin = log_in(people.admin)
+    assert admin.get("/admin/").status_code == 200
+    assert admin.get("/admin/password_change/")["Location"] == "/account/password/"
+
+
+@pytest.mark.parametrize("role", ["owner", "operator"])
+def test_who_may_not_use_the_admin_is_told_so_and_not_sent_round(people: People, role: str) -> None:
+    answer = log_in(getattr(people, role)).get("/admin/", follow=True)
+    assert (answer.status_code, answer.redirect_chain) == (403, [("/admin/login/?next=/admin/", 302)])
+
+
+def test_the_login_page_leads_no_further_than_here(people: People) -> None:
+    answer = Client().get("/admin/login/?next=https://evil.example/")
+    assert answer["Location"].startswith("/login/?next=")
+    client = Client()
+    form = {"username": "alice", "password": "alice-password", "next": "https://evil.example/"}
+    assert client.post(answer["Location"], form)["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (FIREFOX, "Firefox on Linux"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0",
+            "Edge on Windows",
+        ),
+        (
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15",
+            "Safari on macOS",
+        ),
+        ("python-requests/2.32", "python-requests/2.32"),
+        ("", "Unknown browser"),
+    ],
+)
+def test_a_browser_is_named_as_far_as_it_says_who_it_is(agent: str, words: str) -> None:
+    assert browser_words(agent) == words
+
+
+@pytest.mark.parametrize(("who", "first"), [("owner", "/"), ("operator", "/overview/"), ("admin", "/overview/")])
+def test_whoever_watches_the_cluster_sees_it_first(people: People, who: str, first: str) -> None:
+    name = getattr(people, who).username
+    sent = {"username": name, "password": f"{name}-password"}
+    assert Client().post("/login/", sent)["Location"] == first
+    assert Client().post("/login/", {**sent, "next": "/workspaces/"})["Location"] == "/workspaces/"

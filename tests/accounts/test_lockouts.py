@@ -1,0 +1,282 @@
+"""How many wrong passwords lock what, for whom, how long; and that nothing is told of which names are accounts."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt, AccessLog
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.http import HttpRequest
+from django.test import AsyncClient, Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from grid import configuration as centralconfig
+from grid.accounts import lockouts
+from grid.accounts.backend import DEMO_GROUP
+from grid.accounts.lockouts import Scope, client_network, locks, purge
+from grid.models import AuditEntry, User
+from tests.conftest import People
+from tests.support import hashing
+from tests.support.database import database_on_file
+from tests.support.settings import change
+
+HOME, ELSEWHERE = "10.0.0.1", "203.0.113.9"
+COOL_OFF = timedelta(minutes=15)
+
+
+@pytest.fixture
+def few(people: People) -> People:
+    """Low limits: three for a name at an address, six for an address, six for a name."""
+    for setting, value in (
+        (centralconfig.LOGIN_FAILURES_AT_ADDRESS, "3"),
+        (centralconfig.LOGIN_FAILURES_OF_ADDRESS, "6"),
+        (centralconfig.LOGIN_FAILURES_OF_NAME, "6"),
+    ):
+        change(setting.key, value, actor=people.admin)
+    return people
+
+
+def log_in(name: str, password: str = "", *, address: str = HOME) -> Any:
+    return Client(REMOTE_ADDR=address).post("/login/", {"username": name, "password": password or f"{name}-password"})
+
+
+def guess(name: str, times: int, *, address: str = ELSEWHERE) -> list[int]:
+    return [log_in(name, "wrong", address=address).status_code for _ in range(times)]
+
+
+def locked(answer: Any) -> bool:
+    return bool(answer.status_code == 429)
+
+
+def later(by: timedelta) -> None:
+    """Time goes on: everything known is older."""
+    for one in (*AccessAttempt.objects.all(), *AccessLog.objects.all()):
+        type(one).objects.filter(pk=one.pk).update(attempt_time=one.attempt_time - by)
+
+
+def test_after_too_many_wrong_passwords_the_right_one_does_not_work_either(few: People) -> None:
+    assert guess("alice", 4) == [200, 200, 429, 429]
+    answer = log_in("alice", address=ELSEWHERE)
+    assert answer.status_code == 429
+    assert 14 * 60 < int(answer["Retry-After"]) <= 15 * 60
+    text = answer.content.decode()
+    assert "Too many wrong passwords for this name from your address." in text
+    assert "Try again in 15 minutes, or ask an admin to unlock it." in text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_server_that_answers_asynchronously_says_the_same(few: People) -> None:
+    client = AsyncClient()
+    form = {"username": "alice", "password": "wrong"}
+    answers = [await client.post("/login/", form) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
+    assert all("Too many wrong passwords" in answer.content.decode() for answer in answers[2:])
+
+
+def test_the_default_limit_stops_two_hundred_guesses(people: People) -> None:
+    assert guess("alice", 12) == [200] * 9 + [429] * 3
+    assert locked(log_in("alice", address=ELSEWHERE))
+
+
+def test_the_person_still_gets_in_from_another_address(few: People) -> None:
+    guess("alice", 5)
+    assert log_in("alice").status_code == 302
+
+
+def test_a_lock_ends_by_itself_and_further_guesses_do_not_prolong_it(few: People) -> None:
+    guess("alice", 3)
+    later(COOL_OFF - timedelta(minutes=1))
+    assert guess("alice", 2) == [429, 429]
+    later(timedelta(minutes=1))
+    assert log_in("alice", address=ELSEWHERE).status_code == 302
+
+
+def test_old_failures_do_not_count(few: People) -> None:
+    guess("alice", 2)
+    later(COOL_OFF)
+    assert guess("alice", 1) == [200]
+
+
+def test_many_names_from_one_address_lock_the_address_for_everybody(few: People) -> None:
+    for number in range(6):
+        log_in(f"name-{number}", "wrong", address=ELSEWHERE)
+    answer = log_in("bob", address=ELSEWHERE)
+    assert locked(answer)
+    assert "Too many wrong passwords from your address." in answer.content.decode()
+    assert log_in("bob").status_code == 302
+
+
+def test_many_addresses_lock_a_name_but_not_where_its_owner_logs_in(few: People) -> None:
+    assert log_in("alice").status_code == 302
+    for number in range(3):
+        guess("alice", 2, address=f"198.51.100.{number}")
+    answer = log_in("alice", address="192.0.2.77")
+    assert locked(answer)
+    assert "Too many wrong passwords for this name." in answer.content.decode()
+    assert log_in("alice").status_code == 302
+    later(timedelta(days=90))
+    for number in range(3):
+        guess("alice", 2, address=f"198.51.100.{number}")
+    assert locked(log_in("alice")), "that login is too long ago"
+
+
+def test_an_attackers_own_account_does_not_set_his_address_back(few: People) -> None:
+    guess("alice", 2)
+    guess("bob", 2)
+    assert log_in("charlie", address=ELSEWHERE).status_code == 302
+    assert guess("olga-operator", 2) == [200, 429]
+
+
+def test_a_right_password_forgets_that_names_failures_there(few: People) -> None:
+    assert guess("alice", 2, address=HOME) == [200, 200]
+    assert log_in("alice").status_code == 302
+    assert guess("alice", 2, address=HOME) == [200, 200]
+
+
+def test_a_limit_from_the_central_configuration_is_in_force_at_once(people: People) -> None:
+    guess("alice", 4)
+    assert not locked(log_in("bob", "wrong", address=ELSEWHERE))
+    change(centralconfig.LOGIN_FAILURES_AT_ADDRESS.key, "4", actor=people.admin)
+    assert locked(log_in("alice", address=ELSEWHERE))
+    change(centralconfig.LOGIN_COOL_OFF.key, "60", actor=people.admin)
+    later(timedelta(minutes=1))
+    assert log_in("alice", address=ELSEWHERE).status_code == 302
+
+
+@pytest.fixture
+def everybody(few: People, settings: Settings) -> list[str]:
+    """An account, an unknown name, a closed account, one without a password, and a demo account asked from elsewhere."""
+    User.objects.create_user("closed", password="closed-password", is_active=False)
+    User.objects.create_user("no-password")
+    demo = User.objects.create_user("demo", password="demo-password")
+    demo.groups.add(Group.objects.create(name=DEMO_GROUP))
+    settings.DEMO = True
+    return ["alice", "nobody-has-this-name", "closed", "no-password", "demo"]
+
+
+def shown(answer: Any, name: str) -> str:
+    """But for what is of one answer or of what was typed."""
+    text = re.sub(r"value=\"\w{64}\"|nonce=\"[^\"]+\"", "", answer.content.decode())
+    return text.replace(name, "NAME")
+
+
+def test_the_answers_do_not_tell_which_names_are_accounts(everybody: list[str]) -> None:
+    seen = []
+    for number, name in enumerate(everybody):
+        address = f"203.0.113.{number}"
+        answers = [log_in(name, "wrong", address=address) for _ in range(4)]
+        seen.append([(answer.status_code, shown(answer, name)) for answer in answers])
+    assert [status for status, _ in seen[0]] == [200, 200, 429, 429]
+    assert seen == [seen[0]] * len(everybody)
+
+
+def test_each_answer_costs_one_hash_whatever_the_name_is(everybody: list[str], settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = [hashing.PATH]
+    for user in User.objects.exclude(username="no-password"):
+        user.set_password(f"{user.username}-password")
+        user.save()
+    for name in (*everybody, "closed", "demo"):
+        before = hashing.CountingHasher.count
+        right = name in ("closed", "demo")
+        log_in(name, "" if right else "wrong", address="203.0.113.4")
+        AccessAttempt.objects.all().delete()
+        assert hashing.CountingHasher.count == before + 1, name
+
+
+def test_who_is_locked_out_costs_no_hash(few: People, settings: Settings) -> None:
+    guess("alice", 3)
+    guess("nobody", 3, address="203.0.113.10")
+    settings.PASSWORD_HASHERS = [hashing.PATH]
+    before = hashing.CountingHasher.count
+    assert locked(log_in("alice", address=ELSEWHERE))
+    assert locked(log_in("nobody", address="203.0.113.10"))
+    assert hashing.CountingHasher.count == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guessing_at_once_is_no_way_around_the_limit(few: People, settings: Settings, tmp_path: Path) -> None:
+    """Failures are counted before the next password has its turn."""
+    settings.PASSWORD_HASHERS = [hashing.PATH]
+    before = hashing.CountingHasher.count
+
+    def one(_: int) -> int:
+        try:
+            return guess("nobody", 1)[0]
+        finally:
+            connection.close()
+
+    with database_on_file(tmp_path / "grid.sqlite3"), ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(one, range(12)))
+    assert hashing.CountingHasher.count - before <= 3
+    assert set(answers) <= {200, 429, 503}
+    assert answers.count(200) <= 2
+
+
+def test_an_admin_ends_a_lock_and_that_is_recorded(few: People) -> None:
+    guess("alice", 3)
+    (lock,) = locks(timezone.now())
+    assert (lock.scope, lock.name, lock.address, lock.failures) == (Scope.NAME_AT_ADDRESS, "alice", ELSEWHERE, 3)
+    assert lockouts.unlock(lock.scope, lock.name, lock.address, actor=few.admin) == 3
+    assert locks(timezone.now()) == []
+    assert log_in("alice", address=ELSEWHERE).status_code == 302
+    entry = AuditEntry.objects.get(action="unlocked")
+    assert (entry.actor, entry.action, entry.object_name) == (few.admin, "unlocked", f"alice at {ELSEWHERE}")
+    assert lockouts.unlock(lock.scope, lock.name, lock.address, actor=few.admin) == 0
+    assert AuditEntry.objects.filter(action="unlocked").count() == 1
+
+
+def test_each_kind_of_lock_can_be_ended(few: People) -> None:
+    for name in ("alice", "bob"):
+        guess(name, 3)
+    for number in range(2):
+        guess("alice", 2, address=f"198.51.100.{number}")
+    found = {(lock.scope, lock.name, lock.address) for lock in locks(timezone.now())}
+    assert {
+        (Scope.ADDRESS, "", ELSEWHERE),
+        (Scope.NAME, "alice", ""),
+        (Scope.NAME_AT_ADDRESS, "bob", ELSEWHERE),
+    } <= found
+    lockouts.unlock(Scope.NAME, "alice", "", actor=few.admin)
+    assert {lock.name for lock in locks(timezone.now())} == {"bob"}
+    lockouts.unlock(Scope.ADDRESS, "", ELSEWHERE, actor=few.admin)
+    assert locks(timezone.now()) == []
+
+
+def test_purging_takes_what_counts_no_more(few: People) -> None:
+    guess("alice", 1)
+    log_in("bob")
+    now = timezone.now()
+    assert purge(now, 10) == 0
+    assert purge(now + COOL_OFF, 10) == 1
+    assert purge(now + timedelta(days=91), 10) == 1
+
+
+def test_nothing_of_a_password_is_kept_and_one_row_a_name_and_address(few: People) -> None:
+    for agent in ("one", "another"):
+        Client(REMOTE_ADDR=HOME, HTTP_USER_AGENT=agent).post("/login/", {"username": "alice", "password": "S3cret"})
+    (kept,) = AccessAttempt.objects.values()
+    assert "S3cret" not in str(kept)
+    assert kept["failures_since_start"] == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::"),
+        ("2001:db8:1:2:bbbb::2", "2001:db8:1:2::"),
+        ("::1", "::"),
+        ("", "0.0.0.0"),
+        ("not an address", "0.0.0.0"),
+    ],
+)
+def test_an_ipv6_client_is_its_network(address: str, network: str) -> None:
+    request = HttpRequest()
+    request.META["REMOTE_ADDR"] = address
+    assert client_network(request) == network

@@ -1,0 +1,317 @@
+"""What admins edit: environments, projects, settings. Every error at its field. Who may: tests/access."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.administration.forms import TierForm
+from dashboard.administration.views.administration import _save, _version
+from dashboard.projects.forms import ProjectForm
+from grid.models import AuditEntry, Environment, HardwareTier, Project, User
+from grid.secrets import storedsecrets
+from tests.administration.administering import CLUSTER_ENVIRONMENT
+from tests.conftest import People
+from tests.executions.executing import make_project
+
+pytestmark = pytest.mark.usefixtures("two_pools")
+
+
+def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
+    entries = {
+        "id": "lab",
+        "name": "Lab",
+        "kind": "workspace",
+        "image": "lab:1",
+        "port": "8888",
+        "command": "jupyter\nlab\n--port={port}",
+        "variables": "MODE=fast\nEMPTY=",
+        "image_pull_secret": "our-registry",
+        "allows_service_workers": "on",
+        "start_path": "/lab?reset",
+        "readiness_path": "/api",
+    }
+    assert admin.post("/environments/new/", entries).status_code == 302
+    saved = Environment.objects.get()
+    assert saved.command == ["jupyter", "lab", "--port={port}"]
+    assert saved.variables == {"MODE": "fast", "EMPTY": ""}
+    assert (saved.image_pull_secret, saved.allows_service_workers) == ("our-registry", True)
+    assert (saved.start_path, saved.readiness_path) == ("/lab?reset", "/api")
+    assert "--port={port}" in admin.get("/environments/lab/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("port", ""), ("port", "80"), ("port", "70000"), ("kind", "vm"), ("image", "")),
+        *(("variables", "2X=1"), ("variables", "A.B=1"), ("image_pull_secret", "Our secret")),
+        *(("start_path", "lab"), ("start_path", "https://evil.test/"), ("readiness_path", "//evil.test/")),
+        *(("start_path", "/\\evil.test"), ("start_path", "/a b"), ("start_path", "/é"), ("start_path", "/../w/other/")),
+        *(("readiness_path", "/a/.."), ("readiness_path", "/" + 200 * "x")),
+    ],
+)
+def test_a_wrong_entry_of_an_environment_is_said_at_its_field(admin: Client, field: str, value: str) -> None:
+    entries = {"id": "lab", "name": "Lab", "kind": "workspace", "image": "lab:1", "port": "8888", field: value}
+    assert field in admin.post("/environments/new/", entries).context["form"].errors
+
+
+def test_what_is_not_opened_in_the_browser_has_no_paths(admin: Client) -> None:
+    entries = {"id": "x", "name": "X", "kind": "job", "image": "x:1", "start_path": "/lab", "readiness_path": "/api"}
+    errors = admin.post("/environments/new/", entries).context["form"].errors
+    assert {"start_path", "readiness_path"} <= errors.keys()
+
+
+def test_an_environment_for_clusters_needs_its_frameworks_but_no_port_and_no_command(admin: Client) -> None:
+    entries = {**CLUSTER_ENVIRONMENT, "frameworks": "Dask 2026.8.0\n ray==2.60.0 \n"}
+    assert admin.post("/environments/new/", entries).status_code == 302
+    assert Environment.objects.get().frameworks == {"dask": "2026.8.0", "ray": "2.60.0"}
+    shown = admin.get("/environments/").content.decode()
+    assert "Dask 2026.8.0" in shown
+    assert "Ray 2.60.0" in shown
+    shown = admin.get("/environments/dask/").content.decode()
+    assert "dask 2026.8.0\nray 2.60.0</textarea>" in shown
+
+
+def test_an_environment_is_saved_unchanged_with_its_frameworks(admin: Client) -> None:
+    Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"spark": "4.3.0"})
+    page = admin.get("/environments/dask/")
+    form = page.context["form"]
+    entries = {name: form[name].value() or "" for name in form.fields}
+    assert admin.post("/environments/dask/", {**entries, "version": page.context["version"]}).status_code == 302
+    assert not AuditEntry.objects.exists()
+    admin.post("/environments/dask/", {**entries, "frameworks": "spark 4.4.0", "version": page.context["version"]})
+    assert AuditEntry.objects.get().changes == {"frameworks": [{"spark": "4.3.0"}, {"spark": "4.4.0"}]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "Say which frameworks a cluster of this environment can have."),
+        ("dusk 1.0", "“dusk” is not a framework; there are dask, ray, spark."),
+        ("dask", "“dask” does not name one version; write for example dask 2026.8.0."),
+        ("dask 1.0 2.0", "does not name one version"),
+        ("dask " + "9" * 41, "does not name one version"),
+        ("dask <b>", "does not name one version"),
+        ("dask 1.0\ndask 2.0", "“dask” is given twice."),
+    ],
+)
+def test_wrong_frameworks_are_said_at_their_field(admin: Client, typed: str, sentence: str) -> None:
+    answer = admin.post("/environments/new/", {**CLUSTER_ENVIRONMENT, "frameworks": typed})
+    assert answer.status_code == 400
+    assert sentence in " ".join(answer.context["form"].errors["frameworks"])
+    assert not Environment.objects.exists()
+
+
+def test_a_project_has_members(admin: Client, people: People) -> None:
+    entries = {
+        "id": "churn",
+        "name": "<script>alert(1)</script>",
+        "owner": people.owner.pk,
+        "contributors": [people.teammate.pk],
+        "volume_size": "10Gi",
+    }
+    assert admin.post("/projects/new/", entries).status_code == 302
+    assert Project.objects.get().people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
+    page = admin.get("/projects/").content.decode()
+    assert "<script>alert" not in page
+
+
+def test_a_member_of_no_possible_number_is_refused(admin: Client, people: People) -> None:
+    entries = {
+        "id": "churn",
+        "name": "Churn",
+        "owner": people.owner.pk,
+        "contributors": ["9" * 400],
+        "volume_size": "10Gi",
+    }
+    answer = admin.post("/projects/new/", entries)
+    assert answer.status_code == 400
+    assert answer.context["form"].errors["contributors"]
+
+
+def test_projects_with_more_members_than_a_statement_has_conditions_are_listed(admin: Client, people: People) -> None:
+    members = User.objects.bulk_create(User(username=f"user-{number}") for number in range(1001))
+    make_project(people.owner, *members)
+    assert "user-1000" in admin.get("/projects/").content.decode()
+
+
+def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    page = admin.get("/projects/churn/")
+    entries = {
+        "name": project.name,
+        "owner": people.teammate.pk,
+        "contributors": [people.stranger.pk],
+        "viewers": [people.owner.pk],
+        "volume_size": "10Gi",
+        "version": page.context["version"],
+    }
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "bob", "contributors": ["charlie"], "viewers": ["alice"]}
+    entry = AuditEntry.objects.get()
+    assert entry.changes == {
+        "owner": ["alice", "bob"],
+        "contributors": [["bob"], ["charlie"]],
+        "viewers": [[], ["alice"]],
+    }
+    assert admin.post(f"/projects/churn/take-back/{entry.pk}/").status_code == 302
+    assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
+
+
+def test_change_of_a_secret_is_shown_and_cannot_be_undone(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    given: dict[str, Any] = {
+        "owner": None,
+        "project": project,
+        "is_file": False,
+        "value": "s3cret",
+        "now": timezone.now(),
+    }
+    storedsecrets.put(by=people.owner, name="DB_PASSWORD", **given)
+    entry = AuditEntry.objects.get()
+    address = f"/projects/churn/take-back/{entry.pk}/"
+    page = admin.get("/projects/churn/").content.decode()
+    assert "DB_PASSWORD" in page and address not in page
+    answer = admin.post(address, follow=True)
+    assert answer.status_code == 200
+    assert "This cannot be undone: the history does not keep what was there." in answer.content.decode()
+    assert AuditEntry.objects.count() == 1
+
+
+def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
+    for contributors in ([people.teammate.pk], [people.teammate.pk, people.stranger.pk]):
+        version = admin.get("/projects/churn/").context["version"]
+        admin.post("/projects/churn/", {**values, "contributors": contributors, "version": version})
+    older = AuditEntry.objects.order_by("pk")[0]
+    answer = admin.post(f"/projects/churn/take-back/{older.pk}/", follow=True)
+    assert "is undone" in answer.content.decode()
+    assert project.people()["contributors"] == ["charlie"]
+
+
+@pytest.mark.parametrize(("removed_from", "now"), [("contributors", "viewers"), ("viewers", "contributors")])
+def test_undoing_a_removal_does_not_overrule_a_role_given_since(
+    admin: Client, people: People, removed_from: str, now: str
+) -> None:
+    project = make_project(people.owner)
+    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
+    for chosen in ({removed_from: [people.teammate.pk]}, {}, {now: [people.teammate.pk]}):
+        version = admin.get("/projects/churn/").context["version"]
+        assert admin.post("/projects/churn/", {**values, **chosen, "version": version}).status_code == 302
+    removal = AuditEntry.objects.order_by("pk")[1]
+    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
+    assert "the people of the project have changed since" in answer.content.decode()
+    assert project.people()[now] == ["bob"]
+
+
+def test_undoing_gives_no_role_to_who_has_the_name_of_somebody_before(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    version = admin.get("/projects/churn/").context["version"]
+    entries = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi", "version": version}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    User.objects.filter(pk=people.teammate.pk).update(username="robert")
+    User.objects.create(username="bob")
+    removal = AuditEntry.objects.get()
+    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
+    assert "the account bob no longer exists" in answer.content.decode()
+    assert project.people()["contributors"] == []
+
+
+def test_of_two_who_make_a_project_of_one_id_the_second_overwrites_nothing(people: People) -> None:
+    entries = {"id": "churn", "name": "Second", "owner": people.stranger.pk, "volume_size": "10Gi"}
+    second = ProjectForm(entries)
+    assert second.is_valid()
+    first = make_project(people.owner)
+    assert _save(second, people.admin, version="") is None
+    with (
+        pytest.raises(IntegrityError),
+        transaction.atomic(),
+    ):  # where the lock finds nothing, because nothing is stored yet
+        second.save()
+    first.refresh_from_db()
+    assert (first.name, first.people()["owner"]) == ("Customer churn", "alice")
+
+
+def test_a_refused_new_default_tier_leaves_the_default_where_it_was(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id was taken after it was looked for, as when two admins make one at the same time."""
+    values = {"name": "Small", "node_pool": "default", "cores": "1", "memory": "4Gi"}
+    HardwareTier.objects.create(id="small", is_default=True, **values)
+    entries = {**values, "id": "new", "is_default": "on", "is_visible": "on", "cost_per_hour": "1", "gpus": "0"}
+    form = TierForm({**entries, "gpu_resource": "nvidia.com/gpu", "ephemeral_storage": "10Gi"})
+    assert form.is_valid(), form.errors
+
+    def taken(commit: bool = True) -> None:
+        HardwareTier.objects.bulk_create([HardwareTier(id="new", **values)])
+        HardwareTier.objects.create(id="new", **values)
+
+    monkeypatch.setattr(form, "save", taken)
+    with pytest.raises(IntegrityError):  # rolled back with it, so nobody has that id: a fault, and no word of "taken"
+        _save(form, people.admin, version="")
+    assert HardwareTier.objects.get(is_default=True).pk == "small"
+    assert not AuditEntry.objects.exists()
+
+
+def test_closed_accounts_keep_their_roles_when_a_project_is_edited(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    project.members.add(people.stranger, through_defaults={"role": "viewer"})
+    User.objects.filter(pk__in=[people.owner.pk, people.teammate.pk, people.stranger.pk]).update(is_active=False)
+    page = admin.get("/projects/churn/")
+    assert "bob (account closed)" in page.content.decode()
+    form = page.context["form"]
+    entries = {
+        "name": "Renamed",
+        "volume_size": "10Gi",
+        "version": page.context["version"],
+        "owner": form["owner"].value(),
+    }
+    entries |= {name: form[name].value() for name in ("contributors", "viewers")}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": ["charlie"]}
+
+
+def test_owner_who_gives_a_project_away_stays_a_contributor(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    version = admin.get("/projects/churn/").context["version"]
+    entries = {"name": project.name, "owner": people.teammate.pk, "volume_size": "10Gi", "version": version}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "bob", "contributors": ["alice"], "viewers": []}
+    assert "alice was the owner and is a contributor now" in admin.get("/projects/").content.decode()
+
+
+def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
+    entries = {
+        "id": "churn",
+        "name": "Churn",
+        "owner": people.owner.pk,
+        "volume_size": "10Gi",
+        "viewers": [people.owner.pk],
+    }
+    answer = admin.post("/projects/new/", entries)
+    assert answer.context["form"].errors["viewers"] == ["alice is the owner, and cannot be a viewer as well."]
+
+
+def test_what_was_saved_between_the_check_and_the_writing_is_not_overwritten(people: People) -> None:
+    """Two admins press Save at the same time; the second finds that his page is of before the first's."""
+    project = make_project(people.owner)
+    shown = _version(project)
+    entries = {"name": "Mine", "owner": people.owner.pk, "volume_size": "10Gi"}
+    mine = ProjectForm(entries, instance=Project.objects.get())
+    assert mine.is_valid()
+    Project.objects.update(name="Theirs")
+    assert _save(mine, people.admin, version=shown) is None
+    assert Project.objects.get().name == "Theirs"
+    assert not AuditEntry.objects.exists()
+
+
+def test_nobody_has_two_roles_in_a_project(admin: Client, people: People) -> None:
+    both = {"contributors": [people.teammate.pk], "viewers": [people.teammate.pk]}
+    entries = {"id": "churn", "name": "Churn", "owner": people.owner.pk, "volume_size": "10Gi", **both}
+    answer = admin.post("/projects/new/", entries)
+    assert answer.status_code == 400
+    assert answer.context["form"].errors["viewers"] == ["Choose one role for bob: contributor or viewer."]
+    assert not Project.objects.exists()

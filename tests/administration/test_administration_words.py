@@ -1,0 +1,154 @@
+"""Tiers, settings and changes in words."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dashboard.administration.viewmodel import FieldChange, amount, history_lines, number, pool_words, tier_words
+from dashboard.usage.viewmodels.prices import price_words
+from grid.kube.objects import Metadata, Node, NodeStatus
+from grid.tiers.nodeshapes import NodeShape, PoolShapes, ShapeTally
+from tests.support.builders import MOMENT
+
+
+@dataclass(frozen=True)
+class Tier:
+    node_pool: str = "default"
+    cores: str = "3500m"
+    memory: str = "14Gi"
+    gpus: int = 0
+    gpu_resource: str = "nvidia.com/gpu"
+    effective_cores_limit: str = "3500m"
+    effective_memory_limit: str = "14Gi"
+    shared_memory: str = ""
+    ephemeral_storage: str = "10Gi"
+    cost_per_hour: Decimal = Decimal("0.1900")
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    changes: dict[str, Any] = field(default_factory=dict)
+    action: str = "changed"
+    pk: int = 1
+    at: datetime = MOMENT
+    actor_name: str = "ada"
+    object_id: str = "small"
+    object_name: str = "Small"
+
+    def get_action_display(self) -> str:
+        return self.action.title()
+
+
+def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
+    words = tier_words(Tier(gpus=2, shared_memory="2Gi"))
+    assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
+    assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
+    assert words.kinds == ""
+    assert tier_words(Tier(kinds=("job", "cluster", "dask"))).kinds == "jobs, clusters, Dask clusters"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({}, "same as request; 10 GiB of disk"),
+        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has room; 10 GiB of disk"),
+        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
+        (
+            {"effective_cores_limit": "7", "effective_memory_limit": "16Gi"},
+            "up to 7 cores and 16 GiB, if the node has room; 10 GiB of disk",
+        ),
+    ],
+)
+def test_what_a_tier_may_use_is_a_sentence(changed: dict[str, Any], sentence: str) -> None:
+    assert tier_words(replace(Tier(), **changed)).limits == sentence
+
+
+def test_a_stored_quantity_that_cannot_be_read_spoils_only_its_own_words() -> None:
+    words = tier_words(Tier(cores="many"))
+    assert (words.cores, words.memory, words.per_core) == ("many", "14 GiB", "")
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [("0", "free"), ("0.0000", "free"), ("0.4000", "$0.40 an hour"), ("3", "$3.00 an hour"), ("0.0125", "$0.0125 an hour"),
+     ("1200", "$1,200.00 an hour")],
+)  # fmt: skip
+def test_a_price_names_no_currency(cost: str, words: str) -> None:
+    assert price_words(Decimal(cost)) == words
+
+
+@pytest.mark.parametrize(
+    ("nodes", "maximum", "words"),
+    [
+        ([], 2, "no node now, at most 2"),
+        ([{"cpu": "8", "memory": "32Gi"}], 0, "1 node, 8 cores, 32 GiB"),
+        ([{"cpu": "8", "memory": "32Gi"}] * 2, 5, "2 nodes, each 8 cores, 32 GiB"),
+        (
+            [{"cpu": "8", "memory": "32Gi"}, {"cpu": "4", "memory": "64Gi"}],
+            5,
+            "2 nodes, the largest 8 cores, 32 GiB",
+        ),
+        ([{"cpu": "8", "memory": "61Gi", "amd.com/gpu": "2"}], 2, "1 node, 8 cores, 61 GiB, 2 GPUs amd.com/gpu"),
+        ([{"cpu": "nonsense"}], 0, "1 node, 0 cores, 0 B"),
+    ],
+)
+def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum: int, words: str) -> None:
+    tally = ShapeTally()
+    for allocatable in nodes:
+        tally.count(Node(metadata=Metadata(name="n"), status=NodeStatus(allocatable=allocatable)), {})
+    [pool] = pool_words([PoolShapes("p", tally.shapes(), maximum)])
+    assert pool.size == words
+
+
+def test_a_pool_at_zero_is_told_by_its_node_as_last_seen() -> None:
+    seen = NodeShape({"cpu": 8000, "memory": 32 * 2**30, "amd.com/gpu": 1}, {}, (), 0, 0)
+    pools = [PoolShapes("p", (), maximum, seen, "24 November 2026") for maximum in (2, 0)]
+    assert [one.size for one in pool_words(pools)] == [
+        "no node now, at most 2; when last seen on 24 November 2026: 8 cores, 32 GiB, 1 GPU amd.com/gpu",
+        "no node now, at most 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (25, "slots", "25 slots"),
+        (5400, "seconds", "5400 seconds (1 h 30 min)"),
+        (86400, "seconds", "86400 seconds (1 d)"),
+        (90, "seconds", "90 seconds"),
+        (0, "seconds", "0 seconds"),
+    ],
+)
+def test_an_amount_of_seconds_is_also_told_in_larger_units(value: int, unit: str, words: str) -> None:
+    assert amount(value, unit) == words
+    assert number(value, unit) == words.replace(f" {unit}", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "change"),
+    [
+        ("memory", ["4Gi", "8Gi"], FieldChange("Memory", "4Gi", "8Gi")),
+        ("cost_per_hour", ["0.3800", "0.40"], FieldChange("cost_per_hour", "0.38", "0.40")),
+        ("is_visible", [True, False], FieldChange("is_visible", "yes", "no")),
+        ("cores_limit", ["", "2"], FieldChange("cores_limit", "empty", "2")),
+        ("port", [None, 80], FieldChange("port", "empty", "80")),
+        ("groups", [[], ["vision"]], FieldChange("groups", added=("vision",))),
+        ("command", [["a", "b"], ["a", "c"]], FieldChange("command", removed=("b",), added=("c",))),
+        ("command", [["a", "b"], ["b", "a"]], FieldChange("command", "a, b", "b, a")),
+        ("variables", [{"A": "1"}, {"A": "2"}], FieldChange("variables", removed=("A=1",), added=("A=2",))),
+        ("tolerations", [[], [{"key": "spot", "operator": "Exists"}]], FieldChange("tolerations", added=("spot Exists",))),
+    ],
+)  # fmt: skip
+def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], change: FieldChange) -> None:
+    [line] = history_lines([Entry({name: values})], {"memory": "Memory"}, is_reversible=True)
+    assert line.changes == (change,)
+    assert line.can_be_taken_back
+
+
+def test_a_creation_cannot_be_taken_back_and_tells_no_fields() -> None:
+    [line] = history_lines([Entry({"name": [None, "Small"]}, action="created")], {}, is_reversible=True)
+    assert (line.changes, line.can_be_taken_back) == ((), False)

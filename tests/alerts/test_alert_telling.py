@@ -1,0 +1,131 @@
+"""Operators are told of alerts by the channels that they chose: once when one fires, once when it is over, of many in one message."""
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar, cast
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from grid.alerts import telling
+from grid.alerts.telling import AlertTeller, is_anything_untold, tell_operators
+from grid.alerts.webhook import HeardAlert, keep
+from grid.database.trouble import TroubleLog
+from grid.models import Alert, AlertSilence, Delivery, Notification, NotificationChoice
+from tests.conftest import People
+from tests.support.shop import NOW
+
+SECOND = timedelta(seconds=1)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def hear(number: int = 0, status: str = "firing", **changes: Any) -> Alert:
+    known: dict[str, Any] = {
+        "labels": {"alertname": "NodeNotReady", "severity": "page", "node": f"node-{number}"},
+        "annotations": {"summary": "A node is not ready.", "description": f"node-{number}"},
+    }
+    at = NOW - timedelta(minutes=5)
+    keep([HeardAlert(status=status, starts_at=at, fingerprint=f"f{number}", **(known | changes))], NOW)
+    return Alert.objects.get(fingerprint=f"f{number}")
+
+
+def told() -> list[tuple[str, str, str]]:
+    """Who was told what, and forget it."""
+    rows = [(row.user.username, row.title, row.sentence) for row in Notification.objects.order_by("pk")]
+    Notification.objects.all().delete()
+    return rows
+
+
+@pytest.mark.django_db
+def test_those_who_operate_are_told_once_that_an_alert_fires_and_once_that_it_is_over(
+    people: People, settings: Settings
+) -> None:
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
+    people.operator.email = "olga@example.com"
+    people.operator.save()
+    alert = hear()
+    assert tell_operators(now=NOW) == 1
+    row = Notification.objects.get(user=people.operator)
+    assert (row.event, row.path) == ("alert", f"/alerts/#alert-{alert.pk}")
+    fires = ("NodeNotReady fires", "A node is not ready. node-0.")
+    assert set(told()) == {(people.operator.username, *fires), (people.admin.username, *fires)}
+    assert [(one.user, one.channel) for one in Delivery.objects.all()] == [(people.operator, "email")]
+    hear()
+    assert tell_operators(now=NOW) == 0, "Alertmanager tells again of what fires"
+    hear(status="resolved")
+    for _ in range(2):
+        tell_operators(now=NOW)
+    assert sorted(title for _, title, _ in told()) == ["NodeNotReady is over"] * 2
+    hear()
+    tell_operators(now=NOW)
+    assert {title for _, title, _ in told()} == {"NodeNotReady fires"}, "it was believed to be over"
+
+
+@pytest.mark.django_db
+def test_thirty_alerts_at_once_are_one_message(people: People) -> None:
+    for number in range(30):
+        hear(number)
+    hear(30, labels={"alertname": "No\ncontroller"})
+    assert tell_operators(now=NOW) == 31
+    rows = [row for row in told() if row[0] == people.operator.username]
+    assert rows == [(people.operator.username, "31 alerts fire", "Firing: NodeNotReady (30) and No controller.")]
+
+
+@pytest.mark.django_db
+def test_who_wants_none_gets_none(people: People) -> None:
+    off = {"in_page": False, "email": False, "webhook": False}
+    NotificationChoice.objects.create(user=people.operator, event="alert", **off)
+    hear()
+    tell_operators(now=NOW)
+    assert [name for name, *_ in told()] == [people.admin.username]
+
+
+@pytest.mark.django_db
+def test_what_is_silenced_is_told_when_the_silence_ends_and_not_at_all_when_it_is_over_by_then(people: People) -> None:
+    hear(0)
+    hear(1)
+    matchers = {"alertname": "NodeNotReady"}
+    silence = AlertSilence.objects.create(name="x", matchers=matchers, reason="known", until_at=NOW + SECOND)
+    AlertSilence.objects.create(name="y", matchers={}, reason="of nothing", until_at=NOW + timedelta(days=9))
+    assert not is_anything_untold(NOW)
+    assert tell_operators(now=NOW) == 0
+    hear(1, "resolved")
+    assert tell_operators(now=silence.until_at) == 1
+    assert {title for _, title, _ in told()} == {"NodeNotReady fires"}
+    assert not is_anything_untold(silence.until_at)
+
+
+@pytest.mark.django_db
+def test_what_ended_before_anybody_was_told_takes_no_place_of_what_fires_later(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "MOST", 2)
+    for number in range(2):
+        hear(number)
+        hear(number, "resolved")
+    hear(2)
+    assert is_anything_untold(NOW)
+    assert [tell_operators(now=NOW) for _ in range(3)] == [0, 1, 0]
+    assert not is_anything_untold(NOW)
+
+
+async def test_a_flood_is_waited_for_and_the_next_message_comes_a_minute_later_at_the_earliest() -> None:
+    now, calls = NOW, list[str]()
+
+    async def database(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        calls.append(f"{function.__name__} {(now - NOW).seconds}")
+        return cast("T", True)
+
+    teller = AlertTeller(database, lambda: now, TroubleLog(lambda: 0.0), random.Random(1))
+    for _ in range(10):
+        await teller.look()
+        now += 10 * SECOND
+    assert calls == [
+        "is_anything_untold 0",
+        "tell_operators 10",
+        "is_anything_untold 20",
+        "tell_operators 70",
+        "is_anything_untold 80",
+    ]

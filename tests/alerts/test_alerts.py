@@ -1,0 +1,297 @@
+"""Alerts: what is taken from an Alertmanager and from nobody else, kept once, and shown with what to do."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.alerts import page as pages
+from dashboard.alerts import records
+from dashboard.alerts.page import ALERTS
+from dashboard.alerts.viewmodels.alert_page import CriticalView, critical_fragment
+from dashboard.alerts.viewmodels.alerts import AlertPlace, alert_line, runbook_html, section_of
+from dashboard.alerts.views import alerts as views
+from dashboard.shell.access import Role, assign_role
+from grid.alerts.webhook import LONGEST, keep, read_post
+from grid.configuration import INCIDENT_RETENTION
+from grid.controller import retention
+from grid.models import Alert, AlertSilence, User
+from tests.conftest import People
+from tests.shell.browsing import client_of
+from tests.shell.live import connected
+from tests.support.golden import assert_golden
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+TOKEN = "a-long-random-text"
+AT = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+LABELS = {"alertname": "NoControllerLeads", "severity": "page"}
+TOLD = {"summary": "No controller leads.", "description": "For 5 min.", "runbook": "no-controller-leads"}
+
+
+def told(status: str = "firing", *, started: datetime = AT, **changes: Any) -> bytes:
+    over = AT + timedelta(minutes=9)
+    ends = over.isoformat() if status == "resolved" else "0001-01-01T00:00:00Z"
+    alert = {
+        "status": status, "labels": LABELS, "annotations": TOLD, "startsAt": started.isoformat().replace("+00:00", ".123456789Z"),
+        "endsAt": ends, "generatorURL": "http://x/", "fingerprint": "f1", **changes,
+    }  # fmt: skip
+    return json.dumps({"version": "4", "status": status, "alerts": [alert]}).encode()
+
+
+def post(body: bytes, token: str = TOKEN) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return Client(enforce_csrf_checks=True).post(
+        "/alerts/received/", body, content_type="application/json", headers=headers
+    )
+
+
+@pytest.fixture
+def listens(settings: Any) -> None:
+    settings.ALERTS_TOKEN = TOKEN
+
+
+def test_nobody_is_listened_to_without_a_token_and_nobody_with_another(settings: Any) -> None:
+    assert post(told()).status_code == 404
+    settings.ALERTS_TOKEN = TOKEN
+    for wrong in ("", "another", TOKEN + "x", "é"):
+        assert post(told(), wrong).status_code == 403
+    assert not Alert.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"\xff", b'{"version": "3", "alerts": []}', b'{"version": "4"}', told(fingerprint=""), told(fingerprint="x" * 65),
+        told(startsAt="yesterday"), told(startsAt="2026-03-04T09:00:00"),
+        told(startsAt="0001-01-01T00:00:00+14:00"), told(fingerprint="a\0b"), told(labels={"a": 1}),
+        json.dumps({"version": "4", "alerts": [json.loads(told())["alerts"][0]] * 501}).encode(),
+    ],
+)  # fmt: skip
+def test_what_is_no_post_of_an_alertmanager_is_refused_with_a_sentence(listens: None, body: bytes) -> None:
+    answer = post(body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].endswith((".", "500."))
+    assert not Alert.objects.exists()
+
+
+def test_an_alert_is_kept_once_and_what_is_said_last_is_so(listens: None) -> None:
+    for status in ("firing", "firing", "resolved", "firing", "resolved"):
+        assert post(told(status)).json() == {"alerts": 1}
+    alert = Alert.objects.get()
+    assert (alert.name, alert.severity, alert.annotations["runbook"]) == (
+        "NoControllerLeads",
+        "page",
+        "no-controller-leads",
+    )
+    assert alert.ended_at == AT + timedelta(minutes=9)
+    assert post(told("firing")).status_code == 200
+    assert Alert.objects.get().ended_at is None, "Alertmanager had only heard nothing of it for a while"
+    assert post(told(started=AT + timedelta(hours=1))).status_code == 200
+    assert Alert.objects.count() == 2
+
+
+def test_what_is_hostile_in_it_is_bounded_and_harmless(listens: None, people: People) -> None:
+    evil = {
+        "alertname": "<script>alert(1)</script>\0",
+        "node": "../../x",
+        "execution": "a.b",
+        "severity": "\0",
+        **{f"l{n}": "x" * 9000 for n in range(99)},
+    }
+    assert post(told(labels=evil, annotations={"runbook": "../secrets", "summary": "<b>"})).status_code == 200
+    alert = Alert.objects.get()
+    assert len(alert.labels) == 40
+    assert max(map(len, alert.labels.values())) == LONGEST
+    page = client_of(people.operator).get("/alerts/").content.decode()
+    assert "<script>alert" not in page
+    assert "../secrets" not in page
+    assert "/nodes/.." not in page
+
+
+def test_the_page_shows_what_fires_with_steps_and_the_place_and_what_is_over(listens: None, people: People) -> None:
+    now = timezone.now().replace(microsecond=0)
+    keep(read_post(told(started=now, labels={**LABELS, "namespace": "compute-grid", "pod": "workspace-a"})), now)
+    keep(read_post(told(started=AT, fingerprint="f2", labels={"alertname": "Old", "severity": "ticket"})), AT)
+    keep(read_post(told("resolved", fingerprint="f3")), now)
+    page = client_of(people.operator).get("/alerts/").content.decode()
+    firing, over = page.split('id="ended-title"')
+    assert "/alerts/steps/no-controller-leads/" in firing
+    assert "/pods/compute-grid/workspace-a/" in firing
+    assert "it may be over" in firing
+    assert over.count("NoControllerLeads") == 1
+    for person, status in ((people.owner, 403), (people.teammate, 403), (people.stranger, 403), (people.admin, 200)):
+        assert client_of(person).get("/alerts/").status_code == status
+
+
+def test_what_somebody_is_needed_for_is_first_and_what_is_not_shown_is_said(
+    listens: None, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_FIRING", 2)
+    now = timezone.now().replace(microsecond=0)
+    for number, severity in enumerate(("page", "ticket", "ticket", "ticket")):
+        labels = {"alertname": f"Alert{number}", "severity": severity}
+        keep(read_post(told(fingerprint=f"f{number}", labels=labels, started=now + timedelta(seconds=number))), now)
+    page = client_of(people.operator).get("/alerts/").content.decode()
+    assert "Alert0<" in page
+    assert "Alert1<" not in page
+    assert "2 more fire, and are not shown" in page
+
+
+def test_the_table(listens: None) -> None:
+    rows: tuple[tuple[str, str, dict[str, str], dict[str, str], datetime | None], ...] = (
+        ("NoControllerLeads", "page", {"node": "node-a"}, TOLD, None),
+        ("Slow", "ticket", {"namespace": "a", "pod": "b", "node": "c", "pool": "GPU_1"}, {}, None),
+        ("Hostile", "ticket", {"pool": "../<b>", "node": "A/B"}, {}, None),
+        ("Other", "none", {}, {"summary": "<b>"}, None),
+        ("Over", "page", {"execution": "abc"}, TOLD, AT),
+    )
+    lines = []
+    for number, (name, severity, labels, annotations, ended) in enumerate(rows, 1):
+        alert = Alert(
+            pk=number, name=name, severity=severity, labels=labels, annotations=annotations, started_at=AT, heard_at=AT
+        )
+        alert.ended_at = ended
+        lines.append(alert_line(alert, AT))
+    for title, shown, is_over in (("firing", lines[:4], False), ("over", lines[4:], True)):
+        context = {"lines": shown, "title_id": "t", "is_over": is_over, "may_silence": True, "now": AT}
+        assert_golden(f"alerts-{title}", render_to_string("alerts/fragments/alert_table.html", context))
+
+
+def test_what_is_over_is_read_page_by_page(listens: None, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "PER_PAGE", 2)
+    for number in range(5):
+        keep(
+            read_post(told("resolved", fingerprint=f"f{number}", labels={"alertname": f"Alert{number}"})),
+            timezone.now(),
+        )
+    client, path, seen = client_of(people.operator), "/alerts/", list[str]()
+    while path:
+        page = client.get(path).content.decode()
+        seen += [f"Alert{number}" for number in range(5) if f"Alert{number}<" in page]
+        older = re.search(r'href="(/alerts/\?before=\d+-\d+)"', page)
+        path = older[1] if older else ""
+        Alert.objects.filter(name=seen[-1]).delete()
+    assert sorted(seen) == [f"Alert{number}" for number in range(5)]
+    for unknown in ("9" * 400, "x", "9-", "1\0-2"):
+        assert "This link names no page" in client.get("/alerts/", {"before": unknown}).content.decode()
+    assert "Nothing older is kept." in client.get("/alerts/?before=1-1").content.decode()
+
+
+def test_each_section_is_a_page_of_steps(people: People) -> None:
+    page = client_of(people.operator).get("/alerts/steps/no-controller-leads/").content.decode()
+    assert "No controller leads: what to do" in page
+    assert "<b>Look first</b>" in page
+    assert client_of(people.operator).get("/alerts/steps/no-such/").status_code == 404
+
+
+def test_steps_that_could_not_be_read_once_are_read_again(
+    people: People, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(views, "_RUNBOOKS", tmp_path / "alerts.md")
+    client = client_of(people.operator)
+    assert client.get("/alerts/steps/slow/").status_code == 404
+    (tmp_path / "alerts.md").write_text("# All\n\n## Slow\nLook.\n")
+    assert "<p>Look.</p>" in client.get("/alerts/steps/slow/").content.decode()
+
+
+def test_a_section_is_shown_escaped() -> None:
+    document = """# All
+
+## One & two
+A `code <b>` and **bold** [link](javascript:alert).
+- first
+  goes on
+- second
+
+End.
+
+## Next
+x
+"""
+    title, text = section_of(document, "one--two")
+    assert title == "One & two"
+    assert_golden("runbook-section", runbook_html(text), ending="html")
+    assert section_of(document, "nothing") == ("", "")
+
+
+def test_old_alerts_go_with_the_incidents(listens: None) -> None:
+    post(told("resolved"))
+    post(told(fingerprint="silent"))
+    assert retention.drop_alerts(AT + timedelta(days=1), 10) == 0
+    assert retention.drop_alerts(timezone.now() + timedelta(days=INCIDENT_RETENTION.default + 1), 10) == 2
+    assert not Alert.objects.exists()
+
+
+def test_a_severity_that_nobody_knows_is_shown_as_it_is() -> None:
+    alert = Alert(name="x", severity="none", labels={"node": "node-a"}, annotations={}, started_at=AT, heard_at=AT)
+    line = alert_line(alert, AT)
+    assert (line.status.word, line.places) == ("none", (AlertPlace("node", "node-a"),))
+
+
+# --- The line on all pages ---
+
+
+def critical(id: str = "f1", **changes: Any) -> None:
+    keep(read_post(told(fingerprint=id, **changes)), timezone.now())
+
+
+def test_a_critical_alert_is_a_line_on_every_page_of_those_who_operate_and_of_nobody_else(people: People) -> None:
+    critical()
+    critical("f2", labels={"alertname": "Slow", "severity": "ticket"})
+    page = client_of(people.operator).get("/help/").content.decode()
+    line = page.split('id="alert-lines"')[1].split("<main")[0]
+    assert "NoControllerLeads: No controller leads." in line
+    assert "/alerts/steps/no-controller-leads/" in line
+    assert f"/alerts/#alert-{Alert.objects.get(fingerprint='f1').pk}" in line
+    assert "Slow" not in line
+    assert "NoControllerLeads" in client_of(people.admin).get("/help/").content.decode()
+    auditor = User.objects.create_user(username="audrey")
+    assign_role(auditor, Role.AUDITOR)
+    for person in (people.owner, people.stranger, auditor):
+        assert "NoControllerLeads" not in client_of(person).get("/help/").content.decode()
+
+
+@pytest.mark.parametrize("gone", ["resolved", "silenced", "silent"])
+def test_the_line_is_gone_when_the_alert_is(gone: str, people: People) -> None:
+    critical()
+    assert records.critical_alerts(timezone.now())
+    if gone == "resolved":
+        critical(status="resolved")
+    elif gone == "silenced":
+        until = timezone.now() + timedelta(hours=1)
+        AlertSilence.objects.create(name="x", matchers=LABELS, reason="known", author_name="olga", until_at=until)
+    else:
+        Alert.objects.update(heard_at=timezone.now() - timedelta(hours=6))
+    assert not records.critical_alerts(timezone.now())
+    if gone == "silenced":
+        assert "Silenced by olga until" in client_of(people.operator).get("/alerts/").content.decode()
+
+
+def test_of_many_critical_alerts_the_line_says_how_many_more_there_are() -> None:
+    for number in range(5):
+        critical(f"f{number}")
+    shown = critical_fragment(records.critical_alerts(timezone.now())).context
+    assert isinstance(shown, CriticalView)
+    assert (len(shown.lines), shown.more) == (3, 2)
+
+
+async def test_open_pages_show_a_critical_alert_and_its_end_by_themselves(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("LOOK_SECONDS", 0.0), ("SPREAD_SECONDS", 0.02), ("KEPT_SECONDS", 0.0)):
+        monkeypatch.setattr(pages, name, seconds)
+    monkeypatch.setattr(ALERTS.__class__, "tick_seconds", 0.05)
+    async with connected("/live/home/", people.operator) as home, connected("/live/alerts/", people.operator) as page:
+        await page.message_about("Nothing fires.")
+        await sync_to_async(critical)()
+        await home.message_about("NoControllerLeads: No controller leads.")
+        assert "Steps" in await page.message_about("alerts-firing")
+        await sync_to_async(critical)(status="resolved")
+        assert "NoControllerLeads" not in await home.message_about("alert-lines")

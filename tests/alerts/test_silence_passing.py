@@ -1,0 +1,223 @@
+"""Silences reach Alertmanager however long it is away, once, and what it says of them and of alerts holds here."""
+
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from asgiref.sync import sync_to_async
+from pytest_django.fixtures import Settings
+
+from grid.alerts.alertmanager import Alertmanager, AlertmanagerGone, AlertmanagerRefused, KnownSilence, _State
+from grid.alerts.passing import ELSEWHERE, MISSING, SilencePasser
+from grid.database.trouble import TroubleLog
+from grid.models import Alert, AlertSilence
+from tests.support.shop import NOW
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR = timedelta(hours=1)
+HELD = '[{"id": "ID", "status": {"state": "active"}, "endsAt": "2026-03-04T09:00:00Z"}]'
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FakeAlertmanager:
+    """Has silences and alerts, and is `broken` with an error or None."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, KnownSilence] = {}
+        self.broken: Exception | None = None
+        self.known = frozenset[str]()
+
+    def _try(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+
+    async def create_silence(self, matchers: dict[str, str], **said: Any) -> str:
+        self._try()
+        id = f"id-{len(self.held)}"
+        self.held[id] = KnownSilence(id, _State("active"), said["ends_at"], said["by"], said["comment"])
+        return id
+
+    async def silences(self) -> Sequence[KnownSilence]:
+        self._try()
+        return list(self.held.values())
+
+    async def end_silence(self, id: str) -> None:
+        self._try()
+        self.change(id, status=_State("expired"))
+
+    async def fingerprints(self) -> frozenset[str]:
+        self._try()
+        return self.known
+
+    def change(self, id: str, **changes: Any) -> None:
+        one = self.held[id]
+        said = {name: getattr(one, name) for name in ("id", "status", "ends_at", "created_by", "comment")}
+        self.held[id] = KnownSilence(**(said | changes))
+
+
+class Stage:
+    """The passer in front of the fake, at a time that moves by hand."""
+
+    def __init__(self) -> None:
+        self.manager, self.now = FakeAlertmanager(), NOW
+        troubles = TroubleLog(lambda: 0.0)
+        self.passer = SilencePasser(self.manager, self._run, lambda: self.now, troubles, random.Random(1))
+
+    async def _run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await sync_to_async(work)(*args, **kwargs)
+
+    async def look(self, silence: AlertSilence) -> AlertSilence:
+        await self.passer.look()
+        await silence.arefresh_from_db()
+        return silence
+
+
+async def silence() -> AlertSilence:
+    return await AlertSilence.objects.acreate(
+        name="Slow", matchers={"alertname": "Slow"}, reason="Known.", author_name="olga", until_at=NOW + HOUR
+    )
+
+
+async def test_a_silence_is_passed_on_once_alertmanager_answers_and_is_ended_there_too() -> None:
+    stage, row = Stage(), await silence()
+    stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
+    assert (await stage.look(row)).alertmanager_problem == "Alertmanager is away."
+    stage.manager.broken = AlertmanagerRefused("Alertmanager does not take it (400): no.")
+    assert "does not take it" in (await stage.look(row)).alertmanager_problem
+    stage.manager.broken = None
+    for _ in range(2):
+        await stage.look(row)
+    assert (row.alertmanager_id, row.alertmanager_problem, len(stage.manager.held)) == ("id-0", "", 1)
+    assert stage.manager.held["id-0"].created_by == "olga"
+    await AlertSilence.objects.filter(pk=row.pk).aupdate(alertmanager_id="")
+    assert (await stage.look(row)).alertmanager_id == "id-0", "killed before it had noted the id, it does not ask twice"
+    await AlertSilence.objects.filter(pk=row.pk).aupdate(until_at=stage.now, ended_by_name="ada")
+    stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
+    assert (await stage.look(row)).alertmanager_id == "id-0"
+    stage.manager.broken = None
+    assert (await stage.look(row)).alertmanager_id == ""
+    assert stage.manager.held["id-0"].is_over
+
+
+async def test_a_silence_that_ends_before_its_answer_has_come_does_not_outlive_that_in_alertmanager(
+    settings: Settings,
+) -> None:
+    stage, row = Stage(), await silence()
+    settings.DASHBOARD_ORIGIN = "https://grid.example.com"
+    await stage.look(row)
+    assert stage.manager.held["id-0"].comment == f"Known. (https://grid.example.com/alerts/, silence {row.pk})"
+    stage.manager.held["id-9"] = KnownSilence(
+        "id-9", _State("active"), row.until_at, "olga", f"Known. (https://other.example.com/alerts/, silence {row.pk})"
+    )
+    await AlertSilence.objects.filter(pk=row.pk).aupdate(alertmanager_id="", until_at=stage.now, ended_by_name="ada")
+    stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
+    await stage.look(row)
+    stage.manager.broken = None
+    stage.now += 9 * HOUR
+    assert (await stage.look(row)).alertmanager_problem == ""
+    assert stage.manager.held["id-0"].is_over
+    assert not stage.manager.held["id-9"].is_over, "another installation's, with the same number and reason"
+
+
+async def test_a_silence_that_was_ended_by_a_clock_ahead_of_the_controllers_stays_ended() -> None:
+    stage, row = Stage(), await silence()
+    await stage.look(row)
+    ahead = stage.now + timedelta(seconds=5)
+    await AlertSilence.objects.filter(pk=row.pk).aupdate(until_at=ahead, ended_by_name="ada")
+    for _ in range(2):
+        assert (await stage.look(row)).until_at == ahead
+    assert [one.is_over for one in stage.manager.held.values()] == [True]
+
+
+async def test_what_is_done_to_a_silence_in_alertmanager_holds_here() -> None:
+    stage, row = Stage(), await silence()
+    await stage.look(row)
+    stage.manager.change("id-0", ends_at=NOW + 3 * HOUR)
+    assert (await stage.look(row)).until_at == NOW + 3 * HOUR
+    stage.manager.held.clear()
+    for _ in range(2):
+        await stage.look(row)
+    assert len(stage.manager.held) == 1, "Alertmanager had lost it"
+    stage.manager.change(row.alertmanager_id, status=_State("expired"))
+    await stage.look(row)
+    assert (row.until_at, row.ended_by_name, row.alertmanager_id) == (NOW, ELSEWHERE, "")
+
+
+async def test_what_alertmanager_no_longer_knows_for_long_is_over() -> None:
+    stage = Stage()
+    alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
+    stage.manager.known = frozenset({"f1"})
+    await stage.passer.look()
+    await alert.arefresh_from_db()
+    assert alert.heard_at == NOW
+    stage.manager.known = frozenset()
+    for moves, is_over in ((HOUR, False), (MISSING / 2, False), (MISSING / 2, True)):
+        stage.now += moves
+        await stage.passer.look()
+        await alert.arefresh_from_db()
+        assert (alert.ended_at is not None) is is_over
+
+
+async def test_while_alertmanager_is_away_nothing_is_missing() -> None:
+    stage, row = Stage(), await silence()
+    alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
+    await stage.passer.look()
+    stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
+    await stage.look(row)
+    stage.manager.broken = None
+    stage.now += MISSING
+    await stage.passer.look()
+    await alert.arefresh_from_db()
+    assert alert.ended_at is None, "Prometheus has not had the time to tell it again"
+
+
+@pytest.fixture
+async def answers() -> AsyncIterator[Callable[..., Any]]:
+    """Starts a server that answers every request so, and returns its address."""
+    servers = list[TestServer]()
+
+    async def start(status: int, text: str) -> str:
+        async def answer(request: web.Request) -> web.Response:
+            return web.Response(status=status, text=text, content_type="application/json")
+
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", answer)
+        servers.append(TestServer(application))
+        await servers[-1].start_server()
+        return str(servers[-1].make_url("/prefix/"))
+
+    yield start
+    for one in servers:
+        await one.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error", "sentence"),
+    [
+        (500, "{}", AlertmanagerGone, "Alertmanager answers with status 500."),
+        (401, "", AlertmanagerGone, "refuses this installation's user and password"),
+        (302, "", AlertmanagerGone, "Alertmanager answers with status 302."),
+        (200, "<html>", AlertmanagerGone, "does not answer as version 2"),
+        (200, HELD.replace("ID", "../x"), AlertmanagerGone, "does not answer as version 2"),
+        (400, '"bad matcher\\n"', AlertmanagerRefused, "Alertmanager does not take it (400): bad matcher"),
+    ],
+)
+async def test_each_wrong_answer_is_a_sentence(
+    answers: Any, status: int, text: str, error: type[Exception], sentence: str
+) -> None:
+    manager = Alertmanager(await answers(status, text))
+    with pytest.raises(error) as raised:
+        await manager.silences()
+    assert sentence in str(raised.value)
+
+
+async def test_an_alertmanager_that_is_away_or_has_a_wrong_address_is_a_sentence_without_the_address() -> None:
+    for url in ("http://user:secret@127.0.0.1:9", "http://[", "nowhere"):
+        with pytest.raises(AlertmanagerGone, match="cannot be reached") as raised:
+            await Alertmanager(url).fingerprints()
+        assert "secret" not in str(raised.value)

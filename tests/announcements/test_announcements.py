@@ -1,0 +1,214 @@
+"""Announcements: operators write them, everybody reads them on every page, each person may hide one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.announcements import page as announced
+from dashboard.announcements.viewmodel import AnnouncementRecord, Banners, announcement_rows, banners_fragment
+from grid.models import Announcement, AnnouncementReader, AuditEntry, Execution, User
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.launching import ATTACHED, offer_clusters
+from tests.shell.browsing import client_of
+from tests.shell.live import connected
+from tests.support.builders import MOMENT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+HOUR = timedelta(hours=1)
+HOSTILE = "</div><script>alert(1)</script>\u202egnp"
+NEW = "/announcements/new/"
+
+
+@pytest.fixture
+def operator(people: People) -> User:
+    return people.operator
+
+
+def record(id: str = "a", **fields: Any) -> AnnouncementRecord:
+    given: dict[str, Any] = {
+        "text": "Slow.",
+        "severity": "info",
+        "from_at": MOMENT,
+        "until_at": None,
+        "author": "olga",
+    } | fields
+    return AnnouncementRecord(id, **given)
+
+
+def shown_ids(*records: AnnouncementRecord, user: int = 1, at: Any = MOMENT) -> list[str]:
+    banners = banners_fragment(records, user, at).context
+    assert isinstance(banners, Banners)
+    return [one.id for one in banners.banners]
+
+
+def text_of(user: User, path: str = "/help/") -> str:
+    return str(client_of(user).get(path).content.decode())
+
+
+def publish(client: Client, text: str = "The registry is slow.", **fields: Any) -> int:
+    return client.post(NEW, {"text": text, "severity": "info"} | fields).status_code
+
+
+# --- When, and to whom ---
+
+
+def test_announcement_is_shown_from_its_start_until_before_its_end() -> None:
+    one = record(until_at=MOMENT + HOUR)
+    assert shown_ids(one, at=MOMENT - timedelta(seconds=1)) == []
+    assert shown_ids(one, at=MOMENT) == ["a"]
+    assert shown_ids(one, at=MOMENT + HOUR) == []
+    assert shown_ids(record(), at=MOMENT + 9000 * HOUR) == ["a"], "without an end it stays until somebody ends it"
+
+
+def test_warnings_come_first_and_what_somebody_has_hidden_is_left_out_for_that_person_alone() -> None:
+    records = record("a"), record("b", severity="warning"), record("c", hidden_by=frozenset({1}))
+    assert shown_ids(*records, user=1) == ["b", "a"]
+    assert shown_ids(*records, user=2) == ["b", "a", "c"]
+
+
+def test_list_has_what_is_shown_first_then_what_comes_and_what_has_ended_cannot_be_changed() -> None:
+    ended, later = record("old", until_at=MOMENT), record("later", from_at=MOMENT + HOUR)
+    rows = announcement_rows([ended, later, record("now")], MOMENT)
+    assert [(row.id, row.word, row.may_change) for row in rows] == [
+        ("now", "Shown", True),
+        ("later", "Not yet", True),
+        ("old", "Ended", False),
+    ]
+
+
+# --- Writing ---
+
+
+def test_what_an_operator_publishes_is_on_everybodys_pages_as_text(operator: User, people: People) -> None:
+    assert publish(client_of(operator), HOSTILE, severity="warning") == 302
+    for user in (people.owner, people.teammate, people.stranger, operator):
+        page = text_of(user)
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
+    assert "&lt;script" not in Client().get("/login/").content.decode(), "nobody who is not logged in reads it"
+    entry = AuditEntry.objects.get(object_type="announcement")
+    assert (entry.actor_name, entry.action, entry.changes["severity"]) == (
+        "olga-operator",
+        "created",
+        [None, "warning"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"text": "x" * 301}, "at most 300 characters"),
+        ({"text": " "}, "required"),
+        ({"severity": "fatal"}, "not one of the available choices"),
+        ({"until_at": "2020-01-01T00:00"}, "yet to come"),
+        ({"from_at": "2999-01-02T00:00", "until_at": "2999-01-01T00:00"}, "after the one from which"),
+        ({"from_at": "tomorrow"}, "valid date"),
+        ({"from_at": "2999-01-02T00:00", "no_launches_from": "2999-01-01T00:00"}, "shown already"),
+        ({"until_at": "2999-01-01T00:00", "no_launches_from": "2999-01-01T00:00"}, "before the announcement ends"),
+    ],
+)
+def test_what_cannot_be_published_says_why_at_its_field(operator: User, fields: dict[str, str], why: str) -> None:
+    answer = client_of(operator).post(NEW, {"text": "Slow.", "severity": "info"} | fields)
+    assert answer.status_code == 400
+    assert why in answer.content.decode()
+    assert not Announcement.objects.exists()
+
+
+def test_edit_and_end_are_audited_once_and_what_has_ended_is_seen_by_nobody(operator: User, people: People) -> None:
+    client = client_of(operator)
+    publish(client)
+    row = Announcement.objects.get()
+    path = f"/announcements/{row.pk}/"
+    form = {"text": row.text, "severity": "info", "from_at": f"{row.from_at:%Y-%m-%dT%H:%M}", "until_at": ""}
+    client.post(path, form)
+    assert AuditEntry.objects.count() == 1, "saved as it was shown, nothing changes"
+    client.post(path, form | {"text": "The registry is slow\nagain."})
+    assert "The registry is slow again." in text_of(people.stranger)
+    for _ in range(2):
+        assert client.post(f"{path}end/").status_code == 302
+    assert "slow again" not in text_of(people.stranger)
+    actions = AuditEntry.objects.filter(object_type="announcement").order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["created", "changed", "ended"]
+    client.post(path, form | {"text": "It lives."})
+    row.refresh_from_db()
+    assert row.text == "The registry is slow again."
+
+
+def test_announcement_that_is_ended_before_its_time_is_never_shown(operator: User) -> None:
+    client = client_of(operator)
+    publish(client, from_at="2999-01-01T00:00")
+    client.post(f"/announcements/{Announcement.objects.get().pk}/end/")
+    row = Announcement.objects.get()
+    assert row.until_at is not None
+    assert row.from_at == row.until_at <= timezone.now()
+
+
+def test_each_person_hides_an_announcement_alone_and_for_its_life(operator: User, people: People) -> None:
+    publish(client_of(operator))
+    row = Announcement.objects.get()
+    answer = client_of(people.owner).post("/announcements/hide/", {"announcement": row.pk, "next": "/help/"})
+    assert answer["Location"] == "/help/"
+    Announcement.objects.update(text="It is still slow.")
+    assert "still slow" not in text_of(people.owner)
+    assert "still slow" in text_of(people.teammate)
+    away = client_of(people.owner).post("/announcements/hide/", {"announcement": "x\0", "next": "//evil.test"})
+    assert away["Location"] == "/"
+
+
+# --- Maintenance ---
+
+
+def test_launch_card_says_from_when_on_and_then_why_nothing_is_launched(operator: User, people: People) -> None:
+    offer_clusters(people)
+    client, posted = (
+        client_of(people.owner),
+        {name: ATTACHED[name] for name in ("kind", "project", "environment", "tier", "token")},
+    )
+    assert (
+        publish(client_of(operator), "Upgrade", from_at="2999-01-01T00:00", no_launches_from="2999-01-01T18:00") == 302
+    )
+    card = client.post("/launch/estimate/", posted).content.decode()
+    assert "No new launches from 1 January, 18:00 UTC, until an operator ends it: Upgrade." in card
+    assert "Not accepted now" not in card
+    Announcement.objects.update(from_at=timezone.now(), no_launches_from=timezone.now())
+    sentence = "Maintenance until an operator ends it: Upgrade. No new launches before it ends."
+    card = client.post("/launch/estimate/", posted).content.decode()
+    assert "Not accepted now" in card
+    assert sentence in card
+    answer = client.post("/launch/", posted)
+    assert answer.status_code == 422
+    assert sentence in answer.content.decode()
+    assert not Execution.objects.exists()
+
+
+def test_changed_times_of_maintenance_are_told_again_and_changed_words_are_not(operator: User, people: People) -> None:
+    client = client_of(operator)
+    publish(client, "Upgrade", from_at="2999-01-01T00:00", no_launches_from="2999-01-01T18:00")
+    row = Announcement.objects.get()
+    AnnouncementReader.objects.create(announcement=row, user=people.owner, told_at=MOMENT, hidden_at=MOMENT)
+    form = {"severity": "info", "from_at": "2999-01-01T00:00", "no_launches_from": "2999-01-01T18:00"}
+    client.post(f"/announcements/{row.pk}/", form | {"text": "Upgrade of Kubernetes"})
+    assert AnnouncementReader.objects.get().told_at == MOMENT
+    client.post(f"/announcements/{row.pk}/", form | {"text": "Upgrade", "until_at": "2999-01-02T00:00"})
+    reader = AnnouncementReader.objects.get()
+    assert (reader.told_at, reader.hidden_at) == (None, MOMENT)
+
+
+# --- Open pages ---
+
+
+async def test_page_that_is_open_shows_an_announcement_and_its_end_by_itself(
+    runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announced, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(announced, "SPREAD_SECONDS", 0.02)
+    monkeypatch.setattr(announced, "KEPT_SECONDS", 0.0)
+    row = await Announcement.objects.acreate(text="The registry is slow.", from_at=timezone.now())
+    async with connected("/live/home/", people.owner) as page:
+        await page.message_about("The registry is slow.")
+        await Announcement.objects.filter(pk=row.pk).aupdate(until_at=timezone.now())
+        assert "announcement-hide" not in await page.message_about("announcements")

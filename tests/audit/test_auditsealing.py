@@ -1,0 +1,234 @@
+"""The audit log in the database: sealed in batches whatever happens meanwhile, verified by a command, deleted from the chain's start."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any, cast
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+
+from grid.audit import sealing as auditsealing
+from grid.audit.chain import ChainBroken, Link
+from grid.audit.sealer import AuditSealer
+from grid.audit.sealing import drop_sealed, head, seal, unsealed_count, verify
+from grid.database.trouble import TroubleLog
+from grid.models import AuditChain, AuditEntry
+from tests.support.database import database_on_file
+
+NOW = datetime(2026, 2, 2, 10, tzinfo=UTC)
+
+
+def write(count: int, **about: Any) -> list[AuditEntry]:
+    fields = {"actor_name": "ada", "action": "changed", "object_type": "project", "object_id": "churn", "at": NOW}
+    changes = {"cores": ["1", 1.0], "people": [["é"], None]}
+    return [AuditEntry.objects.create(**fields, changes=changes, **about) for _ in range(count)]
+
+
+def sealed(count: int) -> list[AuditEntry]:
+    rows = write(count)
+    while seal(NOW, 2):
+        pass
+    return rows
+
+
+def verified(*links: Link) -> str:
+    out = StringIO()
+    call_command("verify_audit", link=[str(link) for link in links], stdout=out)
+    return out.getvalue()
+
+
+def broken(*links: Link) -> str:
+    with pytest.raises(CommandError) as raised:
+        verified(*links)
+    assert raised.value.returncode == 1
+    return str(raised.value)
+
+
+@pytest.mark.django_db
+def test_entries_are_sealed_in_the_order_of_their_ids_and_late_ones_afterwards() -> None:
+    first, late, second = write(3)
+    AuditEntry.objects.filter(pk=late.pk).delete()  # its transaction has not ended
+    assert (seal(NOW), seal(NOW), unsealed_count()) == (2, 0, 0)
+    late.save(force_insert=True)
+    assert unsealed_count() == 1
+    assert "Not sealed yet: 1 entry." in verified()
+    assert seal(NOW) == 1
+    numbers = dict(AuditEntry.objects.values_list("pk", "number"))
+    assert numbers == {first.pk: 1, second.pk: 2, late.pk: 3}
+    assert verified().startswith("3 sealed entries verified, none changed or missing.")
+
+
+@pytest.mark.django_db
+def test_a_sealing_that_is_killed_half_way_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed(3)
+    write(3)
+    before = head()
+
+    def killed(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    for half in ("filter", "select_for_update"):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(AuditChain.objects, half, killed)
+            seal(NOW)
+    assert (head(), unsealed_count()) == (before, 3)
+    assert seal(NOW) == 3
+    assert verify().count == 6
+
+
+@pytest.mark.django_db
+def test_a_deposed_leader_that_goes_on_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(2)
+    stale = auditsealing._locked()
+    assert seal(NOW) == 2
+    write(1)
+    with monkeypatch.context() as patched, pytest.raises(Exception, match=r"(?i)unique"):
+        patched.setattr(auditsealing, "_locked", lambda: stale)
+        _in_a_savepoint(seal)
+    assert seal(NOW) == 1
+    assert verify().count == 3
+
+
+def _in_a_savepoint(work: Callable[[datetime], int]) -> None:
+    with transaction.atomic():
+        work(NOW)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_leaders_and_writers_at_once_make_one_chain(tmp_path: Path) -> None:
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        write(20)
+        barrier, failures = Barrier(4), list[BaseException]()
+
+        def at_once(work: Callable[[], object]) -> None:
+            barrier.wait(timeout=30)
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                connection.close()
+
+        def lead() -> None:
+            while seal(NOW, 3):
+                pass
+
+        threads = [Thread(target=at_once, args=(work,)) for work in (lead, lead, lambda: write(5), lambda: write(5))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+        lead()
+        assert failures == []
+        assert (verify().count, unsealed_count()) == (30, 0)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("tamper", "sentence"),
+    [
+        (lambda rows: rows[2].delete(), "Entry 3 is missing: after 2 comes 4."),
+        (lambda rows: rows[4].delete(), "Entry 5 is missing: the chain's head is at 5."),
+        (lambda rows: rows[0].delete(), "Entry 1 is missing: after 0 comes 2."),
+        (
+            lambda rows: AuditEntry.objects.filter(pk=rows[3].pk).update(actor_name="eve"),
+            "Entry 4 is not as it was sealed",
+        ),
+        (lambda rows: AuditEntry.objects.filter(pk=rows[1].pk).update(number=None), "Entry 2 is missing"),
+        (lambda rows: AuditEntry.objects.filter(pk=rows[1].pk).update(sealed_at=None), "no time of sealing"),
+        (lambda rows: AuditChain.objects.update(head_hash="0" * 64), "Entry 5 is not the one that the chain's head"),
+        (lambda rows: AuditChain.objects.update(anchor_number=2), "entries up to 2 were deleted by retention"),
+    ],
+)
+def test_the_command_names_what_is_wrong(
+    tamper: Callable[[list[AuditEntry]], object], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditsealing, "VERIFIED_AT_ONCE", 2)
+    rows = sealed(5)
+    assert "5 sealed entries" in verified()
+    tamper(rows)
+    assert sentence in broken()
+
+
+@pytest.mark.django_db
+def test_a_chain_that_was_written_anew_is_found_by_a_link_kept_elsewhere() -> None:
+    rows = sealed(3)
+    kept = head()
+    assert "none changed" in verified(kept)
+    AuditEntry.objects.filter(pk=rows[0].pk).update(actor_name="eve", number=None)
+    AuditEntry.objects.update(number=None)
+    AuditChain.objects.all().delete()
+    while seal(NOW):
+        pass
+    assert "none changed" in verified()
+    assert "Entry 3 is not the one whose link you gave" in broken(kept)
+    AuditEntry.objects.filter(number=3).delete()
+    AuditChain.objects.update(head_number=2, head_hash=AuditEntry.objects.get(number=2).hash)
+    assert "none changed" in verified()
+    assert "Entry 3 is missing" in broken(kept)
+    with pytest.raises(CommandError, match="'3:x' is no link"):
+        call_command("verify_audit", link=["3:x"])
+
+
+@pytest.mark.django_db
+def test_what_retention_has_deleted_leaves_an_anchor() -> None:
+    write(2, object_name="old")
+    AuditEntry.objects.update(at=NOW - timedelta(days=9))
+    sealed(2)
+    write(1)
+    kept, limit = Link(1, AuditEntry.objects.get(number=1).hash), NOW - timedelta(days=1)
+    assert [drop_sealed(limit, 1) for _ in range(3)] == [1, 1, 0]
+    said = verified(kept)
+    assert said.startswith("2 sealed entries verified")
+    assert "Retention has deleted those up to 2" in said
+    assert f"Not compared, because retention has deleted that entry: {kept}" in said
+    assert drop_sealed(NOW + timedelta(days=1), 9) == 2
+    assert verified().startswith("0 sealed entries verified")
+    assert seal(NOW) == 1
+    assert verified(head()).startswith("1 sealed entry verified")
+
+
+@pytest.mark.django_db
+def test_retention_may_overtake_who_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditsealing, "VERIFIED_AT_ONCE", 2)
+    sealed(6)
+    ends = auditsealing._ends
+
+    def overtaken() -> tuple[Link, Link]:
+        found = ends()
+        drop_sealed(NOW + timedelta(days=1), 1)
+        return found
+
+    monkeypatch.setattr(auditsealing, "_ends", overtaken)
+    assert verify().head.number == 6
+
+
+@pytest.mark.django_db
+def test_the_controller_seals_all_in_small_batches_and_logs_the_head(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("grid.audit.sealer.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(auditsealing.seal, "__defaults__", (2,))
+    write(5)
+
+    async def directly(work: Callable[..., Any], /, *args: Any) -> Any:
+        return await sync_to_async(work)(*args)
+
+    sealer = AuditSealer(cast(Any, directly), lambda: NOW, TroubleLog(monotonic=lambda: 0.0))
+    with caplog.at_level("INFO"):
+        assert async_to_sync(sealer.once)() == 5
+        assert async_to_sync(sealer.once)() == 0
+    assert [record.getMessage() for record in caplog.records] == [f"audit log sealed entries=5 link={head()}"]
+
+
+@pytest.mark.django_db
+def test_an_empty_log_is_verified() -> None:
+    assert verified().startswith("0 sealed entries verified")
+    assert verify().head == Link(0, "0" * 64)
+    with pytest.raises(ChainBroken, match="Entry 1 is missing: 4 was sealed"):
+        verify([Link(4, "ab" * 32)])

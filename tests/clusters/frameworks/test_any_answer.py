@@ -1,0 +1,175 @@
+"""Whoever runs code in a cluster decides what its head answers: any answer is a report, or silence with a reason."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+import aiohttp
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from yarl import URL
+
+from grid.clusters.frameworks import framework, ray_report
+from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
+from tests.clusters.cluster_specs import cluster, spec
+
+RECORDED = Path(__file__).with_name("recorded")
+FRAMEWORKS = pytest.mark.parametrize("name", ["dask", "ray", "spark"])
+HEAD = "10.0.0.9"
+# The addresses and names of the recorded workers, so that what is said of them is read.
+PODS = [
+    *(WorkerPod(f"w{end}", f"127.87.11.{end}") for end in (2, 3)),
+    *(WorkerPod(f"worker-{end}", f"127.124.77.{end}") for end in (2, 3)),
+]
+HOLE = "@number@"
+HUGE = "9" * 400
+LARGE = (
+    "1e308",
+    "-1e308",
+    HUGE,
+    f"-{HUGE}",
+    "9" * 5000,
+    "1e400",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "9223372036854775808",
+)
+SMALL = ("5e-324", "1e-300", "-1", "0", "0.5", "3")
+NUMBERS = st.sampled_from((*LARGE, *SMALL, '"5"', '"many"', "true", "null", "[]", "{}"))
+
+
+def ray() -> Mapping[str, Any]:
+    answers = json.loads((RECORDED / "ray-busy.json").read_text())
+    return {path: answers[path.partition("?")[0]] for path in ray_report.PATHS}
+
+
+def spark() -> Mapping[str, Any]:
+    folder = RECORDED / "spark-4.3.0"
+    names = {"/json/": "master", "/executors": "executors", "/stages?status=active": "stages"}
+    return {end: json.loads((folder / f"{name}.json").read_text()) for end, name in names.items()}
+
+
+def dask() -> Mapping[str, Any]:
+    workers = {"w2": {"tasks": 3, "bytes_held": 1200}, "w3": {"tasks": 0, "bytes_held": 0}}
+    return {"compute-grid.json": {"workers": workers, "pending_tasks": 40, "wanted_workers": 7}}
+
+
+GOOD: Mapping[str, Callable[[], Mapping[str, Any]]] = {"dask": dask, "ray": ray, "spark": spark}
+
+
+def with_holes(value: Any) -> Any:
+    """Where it has a number, a place for another one."""
+    if isinstance(value, dict):
+        return {key: with_holes(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_holes(item) for item in value]
+    return HOLE if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def filled(answer: Any, numbers: Sequence[str]) -> bytes:
+    first, *others = json.dumps(with_holes(answer)).split(f'"{HOLE}"')
+    return "".join([first, *(n + text for n, text in zip(cycle(numbers), others, strict=False))]).encode()
+
+
+class Said:
+    """An answer with status 200, and the context manager that gives it."""
+
+    def __init__(self, body: bytes) -> None:
+        self.status = 200
+        self.content = SimpleNamespace(iter_any=self._chunks)
+        self._body = body
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def __aenter__(self) -> "Said":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Head:
+    """In place of a session: whatever is asked, by the end of its address."""
+
+    timeout = aiohttp.ClientTimeout(total=5)
+
+    def __init__(self, answers: Mapping[str, bytes]) -> None:
+        self._answers = answers
+
+    def get(self, url: str | URL, **_: object) -> Said:
+        return Said(next(body for end, body in self._answers.items() if str(url).endswith(end)))
+
+
+async def ask(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:
+    """None for silence; what it raises else is what this is about."""
+    session: Any = Head(answers)
+    try:
+        return await framework(name).ask(session, HEAD, spec(of=cluster(name)), PODS)
+    except FrameworkSilent as error:
+        assert str(error).endswith("."), "a sentence"
+        return None
+
+
+@FRAMEWORKS
+async def test_the_good_answers_are_read(name: str) -> None:
+    report = await ask(name, {end: json.dumps(answer).encode() for end, answer in GOOD[name]().items()})
+    assert report is not None
+    assert report.workers
+    assert report.wanted_workers > 0
+
+
+@FRAMEWORKS
+@given(numbers=st.lists(NUMBERS, min_size=1, max_size=12))
+@example(numbers=["1e308"])
+@example(numbers=[HUGE])
+@example(numbers=["5e-324"])
+async def test_any_numbers_are_read_or_refused_in_a_sentence(name: str, numbers: list[str]) -> None:
+    report = await ask(name, {end: filled(answer, numbers) for end, answer in GOOD[name]().items()})
+    if report is not None:
+        counts = [report.pending_tasks, report.wanted_workers]
+        counts += [count for worker in report.workers.values() for count in (worker.tasks, worker.bytes_held)]
+        assert all(isinstance(count, int) for count in counts)
+
+
+@FRAMEWORKS
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff\xfe",
+        b'{"workers": {"\xff": {"tasks": 1}}, "pending_tasks": 1, "wanted_workers": 1}',
+        b'{"workers": [{"host": "\xff"}]}',
+        b'{"x": ' + b"[" * 100_000,
+        b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b"[" * 900 + b"]" * 900,
+        b"9" * 5000,
+        b"null",
+    ],
+    ids=[
+        "no text",
+        "a name that is no text",
+        "a host that is no text",
+        "nested without end",
+        "nested",
+        "lists",
+        "long",
+        "null",
+    ],
+)
+async def test_what_is_no_answer_is_silence(name: str, body: bytes) -> None:
+    assert await ask(name, {"": body}) is None
+
+
+def test_two_nodes_that_say_they_use_more_than_there_is_are_counted() -> None:
+    answers = json.loads((RECORDED / "ray-busy.json").read_text())
+    status = answers["/api/cluster_status"]["data"]["clusterStatus"]["loadMetricsReport"]
+    for node in status["usageByNode"].values():
+        node["CPU"] = [1e308, 1.0]
+    read = [answers[path.partition("?")[0]] for path in ray_report.PATHS]
+    assert ray_report.read(*read, workers=PODS, cpus=1, gpus=0).wanted_workers > 1e15

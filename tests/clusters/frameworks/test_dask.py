@@ -1,0 +1,219 @@
+"""What Dask's containers run, what its clients find, and what its answers mean."""
+
+import ast
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from grid.clusters import frameworks
+from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.dask import Dask
+from grid.core.origins import BEGIN_PATH
+from grid.executions.spec import TierSpec
+from tests.clusters.cluster_specs import HEAD_TIER, WORKER_TIER, cluster, spec
+
+DASK = Dask()
+SPEC = spec(of=cluster(drain_seconds=90), tier=HEAD_TIER)
+PROGRAMS = Path(frameworks.__file__).parent
+GIB = 2**30
+POD = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}.1"
+
+
+def tier(**changes: Any) -> TierSpec:
+    return msgspec.structs.replace(HEAD_TIER, **changes)
+
+
+def test_the_head_is_a_scheduler_whose_page_stands_at_the_root() -> None:
+    head = DASK.head(SPEC)
+    *python, program = head.command[:4]
+    arguments = list(head.command[4:])
+    assert (python, program) == (["python", "-P", "-c"], (PROGRAMS / "dask_head.py").read_text())
+    assert arguments == [
+        *("scheduler", "--host", "$(POD_IP)", "--port", "8786"),
+        *("--dashboard-address", "$(POD_IP):8787"),
+    ]
+    assert [(port.name, port.number) for port in head.ports] == [("scheduler", 8786), ("ui", 8787)]
+    health = {"httpGet": {"path": "/health", "port": 8787}, "timeoutSeconds": 5, "failureThreshold": 15}
+    assert head.readiness == {**health, "periodSeconds": 2}
+    assert head.liveness == {**health, "periodSeconds": 20}
+    assert head.variables == {"DASK_TEMPORARY_DIRECTORY": "/mnt/local"}
+    assert head.pre_stop == ()
+
+
+def test_where_all_share_an_origin_its_page_lies_below_the_clusters_path() -> None:
+    head = DASK.head(msgspec.structs.replace(SPEC, address="https://ws.test/w/abc/"))
+    assert head.command[-2:] == ("--dashboard-prefix", "/w/abc/")
+    assert head.readiness["httpGet"] == {"path": "/w/abc/health", "port": 8787}
+
+
+def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
+    worker = DASK.worker(SPEC, "10.0.0.9")
+    assert worker.command == (
+        *("python", "-P", "-c", (PROGRAMS / "dask_worker.py").read_text(), "worker"),
+        *("--name", "$(POD_NAME)", "--host", "$(POD_IP)"),
+        *("--worker-port", "8788", "--nanny-port", "8789"),
+        *("--dashboard-address", "$(POD_IP):8790", "--no-dashboard"),
+        *("--nthreads", "1", "--memory-limit", str(4 * GIB - 128 * 2**20)),
+    )
+    assert [(port.name, port.number) for port in worker.ports] == [("worker", 8788), ("nanny", 8789), ("http", 8790)]
+    assert worker.readiness == {
+        "httpGet": {"path": "/health", "port": 8790},
+        "periodSeconds": 2,
+        "timeoutSeconds": 5,
+        "failureThreshold": 60,
+    }
+    assert worker.liveness is None
+    assert worker.variables == {
+        "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
+        "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+        "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
+    }
+    assert worker.pre_stop == ("python", "-P", "-c", (PROGRAMS / "dask_drain.py").read_text(), "8788", "90")
+
+
+@pytest.mark.parametrize(
+    ("cores_limit", "memory_limit", "threads", "memory"),
+    [
+        ("500m", "256Mi", "1", 128 * 2**20),
+        ("1", "1Gi", "1", GIB - 128 * 2**20),
+        ("1500m", "100Mi", "2", 50 * 2**20),
+        ("4", "14Gi", "4", 14 * GIB - 128 * 2**20),
+    ],
+)
+def test_a_worker_uses_all_of_its_tiers_cores_and_leaves_memory_to_its_nanny(
+    cores_limit: str, memory_limit: str, threads: str, memory: int
+) -> None:
+    of = spec(of=cluster(), tier=tier(cores_limit=cores_limit, memory_limit=memory_limit))
+    command = DASK.worker(of, "10.0.0.9").command
+    given = dict(pairwise(command))
+    assert (given["--nthreads"], given["--memory-limit"]) == (threads, str(memory))
+
+
+def test_tasks_can_ask_for_the_gpus_of_a_tier() -> None:
+    command = DASK.worker(spec(of=cluster(), tier=WORKER_TIER), "10.0.0.9").command
+    assert command[-2:] == ("--resources", "GPU=1")
+
+
+def test_a_client_without_an_address_finds_the_cluster() -> None:
+    assert DASK.client_variables(SPEC, "10.0.0.9") == {
+        "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
+        "DASK_SCHEDULER_SERVICE_HOST": "10.0.0.9",
+        "DASK_SCHEDULER_SERVICE_PORT": "8786",
+        "DASK_DISTRIBUTED__DASHBOARD__LINK": f"https://abc.ws.test/{BEGIN_PATH}",
+    }
+
+
+@pytest.mark.parametrize("name", ["dask_head.py", "dask_drain.py"])
+def test_programs_for_containers_need_nothing_but_what_every_dask_image_has(name: str) -> None:
+    tree = ast.parse((PROGRAMS / name).read_text(), feature_version=(3, 11))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {one.partition(".")[0] for one in imported} <= {
+        "asyncio",
+        "dask",
+        "distributed",
+        "os",
+        "sys",
+        "types",
+        "typing",
+    }
+    # Kubernetes would expand the one and the embedded cluster rewrite the other.
+    assert "$(" not in (text := (PROGRAMS / name).read_text()) and "/mnt/" not in text
+
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def head(answer: Answer) -> AsyncIterator[None]:
+    """A head's pod that gives that answer."""
+    app = web.Application()
+    app.router.add_get("/json/compute-grid.json", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, POD, 8787).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def ask(*workers: str, seconds: float = 5) -> ClusterReport:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as http:
+        return await DASK.ask(http, POD, SPEC, [WorkerPod(name, "127.0.0.1") for name in workers])
+
+
+def saying(body: str, status: int = 200) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=body, status=status, content_type="application/json")
+
+    return answer
+
+
+async def test_the_head_says_what_each_worker_holds_and_how_many_it_would_like() -> None:
+    said = """{"workers": {"w-1": {"tasks": 3, "bytes_held": 1200}, "w-2": {"tasks": 0, "bytes_held": 0},
+               "laptop": {"tasks": 9, "bytes_held": 9}}, "pending_tasks": 40, "wanted_workers": 7, "more": true}"""
+    async with head(saying(said)):
+        report = await ask("w-1", "w-2", "w-3")
+    assert report == ClusterReport(
+        {"w-1": WorkerReport(3, bytes_held=1200), "w-2": WorkerReport(0)}, pending_tasks=40, wanted_workers=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        ("", 200, "answered something unexpected"),
+        ("<html>", 200, "answered something unexpected"),
+        ('{"workers": []}', 200, "answered something unexpected"),
+        ('{"workers": {"w": {"tasks": "many"}}, "pending_tasks": 0, "wanted_workers": 0}', 200, "something unexpected"),
+        ("{}", 404, "cannot be asked: 404"),
+        ("{}", 500, "cannot be asked: 500"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_silence_with_a_reason(body: str, status: int, sentence: str) -> None:
+    async with head(saying(body, status)):
+        with pytest.raises(FrameworkSilent, match=sentence):
+            await ask()
+
+
+async def test_a_head_that_answers_without_end_or_sends_the_asker_elsewhere_is_silent() -> None:
+    """Whoever runs code in the cluster decides what its head answers."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 2**20)
+
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPFound("/elsewhere")
+
+    async with head(endless):
+        with pytest.raises(FrameworkSilent, match="longer than 8 MiB"):
+            await ask()
+    async with head(elsewhere):
+        with pytest.raises(FrameworkSilent, match="something unexpected"):
+            await ask()
+
+
+async def test_a_head_that_is_not_there_or_too_busy_is_silent() -> None:
+    with pytest.raises(FrameworkSilent, match="cannot be asked"):
+        await ask()
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with head(hang):
+        with pytest.raises(FrameworkSilent, match="did not answer in time"):
+            await ask(seconds=0.2)

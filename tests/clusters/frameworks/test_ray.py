@@ -1,0 +1,299 @@
+"""Ray's commands, and what is read from the answers that its dashboard of 2.60.0 gave (recorded/ray-*.json)."""
+
+import asyncio
+import copy
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.clusters.frameworks import framework, ray_report
+from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.ray import Ray, cpus_of, gcs_port_inside, store_bytes
+from tests.clusters.frameworks.ray_cluster import cluster_spec, tier
+
+RECORDED = Path(__file__).with_name("recorded")
+HEAD_IP = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}.250"
+WORKERS = (WorkerPod("worker-0", "127.87.11.2"), WorkerPod("worker-1", "127.87.11.3"))
+MIB = 2**20
+
+
+def recorded(name: str) -> list[Any]:
+    """The four answers, in the order of `ray_report.PATHS`."""
+    answers = json.loads((RECORDED / f"ray-{name}.json").read_text())
+    return [answers[path.partition("?")[0]] for path in ray_report.PATHS]
+
+
+def read(answers: list[Any], *, cpus: int = 1, gpus: int = 0) -> ClusterReport:
+    return ray_report.read(*answers, workers=WORKERS, cpus=cpus, gpus=gpus)
+
+
+def with_demand(*demand: list[Any]) -> list[Any]:
+    answers = recorded("idle")
+    answers[3]["data"]["clusterStatus"]["loadMetricsReport"]["resourceDemand"] = list(demand)
+    return answers
+
+
+def test_the_head_listens_on_its_own_address_and_takes_no_tasks() -> None:
+    program = Ray().head(cluster_spec("first"))
+    assert program.command[:3] == ("python", "-I", "-c")
+    assert program.command[4:] == (
+        "start",
+        "/mnt/local",
+        ":11119",
+        "ray",
+        "start",
+        "--head",
+        "--port=11119",
+        "--dashboard-host=$(POD_IP)",
+        "--dashboard-port=8265",
+        "--ray-client-server-port=10001",
+        "--num-cpus=0",
+        "--num-gpus=0",
+        "--block",
+        "--node-ip-address=$(POD_IP)",
+        "--node-name=$(POD_NAME)",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        f"--object-store-memory={int(2048 * MIB * 0.3)}",
+        f"--memory={2048 * MIB - int(2048 * MIB * 0.3)}",
+        "--disable-usage-stats",
+        "--log-color=false",
+    )
+    assert [(port.name, port.number, port.target) for port in program.ports] == [
+        ("gcs", 6379, 11119),
+        ("dashboard", 8265, 8265),
+        ("client", 10001, 10001),
+    ]
+    assert program.readiness["exec"]["command"][4:] == ["probe", "gcs:8265", "port:10001"]
+    assert program.liveness is not None
+    assert program.pre_stop == ()
+
+
+def test_a_worker_joins_by_the_heads_service_and_drains_itself_within_the_clusters_time() -> None:
+    program = Ray().worker(cluster_spec(cores="2500m", drain_seconds=45), "10.0.0.7")
+    assert program.command[4:11] == (
+        "start",
+        "/mnt/local",
+        "10.0.0.7:8265",
+        "ray",
+        "start",
+        "--address=10.0.0.7:6379",
+        "--num-cpus=2",
+    )
+    assert program.ports == ()
+    assert program.readiness["exec"]["command"][4:] == ["probe"]
+    assert (program.pre_stop[4], *program.pre_stop[6:]) == ("drain", "10.0.0.7:6379", "45")
+
+
+def test_what_kubernetes_does_not_expand_has_no_reference_in_it() -> None:
+    program = Ray().worker(cluster_spec(), "10.0.0.7")
+    assert not any("$(" in word for word in (*program.readiness["exec"]["command"], *program.pre_stop))
+
+
+def test_heads_that_share_a_machine_keep_their_state_at_different_ports() -> None:
+    ports = {gcs_port_inside(f"cluster{number}") for number in range(50)}
+    assert len(ports) > 45
+    assert all(11000 <= port < 23000 for port in ports)
+    assert gcs_port_inside("first") == gcs_port_inside("first")
+
+
+@pytest.mark.parametrize(("cores", "cpus"), [("250m", 1), ("1", 1), ("1999m", 1), ("3500m", 3), ("16", 16)])
+def test_a_worker_offers_the_whole_cores_of_its_tier_and_at_least_one(cores: str, cpus: int) -> None:
+    assert cpus_of(tier("small", cores=cores)) == cpus
+
+
+def test_the_object_store_takes_the_tiers_shared_memory_or_a_share_of_its_memory() -> None:
+    assert store_bytes(tier("plain", memory="10Gi")) == int(10 * 1024 * MIB * 0.3)
+    assert store_bytes(tier("shared", memory="10Gi", shared_memory="4Gi")) == int(4 * 1024 * MIB * 0.9)
+    assert store_bytes(tier("tiny", memory="128Mi")) == 80 * MIB
+
+
+def test_gpus_of_the_tier_are_offered() -> None:
+    spec = cluster_spec(gpus=2)
+    assert "--num-gpus=2" in Ray().worker(spec, "10.0.0.7").command
+
+
+def test_a_plain_ray_init_in_the_attached_workspace_finds_the_cluster() -> None:
+    variables = framework("ray").client_variables(cluster_spec(), "10.0.0.7")
+    assert variables == {
+        "RAY_ADDRESS": "ray://10.0.0.7:10001",
+        "RAY_API_SERVER_ADDRESS": "http://10.0.0.7:8265",
+        "RAY_HEAD_SERVICE_HOST": "10.0.0.7",
+        "RAY_HEAD_SERVICE_PORT": "10001",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+def test_an_idle_cluster_holds_nothing_and_wants_no_workers() -> None:
+    assert read(recorded("idle")) == ClusterReport(
+        workers={"worker-0": WorkerReport(0, 0), "worker-1": WorkerReport(0, 0)}, pending_tasks=0, wanted_workers=0
+    )
+
+
+def test_a_busy_cluster_tells_what_each_worker_holds_and_what_waits() -> None:
+    """Thirty tasks of a task that waits for them, two actors, a result of 8 MB, a placement group of four that does not fit, and a task
+    for eight CPUs, on two workers of one."""
+    assert read(recorded("busy")) == ClusterReport(
+        workers={"worker-0": WorkerReport(1, 0), "worker-1": WorkerReport(3, 8_000_003)},
+        pending_tasks=28 + 4 + 1,
+        wanted_workers=2 + 28 + 4,
+    )
+
+
+def test_a_worker_that_has_not_joined_is_absent() -> None:
+    late = WorkerPod("worker-2", "127.87.11.4")
+    report = ray_report.read(*recorded("idle"), workers=(*WORKERS, late), cpus=1, gpus=0)
+    assert set(report.workers) == {"worker-0", "worker-1"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "cpus", "wanted"),
+    [
+        ({"CPU": 1.0}, 37, 1, 37),
+        ({"CPU": 1.0}, 37, 8, 5),
+        ({"CPU": 0.5}, 5, 1, 3),
+        ({"CPU": 2.0}, 3, 3, 3),  # two of them do not fit one worker
+        ({"CPU": 8.0}, 4, 2, 0),  # none fits any worker
+        ({"CPU": 1.0, "GPU": 1.0}, 4, 4, 0),  # these workers have no GPU
+        ({"memory": 1e9}, 4, 4, 0),
+    ],
+)
+def test_the_workers_wanted_are_those_that_would_take_all_that_waits(
+    shape: dict[str, float], count: int, cpus: int, wanted: int
+) -> None:
+    report = read(with_demand([shape, count]), cpus=cpus)
+    assert (report.pending_tasks, report.wanted_workers) == (count, wanted)
+
+
+def test_workers_are_wanted_for_gpus_that_are_waited_for() -> None:
+    assert read(with_demand([{"CPU": 1.0, "GPU": 1.0}, 6]), cpus=16, gpus=2).wanted_workers == 3
+
+
+@given(st.data())
+def test_whatever_is_missing_in_an_answer_it_is_read_or_refused_in_a_sentence(data: st.DataObject) -> None:
+    answers = recorded("busy")
+    part: Any = answers[data.draw(st.integers(0, 3))]
+    while True:
+        keys = sorted(part) if isinstance(part, dict) else list(range(len(part)))
+        key = data.draw(st.sampled_from(keys))
+        child = part[key]
+        if not isinstance(child, dict | list) or not child or data.draw(st.booleans()):
+            break
+        part = child
+    part[key] = data.draw(st.sampled_from([None, "text", -1, {}, [], [None], {"a": 1}]))
+    try:
+        report = read(answers)
+    except FrameworkSilent as error:
+        assert str(error).startswith("Ray's dashboard did not ")
+    else:
+        assert report.pending_tasks >= 0
+        assert report.wanted_workers >= 0
+
+
+def test_before_the_monitor_has_looked_nothing_waits() -> None:
+    answers = copy.deepcopy(recorded("busy"))
+    answers[3]["data"]["clusterStatus"] = {}
+    report = read(answers)
+    assert (report.pending_tasks, report.wanted_workers) == (0, 0)
+
+
+async def test_the_dashboard_of_the_heads_pod_is_asked() -> None:
+    answers = dict(zip((path.partition("?")[0] for path in ray_report.PATHS), recorded("busy"), strict=True))
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(answers[request.path])
+
+    async with dashboard(answer), aiohttp.ClientSession() as http:
+        report = await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
+    assert report == read(recorded("busy"))
+
+
+async def test_a_head_that_is_not_there_is_silent() -> None:
+    async with aiohttp.ClientSession() as http:
+        with pytest.raises(FrameworkSilent, match="did not answer: Cannot connect"):
+            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
+
+
+async def _broken(request: web.Request) -> web.Response:
+    return web.json_response({"result": False, "msg": "GCS is away"}, status=500)
+
+
+async def _refusing(request: web.Request) -> web.Response:
+    return web.json_response({"result": False, "msg": "GCS is away", "data": None})
+
+
+async def _not_json(request: web.Request) -> web.Response:
+    return web.Response(text="{", content_type="application/json")
+
+
+async def _endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b"[" * 2**20)
+
+
+async def _elsewhere(request: web.Request) -> web.Response:
+    """Followed, this would be an answer of another sort."""
+    if request.path == "/elsewhere":
+        return await _refusing(request)
+    raise web.HTTPFound("/elsewhere")
+
+
+async def _page(request: web.Request) -> web.Response:
+    return web.Response(text="<html>", content_type="text/html")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (_broken, "did not answer: 500"),
+        (_refusing, "did not tell its nodes: GCS is away"),
+        (_not_json, "not JSON"),
+        (_page, "not JSON"),
+        (_endless, "longer than 32 MiB"),
+        (_elsewhere, "not JSON"),
+    ],
+)
+async def test_an_answer_that_is_none_is_silence(
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], sentence: str
+) -> None:
+    async with dashboard(answer), aiohttp.ClientSession() as http:
+        with pytest.raises(FrameworkSilent, match=sentence):
+            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
+
+
+async def test_a_dashboard_that_never_answers_is_silent_when_the_sessions_time_is_up() -> None:
+    forever = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        await forever.wait()
+        return web.Response()
+
+    timeout = aiohttp.ClientTimeout(total=0.2)
+    async with dashboard(answer), aiohttp.ClientSession(timeout=timeout) as http:
+        with pytest.raises(FrameworkSilent, match="did not answer in time"):
+            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
+        forever.set()
+
+
+@asynccontextmanager
+async def dashboard(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[None]:
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HEAD_IP, Ray.ui_port).start()
+        yield
+    finally:
+        await runner.cleanup()

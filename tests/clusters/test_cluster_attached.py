@@ -1,0 +1,302 @@
+"""A cluster that belongs to a workspace: the workspace is told its address, and the cluster ends when the workspace does, however."""
+
+from typing import Any
+
+import pytest
+
+from grid.clusters.manifests import head_service_name
+from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.executions.request import request_stop
+from grid.kube.objects import RawObject
+from grid.kube.resources import PODS, SERVICES
+from grid.models import Execution
+from tests.clusters.test_cluster_life import Configure, left, notes, the, to_end
+from tests.controller.world import World, fresh, in_world, states_of
+from tests.support.builders import NAMESPACE
+from tests.support.shop import Shop
+from tests.support.virtual import loop_time, passes
+
+
+async def both_running(world: World, controller: Any, *pair: Execution) -> None:
+    for _ in range(10):
+        await world.step(controller)
+        if all(fresh(one).state == "running" for one in pair):
+            return
+        world.behave()
+        await passes(2)
+    raise AssertionError([states_of(one) for one in pair])
+
+
+def variables(pod: RawObject) -> dict[str, str]:
+    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+
+
+@in_world
+async def test_the_workspace_is_created_with_the_address_of_its_clusters_head(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    await both_running(world, controller, workspace, cluster)
+    address = the(world, SERVICES, head_service_name(cluster.pk))["spec"]["clusterIP"]
+    assert variables(world.pod_of(workspace))["DASK_SCHEDULER_ADDRESS"].startswith(f"tcp://{address}:")
+    assert len(world.members(cluster, "worker")) == 2
+
+
+@in_world
+async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
+    await world.step(controller)
+    assert world.cluster.count("create", PODS) == 0
+    assert fresh(workspace).state == "deploying"
+    assert fresh(workspace).message == "Waiting for its cluster's address; it starts by itself."
+    await passes(3)
+    await both_running(world, controller, workspace, cluster)
+
+
+@in_world
+async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(shop: Shop) -> None:
+    world = World()
+    job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())
+    cluster = Execution.objects.get(attached_to=job)
+    controller = world.controller()
+    for _ in range(3):
+        await world.step(controller)
+        await passes(3)
+    assert fresh(cluster).state in ("deploying", "preparing")
+    assert (fresh(job).state, world.cluster.count("create", PODS)) == ("deploying", 0)
+    assert fresh(job).message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
+    assert fresh(cluster).message in fresh(job).message
+    await both_running(world, controller, job, cluster)
+    assert states_of(job)[-1] == "running"
+
+
+@in_world
+async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_goes_on(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.gives_addresses = False
+    await world.step(controller)
+    assert fresh(cluster).message == "Waiting for the address of its head, which the cluster assigns."
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    for _ in range(4):
+        await passes(3)
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)
+    assert (fresh(cluster).state, cluster.reason) == ("error", "waiting")
+    assert fresh(cluster).message == (
+        "Gave up after 90 seconds. Last known: Waiting for the address of its head, which the cluster assigns."
+    )
+    assert fresh(workspace).state == "running"
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message.startswith(
+        f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.message}"
+    )
+    request_stop(workspace, by="alice", now=world.now)
+    await to_end(world, controller, workspace)
+    assert left(world) == []
+
+
+@in_world
+async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
+    await world.step(controller)
+    request_stop(cluster, by="alice", now=world.now)
+    for _ in range(8):
+        await passes(6)
+        await world.step(controller)
+        world.behave()
+    assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
+    assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message == "alice stopped its cluster; it continues without a cluster."
+
+
+@in_world
+async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    await both_running(world, controller, workspace, cluster)
+    request_stop(cluster, by="alice", now=world.now)
+    await to_end(world, controller, cluster)
+    assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
+    (line,) = notes(workspace, "WithoutCluster")
+    assert (line.message, line.level) == ("alice stopped its cluster; it continues without a cluster.", "Normal")
+
+
+async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
+    """A job that waits for its cluster, which no node takes."""
+    job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())
+    cluster, controller = Execution.objects.get(attached_to=job), world.controller(monotonic=loop_time)
+    await world.step(controller)
+    world.deployments.round()
+    await passes(3)
+    await world.step(controller)
+    assert (fresh(job).state, fresh(cluster).state) == ("deploying", "deploying")
+    return job, cluster, controller
+
+
+async def rounds(world: World, controller: Any, number: int) -> None:
+    for _ in range(number):
+        await passes(3)
+        await world.step(controller)
+
+
+@in_world
+async def test_a_job_whose_cluster_failed_ends_with_the_clusters_reason_and_starts_nothing(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    await rounds(world, controller, 4)
+    assert (fresh(cluster).state, cluster.reason) == ("error", "deploying_timeout")
+    assert (fresh(job).state, job.reason) == ("error", "cluster_failed")
+    assert job.message.startswith(
+        "It was not started, because its cluster did not come up. The cluster: No node took the head"
+    )
+    assert job.message.endswith(" Launch both again.")
+    assert world.cluster.count("create", PODS) == 0
+    assert notes(job, "WithoutCluster") == []
+    for one in (job, cluster):
+        await to_end(world, controller, one)
+    assert left(world) == []
+
+
+@in_world
+async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(shop: Shop, configure: Configure) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller(monotonic=loop_time)
+    for _ in range(4):
+        await world.step(controller)
+        world.schedule(world.pod_of(workspace)) if world.pods() else None
+        await passes(3)
+    world.start(world.pod_of(workspace))
+    await world.step(controller)
+    assert (fresh(workspace).state, fresh(cluster).state) == ("running", "deploying")
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    await rounds(world, world.controller(), 3)
+    await rounds(world, world.controller(), 3)
+    assert (fresh(workspace).state, fresh(cluster).state) == ("running", "error")
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message.startswith(
+        "Its cluster has failed, and it continues without a cluster. The cluster: No node took the head"
+    )
+    assert (line.level, line.source) == ("Warning", "kubernetes")
+
+
+@in_world
+async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_says_so(shop: Shop) -> None:
+    world = World()
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    request_stop(cluster, by="alice", now=world.now)
+    await rounds(world, controller, 2)
+    assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(job))
+    (line,) = notes(job, "WithoutCluster")
+    assert line.message == "alice stopped its cluster; it continues without a cluster."
+
+
+@in_world
+async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts_then(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    configure(DEPLOYING_TIMEOUT, 90)
+    configure(PREPARING_TIMEOUT, 300)
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    world.passes(80)
+    world.schedule(world.head_of(cluster))
+    await rounds(world, controller, 2)
+    assert fresh(cluster).state == "preparing"
+    world.passes(250)
+    await rounds(world, controller, 2)
+    assert (fresh(cluster).state, fresh(job).state) == ("preparing", "deploying")
+    assert job.message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
+    for pod in world.members(cluster, "head") + world.workers_of(cluster):
+        world.start(pod)
+    await rounds(world, controller, 3)
+    assert (fresh(cluster).state, fresh(job).state) == ("running", "deploying")
+    assert "DASK_SCHEDULER_ADDRESS" in variables(world.pod_of(job))
+    world.passes(80)
+    await rounds(world, controller, 2)
+    assert fresh(job).state == "deploying", "the time for finding a node began when the wait was over"
+    world.passes(20)
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("error", "deploying_timeout")
+
+
+@in_world
+async def test_a_job_that_the_cluster_does_not_allow_is_tried_again_after_its_long_wait(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    configure(DEPLOYING_TIMEOUT, 90)
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    world.schedule(world.head_of(cluster))
+    world.passes(100)
+    for pod in world.members(cluster, "head") + world.workers_of(cluster):
+        world.start(pod)
+    world.cluster.fail_next(NotAllowed("exceeded quota"), times=1, verb="create")
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("deploying", "not_allowed")
+    await passes(12)
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("deploying", "created")
+
+
+@pytest.mark.parametrize("how", ["stopped", "shut down", "pod gone", "timeout"])
+def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, how: str) -> None:
+    @in_world
+    async def ends() -> None:
+        world = World()
+        workspace, cluster = shop.launch_with_cluster()
+        controller = world.controller()
+        await both_running(world, controller, workspace, cluster)
+        if how == "stopped":
+            request_stop(workspace, by="alice", now=world.now)
+        elif how == "shut down":
+            world.finish(world.pod_of(workspace), 0)
+        elif how == "pod gone":
+            world.cluster.remove(PODS, workspace.object_name, namespace=NAMESPACE)
+        else:
+            configure(PREPARING_TIMEOUT, 90)
+            Execution.objects.filter(pk=workspace.pk).update(state="preparing", revision=99)
+            pod = world.pod_of(workspace)
+            pod["status"]["conditions"] = []
+            world.cluster.put(PODS, pod)
+            world.passes(91)
+        await to_end(world, controller, workspace)
+        await to_end(world, controller, cluster)
+        assert (fresh(cluster).state, cluster.stop_requested_by) == ("stopped", "its workspace")
+        assert cluster.message.startswith("Stopped with its workspace.")
+        assert states_of(cluster)[-2:] == ["stopping", "stopped"]
+        assert left(world) == []
+
+    ends()
+
+
+@in_world
+async def test_the_cluster_of_a_workspace_that_never_started_is_not_forgotten(shop: Shop, configure: Configure) -> None:
+    """The workspace holds no slots and is over at once, so nobody looks at it again."""
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    configure(OVER_QUOTA_TIMEOUT, 90)
+    Execution.objects.filter(pk=workspace.pk).update(state="error")
+    await world.step(world.controller())
+    assert fresh(cluster).state == "stopped"
+    assert world.cluster.count("create") == 0

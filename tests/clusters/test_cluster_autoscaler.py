@@ -1,0 +1,109 @@
+"""The autoscaler of a cluster: what it grows by and how fast, and when there is none."""
+
+import pytest
+
+from grid.clusters.manifests import autoscaler_body, worker_replicas
+from grid.executions.spec import ScalingSpec
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS
+from tests.clusters.cluster_objects import metadata, one, seconds
+from tests.clusters.cluster_specs import cluster, spec
+
+
+def test_the_autoscaler_follows_all_three_metrics() -> None:
+    scaling = ScalingSpec(target_cpu=70, target_memory=85, on_demand=True, up_stabilisation_seconds=10)
+    of = spec(of=cluster(scaling=scaling))
+    body = one(seconds(of), AUTOSCALERS)
+    assert body == {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata("cluster-abc-worker"),
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cluster-abc-worker"},
+            "minReplicas": 2,
+            "maxReplicas": 5,
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
+                },
+                {
+                    "type": "Resource",
+                    "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 85}},
+                },
+                {
+                    "type": "External",
+                    "external": {
+                        "metric": {
+                            "name": "compute_grid_wanted_workers",
+                            "selector": {"matchLabels": {"execution-id": "abc"}},
+                        },
+                        "target": {"type": "AverageValue", "averageValue": "1"},
+                    },
+                },
+            ],
+            "behavior": {
+                "scaleUp": {
+                    "stabilizationWindowSeconds": 10,
+                    "selectPolicy": "Max",
+                    "policies": [
+                        {"type": "Pods", "value": 4, "periodSeconds": 15},
+                        {"type": "Percent", "value": 100, "periodSeconds": 15},
+                    ],
+                },
+                "scaleDown": {
+                    "stabilizationWindowSeconds": 300,
+                    "selectPolicy": "Max",
+                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+                },
+            },
+        },
+    }
+    assert autoscaler_body(of, namespace="grid", anchor_uid="anchor-uid") == body
+
+
+@pytest.mark.parametrize(
+    ("scaling", "metrics"),
+    [
+        (ScalingSpec(target_cpu=80, target_memory=0), ["cpu"]),
+        (ScalingSpec(target_cpu=0, target_memory=80), ["memory"]),
+        (ScalingSpec(target_cpu=0, target_memory=0, on_demand=True), ["compute_grid_wanted_workers"]),
+    ],
+)
+def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: list[str]) -> None:
+    body = one(seconds(spec(of=cluster(scaling=scaling))), AUTOSCALERS)
+    found = [
+        m["resource"]["name"] if "resource" in m else m["external"]["metric"]["name"] for m in body["spec"]["metrics"]
+    ]
+    assert found == metrics
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "demand", "seconds_waited"),
+    [(0, 0, True, 0), (80, 0, True, 300), (0, 80, True, 300), (80, 0, False, 300)],
+    ids=["demand alone", "demand and CPU", "demand and memory", "CPU alone"],
+)
+def test_nothing_is_waited_for_before_shrinking_when_the_demand_alone_counts(
+    cpu: int, memory: int, demand: bool, seconds_waited: int
+) -> None:
+    scaling = ScalingSpec(target_cpu=cpu, target_memory=memory, on_demand=demand)
+    behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
+    assert behavior["scaleDown"]["stabilizationWindowSeconds"] == seconds_waited
+    assert behavior["scaleUp"]["stabilizationWindowSeconds"] == 0
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [ScalingSpec(autoscale=False, on_demand=True), ScalingSpec(target_cpu=0, target_memory=0)],
+    ids=["switched off", "nothing to scale on"],
+)
+def test_a_cluster_of_a_fixed_size_has_no_autoscaler(scaling: ScalingSpec) -> None:
+    of = spec(of=cluster(scaling=scaling, workers_minimum=3))
+    assert [m.resource for m in seconds(of)] == [DEPLOYMENTS]
+    assert one(seconds(of), DEPLOYMENTS)["spec"]["replicas"] == worker_replicas(of) == 3
+
+
+def test_a_policy_of_nothing_is_left_out_and_no_policy_at_all_is_switched_off() -> None:
+    scaling = ScalingSpec(up_workers=0, down_percent=0)
+    behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
+    assert behavior["scaleUp"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+    assert behavior["scaleDown"]["selectPolicy"] == "Disabled"

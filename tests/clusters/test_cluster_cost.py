@@ -1,0 +1,66 @@
+"""What a cluster has cost and costs now: the times for which its head and each worker hold a node."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.clusters.viewmodels.clusters import price_at_bounds
+from dashboard.executions.records import read_record
+from dashboard.executions.viewmodels.execution import ExecutionRecord, Facts, facts
+from tests.clusters import clustering
+from tests.clusters.clustering import make_cluster, make_interval, minutes, waiting_worker
+from tests.clusters.test_cluster_viewmodel import NOW, OWNER, RECORD
+from tests.conftest import People
+from tests.diagnosis.snapshots import LEAVING, look, member, ready
+from tests.executions.executing import make_project
+from tests.support.builders import MOMENT, stamp
+
+
+def test_the_price_now_is_that_of_the_workers_that_hold_a_node() -> None:
+    leaving_without_node = member(waiting_worker("c", "left", deletionTimestamp=stamp(NOW)))
+    seen = look([*ready(2), member(waiting_worker("c", "waits")), LEAVING, leaving_without_node], desired=3)
+    assert seen.on_nodes == 3, "one that leaves holds its node until it is gone"
+    assert price(RECORD, workers=seen.on_nodes) == "$1.30 an hour with 3 workers"
+    assert price(RECORD, workers=0) == "$0.10 an hour with 0 workers"
+    assert price(replace(RECORD, state="queued", started_at=None), workers=0) == "$0.50 an hour with 1 worker"
+
+
+def price(record: ExecutionRecord, *, workers: int) -> str:
+    shown = facts(record, OWNER, pods=[], node="", workers=workers, now=NOW).context
+    assert isinstance(shown, Facts)
+    return shown.price
+
+
+def test_prices_are_said_at_the_bounds() -> None:
+    assert (
+        price_at_bounds(clustering.RECORD, Decimal("0.40"))
+        == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"
+    )
+
+
+@pytest.mark.django_db
+def test_the_cost_is_summed_from_the_times_in_which_head_and_workers_held_nodes(people: People) -> None:
+    execution = make_cluster(people.owner, make_project(people.owner), started_at=MOMENT)
+    make_interval(execution, "head", price="0.10", began=0)
+    make_interval(execution, "first", price="0.40", began=0, ended=60)
+    make_interval(execution, "second", price="0.40", began=30, ended=60)
+    record = read_record(execution.pk)
+    assert record is not None
+    assert record.spending.until(minutes(120)) == Decimal("0.20") + Decimal("0.60")
+
+
+@pytest.mark.django_db
+def test_the_cost_of_an_execution_is_read_in_two_queries_however_many_pods_it_had(people: People) -> None:
+    execution = make_cluster(people.owner, make_project(people.owner), started_at=MOMENT)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            read_record(execution.pk)
+        return sum("grid_usageinterval" in one["sql"] for one in captured.captured_queries)
+
+    for number in range(20):
+        make_interval(execution, f"w{number}", price="0.40", began=number, ended=number + 1)
+    assert queries() == 2

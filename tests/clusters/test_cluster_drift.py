@@ -1,0 +1,318 @@
+"""What changes while a cluster runs: its size, its head, and objects that somebody deletes."""
+
+from typing import Any
+
+import pytest
+
+from grid.clusters import status
+from grid.core.errors import NotAllowed
+from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.executions.apply import find_pods
+from grid.executions.request import request_stop, resize, restart_head
+from grid.kube.objects import RawObject
+from grid.kube.resources import (
+    AUTOSCALERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from grid.models import Execution
+from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
+from tests.controller.world import World, fresh, in_world
+from tests.support.builders import NAMESPACE, pod
+from tests.support.shop import Shop
+from tests.support.virtual import loop_time, passes
+
+
+def autoscaler(world: World) -> RawObject:
+    (found,) = world.cluster.objects(AUTOSCALERS)
+    return found
+
+
+def bounds(world: World) -> tuple[int, int]:
+    spec = autoscaler(world)["spec"]
+    return spec["minReplicas"], spec["maxReplicas"]
+
+
+def grow(world: World, execution: Execution, workers: int) -> None:
+    world.wanted[f"cluster-{execution.pk}-worker"] = workers
+    for _ in range(3):
+        world.behave()
+
+
+async def settle(world: World, controller: Any) -> None:
+    """Long enough for slots to be given back, with the kubelet's work in between."""
+    for _ in range(4):
+        world.behave()
+        await world.step(controller)
+        await passes(31)
+
+
+@in_world
+async def test_more_workers_are_allowed_at_once(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    resize(execution, minimum=3, maximum=8, by="alice", now=world.now)
+    await world.step(controller)
+    assert (bounds(world), fresh(execution).slots) == ((3, 8), 9)
+    revision = execution.revision
+    await settle(world, controller)
+    assert (len(world.workers_of(execution)), fresh(execution).slots, execution.revision) == (3, 9, revision)
+
+
+@in_world
+async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_gone(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
+    grow(world, execution, 5)
+    await world.step(controller)
+    assert len(world.workers_of(execution)) == 5
+    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
+    await world.step(controller)
+    assert (bounds(world), fresh(execution).slots) == ((1, 2), 6)
+    world.autoscale()
+    world.deployments.round()
+    await world.step(controller)
+    await passes(40)
+    await world.step(controller)
+    assert len(world.workers_of(execution)) == 2
+    assert fresh(execution).slots == 6, "three workers are still draining"
+    await settle(world, controller)
+    assert fresh(execution).slots == 3
+    assert len(world.pods()) == 3
+
+
+@in_world
+async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
+    for number in range(3):
+        evicted = pod(f"evicted-{number}", labels={KEYS.execution: execution.pk, APP_COMPONENT: WORKER})
+        world.cluster.put(PODS, {**evicted, "status": {"phase": "Failed", "reason": "Evicted"}})
+    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
+    await settle(world, controller)
+    assert fresh(execution).slots == 3
+
+
+@in_world
+async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
+    grow(world, execution, 3)
+    resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
+    await world.step(controller)
+    world.autoscale()
+    world.deployments.round()  # two workers drain
+    head = world.head_of(execution)
+    world.cluster.remove(PODS, head["metadata"]["name"], namespace=NAMESPACE)
+    await passes(31)
+    await world.step(controller)
+    assert fresh(execution).slots == 4, "no head takes the slot of none of the three workers"
+    for name in ("head-1", "head-2"):
+        labels = {KEYS.execution: execution.pk, APP_COMPONENT: HEAD}
+        world.cluster.put(PODS, {**pod(name, labels=labels), "status": {"phase": "Running"}})
+    for worker in world.pods():
+        if "deletionTimestamp" in worker["metadata"]:
+            world.cluster.remove(PODS, worker["metadata"]["name"], namespace=NAMESPACE)
+    await passes(31)
+    await world.step(controller)
+    assert fresh(execution).slots == 2, "a second head that ends takes no worker's slot"
+
+
+@in_world
+async def test_lowered_again_the_autoscaler_gets_its_time_again_before_slots_are_given_back(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
+    resize(execution, minimum=1, maximum=4, by="alice", now=world.now)
+    await world.step(controller)
+    await passes(20)
+    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
+    await world.step(controller)
+    await passes(20)
+    await world.step(controller)
+    assert fresh(execution).slots == 6, "it may still act on the maximum of 4"
+    await passes(20)
+    await world.step(controller)
+    assert fresh(execution).slots == 3
+
+
+@in_world
+async def test_workers_beyond_one_page_of_the_api_keep_their_slots(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    for number in range(700):
+        world.cluster.put(PODS, pod(f"worker-{number}", labels={KEYS.execution: execution.pk}))
+    found = await find_pods(world.cluster, execution.pk, namespace=NAMESPACE)
+    assert len(found) == 700
+
+
+@in_world
+async def test_a_cluster_of_fixed_size_changes_its_deployment(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
+    controller = world.controller(monotonic=loop_time)
+    await to_running(world, controller, execution)
+    resize(execution, minimum=5, maximum=5, by="alice", now=world.now)
+    await settle(world, controller)
+    assert (len(world.workers_of(execution)), fresh(execution).slots) == (5, 6)
+    resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
+    await settle(world, controller)
+    assert (len(world.workers_of(execution)), fresh(execution).slots) == (1, 2)
+    deployment = the(world, DEPLOYMENTS, f"cluster-{execution.pk}-worker")
+    deployment["spec"]["replicas"] = 4  # somebody with kubectl
+    world.cluster.put(DEPLOYMENTS, deployment)
+    await controller.audit()
+    await settle(world, controller)
+    assert len(world.workers_of(execution)) == 1
+
+
+@in_world
+async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    await world.step(controller)
+    first = world.head_of(execution)["metadata"]["uid"]
+    world.passes(-3600)  # the clock of whoever writes the wish is not Kubernetes'
+    restart_head(execution, by="alice", now=world.now)
+    world.passes(3600)
+    for _ in range(5):
+        await world.step(controller)
+        world.behave()
+        controller = world.controller()
+    second = world.head_of(execution)["metadata"]["uid"]
+    assert first != second
+    assert world.cluster.count("delete", PODS) == 1
+    assert fresh(execution).state == "running"
+    assert status.read(execution.status).head_pod == second
+    (line,) = notes(execution, "head_replaced")
+    assert "A new head answers on node node-1" in line.message
+    assert "are lost" in line.message
+
+    world.passes(60)
+    restart_head(execution, by="alice", now=world.now)
+    for _ in range(5):
+        await world.step(controller)
+        world.behave()
+    assert world.head_of(execution)["metadata"]["uid"] != second
+    assert len(notes(execution, "head_replaced")) == 2
+
+
+@in_world
+async def test_a_head_that_is_replaced_as_asked_has_little_time_beside_the_new_one(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    await world.step(controller)
+    old = world.head_of(execution)["metadata"]["uid"]
+    restart_head(execution, by="alice", now=world.now)
+    for _ in range(2):
+        await world.step(controller)
+    (ending,) = [pod["metadata"] for pod in world.cluster.objects(PODS) if pod["metadata"]["uid"] == old]
+    assert ending["deletionGracePeriodSeconds"] == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [
+        (AUTOSCALERS, "-worker"),
+        (DEPLOYMENTS, "-worker"),
+        (DEPLOYMENTS, "-head"),
+        (SERVICES, "-head"),
+        (NETWORK_POLICIES, ""),
+        (DISRUPTION_BUDGETS, "-head"),
+    ],
+)
+def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suffix: str) -> None:
+    @in_world
+    async def again() -> None:
+        world, execution = World(), shop.launch_cluster()
+        controller = world.controller()
+        await to_running(world, controller, execution)
+        name = f"cluster-{execution.pk}{suffix}"
+        before = the(world, kind, name)
+        world.cluster.remove(kind, name, namespace=NAMESPACE)
+        await controller.audit()
+        for _ in range(4):
+            await world.step(controller)
+            world.behave()
+        assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
+        (line,) = notes(execution, "made_again")
+        assert (line.message, line.level) == (
+            f"{kind.kind} {name} had been deleted; it was created again.",
+            "Warning",
+        )
+        assert fresh(execution).state == "running"
+        request_stop(execution, by="alice", now=world.now)
+        await to_end(world, controller, execution)
+        assert left(world) == []
+
+    again()
+
+
+@in_world
+async def test_a_deleted_anchor_takes_everything_and_all_is_made_again(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    world.cluster.remove(CONFIG_MAPS, execution.object_name, namespace=NAMESPACE)
+    assert world.cluster.objects(DEPLOYMENTS) == []
+    for _ in range(6):
+        await world.step(controller)
+        world.behave()
+    assert (fresh(execution).state, execution.reason) == ("running", "ready")
+    assert len(world.workers_of(execution)) == 2
+    request_stop(execution, by="alice", now=world.now)
+    await to_end(world, controller, execution)
+    assert left(world) == []
+
+
+@in_world
+async def test_when_the_old_address_is_taken_workers_are_told_the_new_one(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    name = f"cluster-{execution.pk}-head"
+    old = the(world, SERVICES, name)["spec"]["clusterIP"]
+    world.cluster.remove(SERVICES, name, namespace=NAMESPACE)
+    theirs = {"metadata": {"name": "theirs", "namespace": NAMESPACE}, "spec": {"clusterIP": old}}
+    world.cluster.put(SERVICES, theirs)
+    await controller.audit()
+    for _ in range(5):
+        await world.step(controller)
+        world.behave()
+    new = the(world, SERVICES, name)["spec"]["clusterIP"]
+    assert new != old
+    assert status.read(fresh(execution).status).head_address == new
+    workers = world.workers_of(execution)
+    assert len(workers) == 2
+    assert all(new in str(pod["spec"]) and old not in str(pod["spec"]) for pod in workers)
+    assert new in notes(execution, "moved")[0].message
+
+
+@in_world
+async def test_a_changed_autoscaler_is_set_right_without_an_audit(shop: Shop) -> None:
+    world, controller, _ = await running_cluster(shop)
+    changed = autoscaler(world)
+    changed["spec"]["maxReplicas"] = 50
+    world.cluster.put(AUTOSCALERS, changed)
+    await world.step(controller)
+    assert bounds(world) == (2, 5)
+
+
+@in_world
+async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    world.cluster.remove(DISRUPTION_BUDGETS, f"cluster-{execution.pk}-head", namespace=NAMESPACE)
+    await controller.audit()
+    world.cluster.fail_next(NotAllowed("exceeded quota"), times=3, verb="create")
+    for _ in range(6):
+        await world.step(controller)
+        await passes(30)
+    (line,) = notes(execution, "not_made_again")
+    assert "does not allow creating it again: exceeded quota" in line.message
+    assert len(notes(execution, "made_again")) == 1
+
+
+@in_world
+async def test_an_audit_reads_whole_objects_only_where_it_compares_their_specs(shop: Shop) -> None:
+    world, controller, _ = await running_cluster(shop)
+    whole, list_page = set(), world.cluster.list_page
+
+    async def noted(resource: Resource, **options: Any) -> bytes:
+        if not options["metadata_only"]:
+            whole.add(resource)
+        return await list_page(resource, **options)
+
+    world.cluster.list_page = noted  # type: ignore[method-assign]
+    await controller.audit()
+    assert whole == {DEPLOYMENTS}

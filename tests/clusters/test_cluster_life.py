@@ -1,0 +1,259 @@
+"""The way of a cluster: created in the right order, ready when head and first worker are, stopped when nothing can come back."""
+
+from collections.abc import Callable
+from typing import Any
+
+from grid.clusters import status
+from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT
+from grid.controller.controller import Controller
+from grid.core.errors import NotAllowed
+from grid.executions.networkpolicy import EXECUTIONS, USER_INTERFACES
+from grid.executions.request import request_stop
+from grid.kube.objects import RawObject
+from grid.kube.resources import (
+    AUTOSCALERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    PODS,
+    REPLICA_SETS,
+    SECRETS,
+    SERVICES,
+    VOLUME_CLAIMS,
+)
+from grid.models import Execution, LifecycleEntry
+from tests.controller.world import World, fresh, in_world, states_of
+from tests.support.builders import NAMESPACE
+from tests.support.shop import Shop
+from tests.support.virtual import passes
+
+Configure = Callable[[Any, int], None]
+OWNED = (
+    PODS,
+    CONFIG_MAPS,
+    SECRETS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    SERVICES,
+    AUTOSCALERS,
+    NETWORK_POLICIES,
+    DISRUPTION_BUDGETS,
+)
+UP = ["queued", "deploying", "preparing", "running"]
+
+
+async def to_running(world: World, controller: Any, execution: Execution) -> None:
+    for _ in range(8):
+        await world.step(controller)
+        if fresh(execution).state == "running":
+            return
+        world.behave()
+    raise AssertionError(f"not running: {states_of(execution)} {execution.message}")
+
+
+async def running_cluster(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution]:
+    """A world, its controller with these settings, and a cluster in it that runs."""
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller(**settings)
+    await to_running(world, controller, execution)
+    return world, controller, execution
+
+
+async def to_end(world: World, controller: Any, execution: Execution) -> None:
+    for _ in range(8):
+        await world.step(controller)
+        if fresh(execution).is_final and execution.slots_freed_at:
+            return
+        world.behave()
+        await passes(6)
+    raise AssertionError(f"not ended: {states_of(execution)} {execution.message}")
+
+
+def left(world: World) -> list[RawObject]:
+    """But for the policies of the whole namespace, which the leader keeps."""
+    found = [one for kind in OWNED for one in world.cluster.objects(kind)]
+    return [one for one in found if one["metadata"]["name"] not in (EXECUTIONS, USER_INTERFACES)]
+
+
+def the(world: World, kind: Any, name: str) -> RawObject:
+    (found,) = [one for one in world.cluster.objects(kind) if one["metadata"]["name"] == name]
+    return found
+
+
+def notes(execution: Execution, reason: str) -> list[LifecycleEntry]:
+    return list(LifecycleEntry.objects.filter(execution=execution, reason=reason).order_by("id"))
+
+
+@in_world
+async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await world.step(controller)
+    address = the(world, SERVICES, f"cluster-{execution.pk}-head")["spec"]["clusterIP"]
+    assert status.read(fresh(execution).status).head_address == address
+    assert (execution.state, execution.reason) == ("deploying", "created")
+    assert world.cluster.objects(AUTOSCALERS)[0]["spec"]["maxReplicas"] == 5
+
+    await to_running(world, controller, execution)
+    assert states_of(execution) == UP
+    assert (execution.node_name, execution.started_at, execution.message) == ("node-1", world.now, "")
+    assert (len(world.pods()), execution.slots) == (3, 6)
+
+    world.cluster.set_log(
+        world.head_of(execution)["metadata"]["name"], ["head says"], namespace=NAMESPACE, container="run"
+    )
+    request_stop(execution, by="bob", now=world.now)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.slots_freed_at) == ("stopping", None)
+    world.behave()
+    assert world.members(execution, "worker") == [], "no Deployment makes new ones"
+    await to_end(world, controller, execution)
+    assert states_of(execution) == [*UP, "stopping", "stopped"]
+    assert (execution.slots_freed_at, execution.log.text) == (world.now, "head says\n")
+    assert "bob" in execution.message
+    assert left(world) == []
+    assert [claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS)] == ["project-churn"]
+
+
+@in_world
+async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await world.step(controller)
+    world.behave()
+    head = world.head_of(execution)
+    world.schedule(head)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.node_name) == ("preparing", "node-1")
+    assert "is preparing the head" in execution.message
+    world.start(world.head_of(execution))
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("preparing", "head_ready")
+    assert "waits for the first worker" in execution.message
+    world.schedule(world.workers_of(execution)[0], "node-2")
+    world.start(world.workers_of(execution)[0])
+    await world.step(controller)
+    assert fresh(execution).state == "running", "the others may come later"
+
+
+@in_world
+async def test_the_timeouts_say_what_the_head_or_the_first_worker_waited_for(shop: Shop, configure: Configure) -> None:
+    no_node = "No node took the head within 90 seconds. Last known:"
+    for stage, reason, words in (
+        ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to create the head: exceeded quota Ask your"),
+        ("unscheduled", "deploying_timeout", f"{no_node} There is no node of the pool default."),
+        ("starting", "preparing_timeout", "The head was not ready within 90 seconds. Last known: Node node-1 was"),
+        (
+            "head",
+            "preparing_timeout",
+            "The head is ready, but no worker was within 90 seconds. Last known: There is no node",
+        ),
+    ):
+        configure(DEPLOYING_TIMEOUT, 3600)
+        configure(PREPARING_TIMEOUT, 3600)
+        world, execution = World(), shop.launch_cluster()
+        controller = world.controller()
+        await world.step(controller)
+        world.deployments.refused = "exceeded quota" if stage == "nothing" else ""
+        world.behave()
+        if stage == "nothing":
+            replica_set = next(
+                one for one in world.cluster.objects(REPLICA_SETS) if "-head-" in one["metadata"]["name"]
+            )
+            world.says(replica_set, "FailedCreate", "exceeded quota", kind="Warning", about="ReplicaSet")
+        if stage in ("starting", "head"):
+            world.schedule(world.head_of(execution))
+        if stage == "head":
+            world.start(world.head_of(execution))
+        await world.step(controller)
+        configure(DEPLOYING_TIMEOUT, 90)
+        configure(PREPARING_TIMEOUT, 90)
+        world.passes(91)
+        await to_end(world, controller, execution)
+        assert (fresh(execution).state, execution.reason) == ("error", reason), stage
+        assert words in execution.message
+        assert left(world) == []
+
+
+@in_world
+async def test_a_cluster_of_fixed_size_has_no_autoscaler(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
+    controller = world.controller()
+    await to_running(world, controller, execution)
+    assert world.cluster.objects(AUTOSCALERS) == []
+    assert len(world.workers_of(execution)) == 3
+
+
+@in_world
+async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    world.cluster.fail_next(NotAllowed("exceeded quota: services"), verb="create")
+    await world.step(controller)
+    assert (fresh(execution).state, execution.message) == (
+        "deploying",
+        "The cluster does not allow it: exceeded quota: services",
+    )
+    await passes(15)
+    await to_running(world, controller, execution)
+
+
+@in_world
+async def test_a_stop_in_each_moment_ends_it_and_frees_its_slots(shop: Shop) -> None:
+    for rounds in range(5):
+        world, execution = World(), shop.launch_cluster()
+        controller = world.controller()
+        for _ in range(rounds):
+            await world.step(controller)
+            world.behave()
+        request_stop(execution, by="alice", now=world.now)
+        for _ in range(5):
+            await world.step(controller)
+            world.behave()
+            await passes(6)
+        assert fresh(execution).state == "stopped"
+        assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at) == (rounds > 0)
+        assert left(world) == []
+
+
+@in_world
+async def test_slots_are_not_freed_while_something_can_still_make_pods(shop: Shop) -> None:
+    """The pods are gone, but a ReplicaSet that lost its owner is left."""
+    world, controller, execution = await running_cluster(shop)
+    orphan = world.cluster.objects(REPLICA_SETS)[0]
+    del orphan["metadata"]["ownerReferences"]
+    world.cluster.put(REPLICA_SETS, orphan)
+    request_stop(execution, by="alice", now=world.now)
+    for pod in world.pods():
+        world.cluster.remove(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.slots_freed_at) == ("stopping", None)
+    await to_end(world, controller, execution)
+    assert left(world) == []
+
+
+@in_world
+async def test_nothing_is_written_or_asked_while_nothing_changes(shop: Shop) -> None:
+    world, controller, execution = await running_cluster(shop)
+    for _ in range(3):
+        await world.step(controller)
+    before, requests = fresh(execution).revision, world.cluster.count()
+    for _ in range(3):
+        await world.step(controller)
+        await controller.audit()
+    assert fresh(execution).revision == before
+    assert world.cluster.count() == requests + 3 * 6, "one list per kind"
+
+
+@in_world
+async def test_a_restarted_controller_reads_the_objects_once(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    await to_running(world, world.controller(), execution)
+    controller, requests = world.controller(), world.cluster.count()
+    await world.step(controller)
+    first = world.cluster.count() - requests
+    await world.step(controller)
+    assert 0 < first < 12
+    assert world.cluster.count() - requests == first
+    assert world.cluster.count("patch") == 0

@@ -1,0 +1,220 @@
+"""What a person may ask of a cluster, and what is written for it; refusals have tests of their own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.core.errors import Rejected
+from grid.environments.declaredversions import declared_by
+from grid.executions.offers import environments_for, tiers_for
+from grid.executions.request import cluster_id_for, submit, version_mismatch
+from grid.executions.spec import ScalingSpec, parse_spec
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
+from tests.clusters.cluster_requests import alone, attached, told
+from tests.support.frozen import on_tier
+from tests.support.shop import NOW, Shop
+
+Configure = Callable[[Any, int], None]
+
+
+# --- What is written ---
+
+
+def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, worker_tier: HardwareTier) -> None:
+    submit(alone(shop, tier=worker_tier, local_storage=" 20Gi "), now=NOW)
+
+    stored = Execution.objects.get()
+    assert (stored.kind, stored.state, stored.slots, stored.attached_to) == ("cluster", "queued", 6, None)
+    assert (stored.tier_id, stored.head_tier_id, stored.environment_id) == ("worker", "small", "dask-cluster")
+    spec = parse_spec(stored)
+    assert spec.cluster is not None
+    assert (spec.cluster.framework, spec.cluster.version, spec.cluster.attached_to) == ("dask", "2026.8.0", "")
+    assert (spec.tier.id, spec.cluster.head_tier.id, spec.cluster.local_storage) == ("worker", "small", "20Gi")
+    assert spec.cluster.scaling == ScalingSpec(target_cpu=80, target_memory=0)
+    assert LifecycleEntry.objects.get(execution=stored).message == "Waiting for 6 free slots."
+
+
+def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Shop) -> None:
+    workspace = submit(attached(shop), now=NOW)
+
+    cluster = Execution.objects.get(attached_to=workspace)
+    assert (workspace.slots, cluster.slots, cluster.project_id, cluster.title) == (1, 6, "churn", "Explore")
+    spec = parse_spec(cluster)
+    assert spec.cluster is not None
+    assert (spec.cluster.attached_to, spec.environment.id) == (workspace.pk, "dask-cluster")
+
+
+def test_editing_tiers_environments_and_configuration_later_changes_nothing_launched(
+    shop: Shop, worker_tier: HardwareTier, configure: Configure
+) -> None:
+    cluster = submit(alone(shop, head_tier=worker_tier), now=NOW)
+    configure(CLUSTER_SETTINGS["drain_seconds"], 5)
+    HardwareTier.objects.update(memory="64Gi")
+    Environment.objects.update(frameworks={"dask": "2027.1.0"})
+
+    spec = parse_spec(Execution.objects.get(pk=cluster.pk)).cluster
+    assert spec is not None
+    assert (spec.version, spec.head_tier.memory, spec.drain_seconds) == ("2026.8.0", "8Gi", 60)
+
+
+def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, configure: Configure) -> None:
+    for name, value in (("up_workers", 2), ("up_percent", 50), ("up_period_seconds", 30), ("drain_seconds", 90)):
+        configure(FRAMEWORK_SETTINGS["dask"][name], value)
+    configure(CLUSTER_SETTINGS["down_stabilisation_seconds"], 60)
+    configure(FRAMEWORK_SETTINGS["ray"]["down_percent"], 10)
+
+    spec = parse_spec(submit(alone(shop, on_demand=True, target_memory=70), now=NOW)).cluster
+    assert spec is not None
+    assert spec.drain_seconds == 90
+    assert spec.scaling == ScalingSpec(
+        target_memory=70,
+        on_demand=True,
+        up_workers=2,
+        up_percent=50,
+        up_period_seconds=30,
+        down_stabilisation_seconds=60,
+    )
+
+
+def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop: Shop, configure: Configure) -> None:
+    configure(CLUSTER_SETTINGS["autoscaling"], 0)
+    request = alone(shop, autoscale=False, workers_minimum=4, workers_maximum=0, target_cpu=900, on_demand=True)
+    execution = submit(request, now=NOW)
+
+    spec = parse_spec(execution).cluster
+    assert spec is not None
+    assert (spec.workers_minimum, spec.workers_maximum, execution.slots) == (4, 4, 5)
+    assert spec.scaling == ScalingSpec(autoscale=False, target_cpu=0, target_memory=0)
+
+
+def test_one_request_sent_twice_is_written_once_both_rows_of_it(shop: Shop) -> None:
+    workspace = submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+
+    assert Execution.objects.count() == 2
+    assert workspace.attached.get().pk == cluster_id_for("abcdefabcdef") != "abcdefabcdef"
+
+
+def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop) -> None:
+    """As if the process died between the two rows: the id of the cluster is taken."""
+    Execution.objects.create(
+        id=cluster_id_for("abcdefabcdef"),
+        kind="job",
+        owner=shop.people.owner,
+        project=shop.project,
+        environment=shop.job,
+        **on_tier(shop.tier),
+    )
+    with pytest.raises(IntegrityError), transaction.atomic():
+        submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+    assert [one.kind for one in Execution.objects.all()] == ["job"]
+    assert not LifecycleEntry.objects.exists()
+
+
+def test_beyond_the_queue_limit_a_pair_is_refused_as_one(shop: Shop, configure: Configure) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 8)
+    configure(GLOBAL_QUEUE_LIMIT, 1)
+    shop.launch_with_cluster()  # will start
+    shop.launch_with_cluster(after=1)  # will wait, as one
+    with pytest.raises(Rejected, match="1 executions wait for a free slot already"):
+        shop.launch_with_cluster(after=2)
+    assert Execution.objects.count() == 4
+
+
+# --- What is offered ---
+
+
+def test_a_tier_for_a_framework_is_offered_for_its_clusters_only(shop: Shop, worker_tier: HardwareTier) -> None:
+    worker_tier.kinds = ["ray", "job"]
+    worker_tier.save()
+    owner = shop.people.owner
+
+    def offered(kind: str, framework: str = "") -> bool:
+        return tiers_for(owner, kind, framework).filter(pk="worker").exists()
+
+    assert (offered("cluster", "ray"), offered("cluster"), offered("job")) == (True, True, True)
+    assert (offered("cluster", "dask"), offered("workspace")) == (False, False)
+    assert told(alone(shop, tier=worker_tier)) == {
+        "worker_tier": "Worker is not for Dask clusters; choose another tier."
+    }
+    worker_tier.kinds = ["cluster"]
+    worker_tier.save()
+    assert told(alone(shop, tier=worker_tier, head_tier=worker_tier)) == {}
+
+
+def test_the_head_tier_is_checked_like_the_workers(shop: Shop, worker_tier: HardwareTier) -> None:
+    worker_tier.groups.add(Group.objects.create(name="vision"))
+    assert told(alone(shop, head_tier=worker_tier)) == {
+        "head_tier": "Worker is limited to certain groups; choose another, or ask your admin."
+    }
+    worker_tier.is_archived = True
+    worker_tier.save()
+    assert told(alone(shop, head_tier=worker_tier))["head_tier"].startswith("This hardware tier is no longer available")
+
+
+def test_environments_for_clusters_are_those_of_that_kind(shop: Shop) -> None:
+    owner = shop.people.owner
+    ray = Environment.objects.create(
+        id="ray", name="Ray", kind="cluster", image="ray", frameworks={"ray": "2.60.0", "dask": "2026.8.0"}
+    )
+    assert set(environments_for(owner, "cluster")) == {ray, shop.cluster}
+
+
+# --- Versions ---
+
+
+@pytest.mark.parametrize(
+    ("framework", "workspace", "cluster", "agrees"),
+    [
+        ("dask", "2026.8.0", "2026.8.0", True),
+        ("dask", "2026.8.0", "2026.8.1", False),
+        ("ray", "2.60.0", "2.59.0", False),
+        ("spark", "4.3.0", "4.3.1", True),
+        ("spark", "4.2.9", "4.3.0", False),
+    ],
+)
+def test_versions_of_workspace_and_cluster_are_compared(
+    framework: str, workspace: str, cluster: str, agrees: bool
+) -> None:
+    ours = Environment(name="Lab", frameworks={framework: workspace})
+    sentence = version_mismatch(ours, Environment(name="Grid", frameworks={framework: cluster}), framework)
+    assert (sentence == "") is agrees
+    if not agrees:
+        assert workspace in sentence
+        assert cluster in sentence
+
+
+def test_images_with_other_versions_of_python_are_told() -> None:
+    lab, grid = (
+        Environment(name=name, image=f"rayproject/ray:2.60.0-py{python}", frameworks={"ray": "2.60.0"})
+        for name, python in (("Lab", "311"), ("Grid", "312"))
+    )
+    assert version_mismatch(lab, grid, "ray") == (
+        "Lab has Python 3.11 and the cluster would have 3.12; Ray Client refuses another minor version. "
+        "Choose environments with the same Python."
+    )
+
+
+def test_the_name_of_a_built_image_and_requirements_with_a_marker_say_nothing(db: None) -> None:
+    lab = Environment.objects.create(id="py39", name="Lab", image="python:3.12", port=1, frameworks={"ray": "2.60.0"})
+    requirements = 'ray==2.9.3; python_version < "3.9"\ndask==2026.8.0'
+    lab.revisions.create(
+        number=2, image="built/py39:2", base=lab.revisions.get(), requirements=requirements, state="ready"
+    )
+    Environment.objects.update(current_revision=2, image="built/py39:2")
+    [declared] = declared_by(list(Environment.objects.all()))
+    assert (declared.python, declared.packages) == ("3.12", {"dask": "2026.8.0"})
+
+
+def test_a_workspace_without_the_framework_is_told_what_to_install() -> None:
+    lab, grid = Environment(name="Lab", frameworks={}), Environment(name="Grid", frameworks={"ray": "2.60.0"})
+    assert version_mismatch(lab, grid, "ray") == (
+        "Lab is not known to contain Ray, so its code may not be able to use the cluster. "
+        "Choose an environment with Ray 2.60.0, or install that version in it."
+    )
+    assert version_mismatch(lab, grid, "dask") == ""

@@ -1,0 +1,80 @@
+"""What happened to a cluster, as people read it: what its pods go through together is one line, and nothing is told twice."""
+
+from dataclasses import replace
+from typing import Any
+
+from dashboard.executions.viewmodels.timeline import timeline
+from dashboard.shell.fragments import render_fragment
+from grid.kube.objects import Event, RawObject
+from tests.clusters.clustering import minutes, waiting_worker
+from tests.clusters.test_cluster_viewmodel import ABOVE, NOW, RECORD, rescale
+from tests.executions.executing import entered
+from tests.support import builders
+from tests.support.builders import decode
+
+
+def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
+        for place, pod in enumerate(pods)
+    ]
+    other = decode(
+        builders.event("late", about=pods[0], reason="TriggeredScaleUp", message="1->3", at=minutes(9)), Event
+    )
+    record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
+    html = [render_fragment(one, now=NOW) for one in timeline(record, [*events, other], [], assigned_node="")]
+    assert sum("New node requested" in one for one in html) == 2
+    assert sum("3 pods" in one for one in html) == 1
+    assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
+    alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
+    assert sum("New node requested" in render_fragment(one, now=NOW) for one in alone) == 3
+
+
+def happened(name: str, about: RawObject, reason: str, message: str, **fields: Any) -> Event:
+    return decode(builders.event(name, about=about, reason=reason, message=message, at=minutes(1), **fields), Event)
+
+
+def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_of_them() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        happened(f"{reason}{place}", pod, reason, f"{reason} {pod['metadata']['name']}", kind=kind)
+        for place, pod in enumerate(pods)
+        for reason, kind in (("Scheduled", "Normal"), ("Pulled", "Normal"), ("FailedMount", "Warning"))
+    ]
+    html = [render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node="")]
+    for headline in ("Scheduled on a node", "Image pulled"):
+        (line,) = [one for one in html if headline in one]
+        assert "3 pods" in line
+        assert pods[0]["metadata"]["name"] not in line
+    assert sum("The files could not be attached" in one for one in html) == 3, "each trouble has its own words"
+
+
+def test_what_happens_twice_to_one_pod_keeps_its_words() -> None:
+    pod = waiting_worker("c", "a")
+    events = [
+        happened(f"e{place}", pod, "Unhealthy", f"{kind} probe failed")
+        for place, kind in enumerate(("Readiness", "Liveness"))
+    ]
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node=""))
+    assert ("Readiness probe failed" in html, "Liveness probe failed" in html, "1 pod" in html) == (True, True, False)
+
+
+def test_a_metric_that_cannot_be_read_is_told_once() -> None:
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "cluster-worker", "namespace": "compute-grid"}}
+    unread = happened("unread", scaler, "FailedGetResourceMetric", "no metrics returned", kind="Warning")
+    echo = happened("echo", scaler, "FailedComputeMetricsReplicas", "invalid metrics: no metrics", kind="Warning")
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [unread, echo], [], assigned_node=""))
+    assert ("could not be measured" in html, "could not be computed" in html) == (True, False)
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [echo], [], assigned_node=""))
+    assert "could not be computed" in html
+
+
+def test_what_we_saw_ourselves_is_told_at_once_and_what_kubernetes_said_is_folded() -> None:
+    away = replace(entered("queued"), to_state="", reason="controller_away", message="Until 09:05.", event_uid="ours-1")
+    killed = replace(away, reason="Killing", message="Stopping container run", event_uid="theirs-1")
+    record = replace(RECORD, lifecycle=(away, killed), cluster=None)
+    shown = {one.id: render_fragment(one, now=NOW) for one in timeline(record, [], [], assigned_node="")}
+    ours, theirs = (next(html for html in shown.values() if text in html) for text in ("Until 09:05.", "Stopping"))
+    assert "<details" not in ours
+    assert "Kubernetes: Killing" in theirs

@@ -1,0 +1,203 @@
+"""Clusters whose workers are idle and no more than the least: they cost little, and what they begin to do is noticed in time."""
+
+import itertools
+import logging
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from grid.clusters import samples
+from grid.clusters.frameworks.base import WorkerReport
+from grid.clusters.samples import Sample, TakenSample
+from grid.core.errors import ClusterUnavailable
+from grid.executions import ledger
+from grid.kube.resources import PODS
+from grid.models import ClusterSample, Execution
+from grid.models.dataplane import LOCAL
+from grid.runtime import demand
+from tests.clusters.test_framework_poller import FakeFramework, asking, copies, name_of, running_clusters
+from tests.controller.world import World, in_world
+from tests.support.builders import NAMESPACE, condition
+from tests.support.fulldatabase import full_database
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import loop_time, passes
+
+EVERY_SECONDS = 15.0
+
+
+def gaps(framework: FakeFramework, execution: Execution, *, since: float) -> list[float]:
+    times = [at for at in framework.times(execution) if at >= since]
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+@in_world
+async def test_a_cluster_at_rest_is_asked_four_times_a_minute_until_it_has_something_to_do(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    async with asking(world, controller):
+        await passes(60)
+        began = loop_time()
+        await passes(600)
+        resting = gaps(framework, execution, since=began)
+        assert all(13 < gap <= EVERY_SECONDS for gap in resting), resting
+        framework.holds[name_of(world.workers_of(execution)[0])] = WorkerReport(tasks=1)
+        since = loop_time()
+        await passes(60)
+        assert framework.times(execution)[-1] > since
+        assert all(gap < 6 for gap in gaps(framework, execution, since=since))
+
+
+@pytest.mark.parametrize("what", ["pending", "wanted"])
+@in_world
+async def test_a_demand_is_no_rest(shop: Shop, what: str) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    setattr(framework, what, 3)
+    async with asking(world, controller):
+        await passes(120)
+    assert all(gap < 6 for gap in gaps(framework, execution, since=0))
+
+
+@in_world
+async def test_a_cluster_does_not_rest_before_it_has_been_told(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    worker = name_of(world.workers_of(execution)[0])
+    async with asking(world, controller):
+        framework.holds[worker] = WorkerReport(tasks=1)
+        await passes(60)
+        framework.holds[worker] = WorkerReport(0)
+        world.cluster.fail_next(ClusterUnavailable("gone"), times=3, verb="patch")
+        since = loop_time()
+        await passes(20)
+    until_told = gaps(framework, execution, since=since)[:3]
+    assert len(until_told) == 3
+    assert all(gap < 6 for gap in until_told), until_told
+
+
+@pytest.mark.parametrize("change", ["pod", "revision"])
+@in_world
+async def test_a_cluster_that_changes_is_asked_at_once(shop: Shop, change: str) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    async with asking(world, controller):
+        await passes(60)
+        for _ in range(5):
+            asked = len(framework.times(execution))
+            while len(framework.times(execution)) == asked:
+                await passes(0.1)
+            since = loop_time()
+            if change == "pod":
+                world.cluster.remove(PODS, name_of(world.workers_of(execution)[0]), namespace=NAMESPACE)
+                world.deployments.round()
+                world.refresh(controller)
+            else:
+                Execution.objects.filter(pk=execution.pk).update(revision=F("revision") + 1)
+            await passes(7)
+            assert framework.times(execution)[-1] - since > 1, "asked again within a round"
+            for _ in range(3):
+                world.behave()
+            for number, pod in enumerate(world.pods()):
+                pod["status"]["podIP"] = f"127.4.0.{number + 1}"
+                world.cluster.put(PODS, pod)
+            await passes(60)
+
+
+@in_world
+async def test_the_metrics_api_knows_a_number_of_a_cluster_at_rest_at_any_time(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(on_demand=True), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    async with asking(world, controller):
+        await passes(30)
+        began = loop_time()
+        for _ in range(600):
+            await passes(1)
+            (known,) = demand.values(controller.autoscalers.values(), now=world.now + timedelta(minutes=1.5))
+            assert known["value"] == "0", "known, and would be without a leader for a minute and a half"
+        assert all(gap > 13 for gap in gaps(framework, execution, since=began)), "it was at rest"
+        framework.wanted = 4
+        await passes(EVERY_SECONDS + 3)  # the caches follow each second
+        (known,) = demand.values(controller.autoscalers.values(), now=world.now)
+        assert known["value"] == "4"
+
+
+@in_world
+async def test_the_chart_of_a_cluster_at_rest_has_no_gap_and_knows_that_no_task_waits(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    async with asking(world, controller):
+        await passes(600)
+    found = list(ClusterSample.objects.filter(execution=execution).order_by("at"))
+    assert 39 <= len(found) <= 45
+    assert all(after.at - before.at <= timedelta(seconds=16) for before, after in itertools.pairwise(found))
+    assert {(one.ready, one.wanted, one.pending_tasks) for one in found} == {(2, 2, 0)}
+
+
+@in_world
+async def test_a_worker_of_a_cluster_at_rest_that_fails_and_recovers_is_in_the_chart(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    worker = world.workers_of(execution)[0]
+    async with asking(world, controller):
+        for status in ("True", "False", "True"):
+            conditions = [condition("Ready", status)]
+            world.cluster.put(PODS, {**worker, "status": {**worker["status"], "conditions": conditions}})
+            await passes(60)
+    ready = ClusterSample.objects.filter(execution=execution).order_by("at").values_list("ready", flat=True)
+    assert [number for number, _ in itertools.groupby(ready)] == [2, 1, 2]
+
+
+@in_world
+async def test_only_the_specs_of_changed_clusters_are_read(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    one, other = shop.launch_cluster(), shop.launch_cluster(after=1)
+    await running_clusters(world, framework, one, other)
+    running, changed = ledger.running_clusters(LOCAL, {})
+    known = {each.id: each.revision for each in changed}
+    assert running == known.keys() == {one.pk, other.pk}
+    assert ledger.running_clusters(LOCAL, known) == (running, [])
+    Execution.objects.filter(pk=one.pk).update(revision=F("revision") + 1)
+    running, changed = ledger.running_clusters(LOCAL, known)
+    assert running == {one.pk, other.pk}
+    assert [each.id for each in changed] == [one.pk]
+
+
+def taken(*ids: str, ready: int = 2) -> list[TakenSample]:
+    return [TakenSample(id, NOW, Sample(ready=ready, wanted=2)) for id in ids]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sample_that_cannot_be_stored_is_dropped_and_the_others_are_stored(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    well, twice, wrong = [shop.launch_cluster(after=number).pk for number in range(3)]
+    batch = [*taken(twice), *taken(twice, "gone"), *taken(wrong, ready=-1), *taken(well)]
+    samples.record(batch)
+    assert set(ClusterSample.objects.values_list("execution", flat=True)) == {well, twice}
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" reason=")[0] for line in told] == [
+        f"a sample cannot be stored, it is dropped execution={id}" for id in (twice, "gone", wrong)
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+@in_world
+async def test_samples_that_a_full_disk_loses_are_said_once_and_taken_anew(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    copies(world, execution, 80)  # so many samples need another page
+    world.refresh(controller)
+    async with asking(world, controller):
+        await passes(60)
+        with full_database():
+            await passes(50)
+        ends = world.now
+        await passes(15)
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(lines) == 1
+    assert lines[0].startswith("The disk of the database is full")
+    after = ClusterSample.objects.filter(at__gt=ends - timedelta(seconds=6), at__lte=ends + timedelta(seconds=6))
+    assert set(after.values_list("execution", flat=True)) == set(Execution.objects.values_list("pk", flat=True))

@@ -1,0 +1,259 @@
+"""The cluster's external metrics: registered while our web processes answer, and never a day longer."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from grid.clusters.registration import (
+    LOOK_SECONDS,
+    NAME,
+    OWNER,
+    PATIENCE,
+    REST_SECONDS,
+    Registration,
+    api_service,
+    ask_servers,
+)
+from grid.kube.objects import RawObject
+from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
+from grid.metrics.external import Authority, ServiceReference
+from tests.contract.aggregated import hang_up
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+
+SERVICE = ServiceReference("demand", "compute-grid-system", 443)
+AUTHORITY = Authority("a secret of the tests")
+SILENT = "https://demand.compute-grid-system.svc:443/healthz does not answer in time."
+
+
+class Place:
+    """A cluster, and web processes that answer or not."""
+
+    def __init__(self, *, is_on: bool = True) -> None:
+        self.cluster = FakeCluster()
+        self.problem = ""
+        self.registration = Registration(self.cluster, SERVICE, AUTHORITY, self.ask, is_on=is_on, monotonic=loop_time)
+
+    async def ask(self) -> str:
+        return self.problem
+
+    def is_registered(self) -> bool:
+        return bool(self.cluster.objects(API_SERVICES))
+
+    def registered(self) -> RawObject:
+        (found,) = self.cluster.objects(API_SERVICES)
+        return found
+
+    def put(self, **changes: Any) -> None:
+        """What is registered already."""
+        self.cluster.put(API_SERVICES, api_service(SERVICE, AUTHORITY) | changes)
+
+    def available(self, status: str, message: str = "") -> None:
+        """What the API server says of it."""
+        found = self.registered()
+        condition = {"type": "Available", "status": status, "reason": "FailedDiscoveryCheck", "message": message}
+        self.cluster.put(API_SERVICES, found | {"status": {"conditions": [condition]}})
+
+    async def looks(self, times: int) -> None:
+        for _ in range(times):
+            await self.registration.look()
+
+
+async def test_it_is_registered_when_the_web_processes_answer() -> None:
+    place = Place()
+    place.problem = SILENT
+    await place.looks(5)
+    assert not place.is_registered()
+    place.problem = ""
+    await place.looks(1)
+    spec = place.registered()["spec"]
+    assert spec["caBundle"] == AUTHORITY.bundle
+    assert spec["service"] == {"name": "demand", "namespace": "compute-grid-system", "port": 443}
+    assert "insecureSkipTLSVerify" not in spec
+
+
+async def test_it_goes_when_they_are_silent_for_some_looks_and_comes_again_with_them() -> None:
+    place = Place()
+    await place.looks(1)
+    place.problem = SILENT
+    await place.looks(PATIENCE - 1)
+    assert place.is_registered()
+    await place.looks(1)
+    assert not place.is_registered()
+    place.problem = ""
+    await place.looks(1)
+    assert place.is_registered()
+
+
+async def test_one_answer_in_between_begins_the_count_again() -> None:
+    place = Place()
+    await place.looks(1)
+    for _ in range(5):
+        place.problem = SILENT
+        await place.looks(PATIENCE - 1)
+        place.problem = ""
+        await place.looks(1)
+    assert place.is_registered()
+
+
+@virtual_time
+async def test_it_goes_too_when_only_the_api_server_does_not_get_through_and_rests_before_it_is_tried_again() -> None:
+    place = Place()
+    await place.looks(1)
+    place.available("False", 'Get "https://10.0.0.1:8443": context deadline exceeded')
+    await place.looks(PATIENCE)
+    assert not place.is_registered()
+    await passes(REST_SECONDS - 1)
+    await place.looks(1)
+    assert not place.is_registered()
+    await passes(2)
+    await place.looks(1)
+    assert place.is_registered()
+    place.available("True")
+    await place.looks(PATIENCE)
+    assert place.is_registered()
+
+
+@pytest.mark.parametrize("problem", ["", SILENT])
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_a_registration_of_another_program_is_left_alone_and_said_once(
+    problem: str, is_on: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Place(is_on=is_on)
+    place.problem = problem
+    keda = {"group": "external.metrics.k8s.io", "service": {"name": "keda", "namespace": "keda", "port": 443}}
+    place.put(metadata={"name": NAME}, spec=keda)
+    await place.looks(2 * PATIENCE)
+    assert place.registered()["spec"] == keda
+    assert caplog.text.count("another program serves external metrics") == is_on
+    assert ("keda/keda" in caplog.text) == is_on
+
+
+async def test_what_an_older_version_registered_for_our_service_becomes_a_registration_with_a_bundle() -> None:
+    place = Place()
+    spec = {key: value for key, value in api_service(SERVICE, AUTHORITY)["spec"].items() if key != "caBundle"}
+    place.put(metadata={"name": NAME}, spec=spec | {"insecureSkipTLSVerify": True})
+    await place.looks(1)
+    assert place.registered()["spec"] == api_service(SERVICE, AUTHORITY)["spec"]
+    version = place.registered()["metadata"]["resourceVersion"]
+    await place.looks(3)
+    assert place.registered()["metadata"]["resourceVersion"] == version, "nothing is left to change"
+
+
+async def test_it_belongs_to_the_role_that_allows_it_so_that_it_goes_with_it() -> None:
+    place = Place()
+    role = place.cluster.put(CLUSTER_ROLES, {"kind": "ClusterRole", "metadata": {"name": OWNER}})
+    await place.looks(1)
+    (owner,) = place.registered()["metadata"]["ownerReferences"]
+    assert owner["uid"] == role["metadata"]["uid"]
+    assert "blockOwnerDeletion" not in owner
+
+
+@virtual_time
+async def test_it_goes_with_the_leader_that_looks_after_it() -> None:
+    place = Place()
+    task = asyncio.create_task(place.registration.run())
+    await passes(1)
+    assert place.is_registered()
+    await cancelled(task)
+    assert not place.is_registered()
+
+
+@virtual_time
+async def test_where_it_is_switched_off_it_is_taken_away_and_not_looked_at_again() -> None:
+    place = Place(is_on=False)
+    place.put()
+    await place.registration.run()
+    assert not place.is_registered()
+    place.cluster.forbidden[API_SERVICES] = "apiservices is forbidden"
+    await Place(is_on=False).registration.run()
+    await place.registration.run()
+
+
+@virtual_time
+async def test_an_outage_of_the_cluster_and_a_missing_right_are_outlived(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place()
+    place.cluster.available = False
+    task = asyncio.create_task(place.registration.run())
+    await passes(5 * LOOK_SECONDS)
+    place.cluster.available = True
+    place.cluster.forbidden[API_SERVICES] = "apiservices is forbidden"
+    await passes(5 * LOOK_SECONDS)
+    assert caplog.text.count("apply deploy/external-metrics.yaml") == 1
+    place.cluster.forbidden.clear()
+    await passes(LOOK_SECONDS)
+    assert place.is_registered()
+    await cancelled(task)
+
+
+# --- Asking the web processes
+
+
+class Server:
+    """Something that listens where the Service leads to, with a certificate of `authority` and what it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: tuple[int, str] = (200, "{}")
+
+    async def answer(self, request: web.Request) -> web.Response:
+        return web.Response(status=self.said[0], text=self.said[1])
+
+    async def start(self, chain: str) -> web.AppRunner:
+        path = self.folder / "tls.pem"
+        path.write_text(chain)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        app = web.Application()
+        app.router.add_get("/healthz", self.answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+        return runner
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    runners: list[web.AppRunner] = []
+
+    async def started(authority: Authority, host: str, status: int = 200, text: str = "{}") -> ServiceReference:
+        server = Server(tmp_path)
+        server.said = status, text
+        runner = await server.start(authority.issue(host, now=datetime.now(UTC)))
+        runners.append(runner)
+        return ServiceReference("demand", "compute-grid-system", int(runner.addresses[0][1]))
+
+    yield started
+    for runner in runners:
+        await hang_up(runner)
+        await runner.cleanup()
+
+
+async def test_our_own_servers_are_known_by_their_certificate(serve: Any) -> None:
+    service = await serve(AUTHORITY, SERVICE.host)
+    assert await ask_servers(service, AUTHORITY, address="127.0.0.1") == ""
+
+
+@pytest.mark.parametrize(
+    ("authority", "host"), [(Authority("another"), SERVICE.host), (AUTHORITY, "other.compute-grid-system.svc")]
+)
+async def test_whoever_else_answers_there_is_not_taken_for_them(serve: Any, authority: Authority, host: str) -> None:
+    service = await serve(authority, host)
+    assert "certificate verify failed" in await ask_servers(service, AUTHORITY, address="127.0.0.1")
+
+
+async def test_a_server_that_is_not_ready_says_why(serve: Any) -> None:
+    service = await serve(AUTHORITY, SERVICE.host, 503, "It is not known how the API server proves itself.")
+    said = await ask_servers(service, AUTHORITY, address="127.0.0.1")
+    assert "answers 503: It is not known how the API server proves itself." in said
+
+
+async def test_nobody_there_is_said_with_the_address() -> None:
+    service = ServiceReference("demand", "compute-grid-system", 1)
+    assert "https://127.0.0.1:1/healthz does not answer" in await ask_servers(service, AUTHORITY, address="127.0.0.1")

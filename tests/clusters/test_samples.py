@@ -1,0 +1,105 @@
+"""What is kept of a cluster's samples, and what a worker costs."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
+from grid.clusters.frameworks.base import ClusterReport, WorkerReport
+from grid.clusters.progress import ObservedCluster
+from grid.clusters.samples import Point, sample_of, superfluous
+from grid.kube.objects import Pod
+from tests.support.builders import decode, pod
+
+NOW = datetime(2026, 3, 9, 12, 0, tzinfo=UTC)
+
+
+def steady(hours: float, counts: tuple[int, int] = (2, 2)) -> list[Point]:
+    number = int(hours * 240)
+    return [Point(n, NOW - timedelta(seconds=15 * (number - n)), counts) for n in range(number)]
+
+
+def kept(points: list[Point]) -> list[Point]:
+    gone = set(superfluous(points, now=NOW))
+    return [point for point in points if point.pk not in gone]
+
+
+def test_the_last_hour_is_kept_whole_the_last_day_by_the_minute_and_the_rest_by_ten() -> None:
+    left = kept(steady(7 * 24))
+
+    def count(older: timedelta, younger: timedelta) -> int:
+        return sum(older >= NOW - point.at > younger for point in left)
+
+    assert count(timedelta(hours=1), timedelta(0)) == 240
+    assert abs(count(timedelta(days=1), timedelta(hours=1)) - 23 * 60) <= 1
+    assert abs(count(timedelta(days=7), timedelta(days=1)) - 6 * 144) <= 1
+    assert len(left) < 2600
+
+
+@given(st.lists(st.tuples(st.integers(1, 400), st.integers(0, 3)), max_size=200))
+def test_thinning_twice_changes_nothing_and_no_change_of_size_is_lost(steps: list[tuple[int, int]]) -> None:
+    points: list[Point] = []
+    at = NOW - timedelta(days=3)
+    for number, (gap, workers) in enumerate(steps):
+        at += timedelta(seconds=15 * gap)
+        points.append(Point(number, at, (workers, workers)))
+    left = kept(points)
+    assert kept(left) == left
+
+    def sizes(some: list[Point]) -> list[tuple[datetime, tuple[int, int]]]:
+        return [(b.at, b.counts) for a, b in itertools.pairwise(some) if a.counts != b.counts]
+
+    assert sizes(left) == sizes(points)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 2**50), st.integers(0, 10**7), st.integers(0, 2**50))
+def test_more_tasks_always_cost_more_than_more_bytes_and_all_costs_fit(a: int, x: int, b: int, y: int) -> None:
+    one, other = deletion_cost(a, x), deletion_cost(b, y)
+    assert 0 <= one < 2**31
+    if min(a, 2000) > min(b, 2000):
+        assert one > other
+    elif a == b and x <= y:
+        assert one <= other
+
+
+def test_who_is_unknown_goes_first_then_who_is_idle() -> None:
+    order = [None, WorkerReport(0), WorkerReport(0, 1), WorkerReport(0, 10**9), WorkerReport(1), WorkerReport(2, 5)]
+    costs = [int(notes_on(one).cost) for one in order]
+    assert costs == sorted(costs)
+    assert len(set(costs)) == len(costs)
+    assert costs[0] == ABSENT
+
+
+@given(st.integers(), st.integers(), st.integers())
+def test_any_number_that_a_head_may_say_can_be_stored(tasks: int, held: int, pending: int) -> None:
+    notes = notes_on(WorkerReport(tasks, held))
+    assert -(2**31) <= int(notes.cost) < 2**31
+    assert set(msgspec.json.decode(notes.report)) == {"tasks", "bytes"}
+    sample = sample_of(ObservedCluster(), None, minimum=1, pending_tasks=pending)
+    assert sample.pending_tasks is not None
+    assert 0 <= sample.pending_tasks < 2**31
+
+
+def worker(notes: Notes | None = None) -> Pod:
+    annotations = notes.annotations if notes else None
+    return decode(pod("w", node="n", annotations=annotations), Pod)
+
+
+def test_nothing_and_something_are_written_at_once_and_more_or_less_a_little_later() -> None:
+    busy, idle = notes_on(WorkerReport(5)), notes_on(WorkerReport(0))
+    just_written = {"uid-of-w": 100.0}
+
+    def writes(before: Notes | None, now_holds: WorkerReport | None, now: float) -> bool:
+        report = ClusterReport({"w": now_holds} if now_holds else {}, 0, 0)
+        return bool(changed(report, [worker(before)], just_written, now=now))
+
+    assert writes(None, WorkerReport(0), 200.0)
+    assert writes(idle, WorkerReport(1), 101.0)
+    assert writes(busy, WorkerReport(0), 101.0)
+    assert not writes(busy, WorkerReport(6), 101.0)
+    assert writes(busy, WorkerReport(6), 116.0)
+    assert not writes(busy, WorkerReport(5), 500.0)
+    assert writes(busy, None, 101.0), "the head has lost it"

@@ -1,0 +1,83 @@
+"""Resuming a workspace with the cluster that it was launched with: what that takes, what keeps it from starting, and leaving it out."""
+
+import re
+
+import pytest
+
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, State, Workspace
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, make_workspace
+from tests.executions.launching import ATTACHED, offer_clusters
+from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT
+from tests.workspaces.workspaces import page, resume
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+
+
+def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    first = Execution.objects.get(kind="workspace")
+    workspace = Workspace.objects.get()
+
+    def stop_all() -> None:
+        Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+
+    stop_all()
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Dask, 1 to 5 workers, as it was launched." in shown
+    assert re.search('id="id_with_cluster" checked', shown)
+    assert resume(people.owner, workspace, with_cluster="on")[0] == 302
+    assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
+    stop_all()
+    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
+    told = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Its cluster cannot start as it was: This hardware tier is no longer available" in told
+    assert not re.search('id="id_with_cluster" checked', told)
+    status, refusal = resume(people.owner, workspace, with_cluster="on")
+    assert status == 422
+    assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is no longer available', refusal)
+    assert resume(people.owner, workspace)[0] == 302
+    assert not Execution.objects.unsettled().filter(kind="cluster").exists()
+
+
+def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(people: People) -> None:
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    workspace = Workspace.objects.get()
+    path = f"/workspaces/{workspace.pk}/resume/"
+    shown = page(people.owner, path)
+    assert "Small: 1 core, 4 GiB, $0.05 an hour" in shown
+    assert "$0.24 an hour with 1 worker, $1.00 an hour with 5 workers" in shown
+    assert "Together they take 7 slots." in shown
+    assert "different versions" not in shown
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="7")
+    make_execution(people.owner, workspace.project, slots_reserved_at=MOMENT)
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
+    shown = page(people.owner, path)
+    assert "Together they take 7 slots; you have 6 free, so they wait until 7 are free." in shown
+    assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
+
+
+def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> None:
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
+    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
+    told = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
+    assert re.search(
+        "environment is no longer available.*hardware tier is no longer available.*Resume it without", told
+    )
+
+
+def test_a_cluster_that_cannot_be_read_any_more_may_be_left_out(people: People) -> None:
+    stopped = make_workspace(people.owner, make_project(people.owner))
+    Workspace.objects.update(cluster={"framework": "dask"})
+    told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "The stored settings of its cluster can no longer be read." in told
+    assert resume(people.owner, stopped, with_cluster="on")[0] == 422
+    assert resume(people.owner, stopped)[0] == 302

@@ -1,0 +1,284 @@
+"""Central configuration: typed, bounded, audited, and in force at once."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid import configuration as centralconfig
+from grid.configuration import (
+    CLUSTER_SETTINGS,
+    FRAMEWORK_SETTINGS,
+    REGISTRY,
+    ChangedMeanwhile,
+    apply,
+    cluster_policy,
+    overrides,
+    plan,
+)
+from grid.configuration.servicelevels import LEVEL_WINDOW, WINDOWS
+from grid.core.errors import Rejected
+from grid.models import AuditEntry, ConfigRecord, User
+from tests.conftest import People
+from tests.support.settings import change, reset
+
+DRAIN = CLUSTER_SETTINGS["drain_seconds"].key
+DASK_DRAIN = FRAMEWORK_SETTINGS["dask"]["drain_seconds"].key
+KEY = centralconfig.MAXIMUM_EXECUTIONS_PER_USER.key
+QUEUE = centralconfig.GLOBAL_QUEUE_LIMIT.key
+
+
+def test_the_keys_of_the_seed_documents_have_their_names_and_defaults() -> None:
+    timeouts = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
+    quota = "com.cerebro.domino.computegrid.userExecutionsQuota"
+    expected = {
+        f"{timeouts}.deployingStateTimeoutSeconds": 3600,
+        f"{timeouts}.preparingStateTimeoutSeconds": 3600,
+        f"{timeouts}.userExecutionsOverQuotaStateTimeoutSeconds": 86400,
+        f"{quota}.maximumExecutionsPerUser": 25,
+        f"{quota}.globalExecutionQueueLimit": 1000,
+    }
+    assert {key: REGISTRY[key].default for key in expected} == expected
+
+
+def test_every_default_lies_within_its_own_bounds() -> None:
+    for setting in centralconfig.REGISTRY.values():
+        assert setting.parse(str(setting.default)) == setting.default
+
+
+def test_without_an_override_the_default_is_in_force(db: None) -> None:
+    assert centralconfig.value_of(centralconfig.MAXIMUM_EXECUTIONS_PER_USER) == 25
+    assert centralconfig.all_values()[KEY] == 25
+
+
+def test_a_change_is_in_force_at_once_and_audited(people: People) -> None:
+    change(KEY, " 3 ", actor=people.admin)
+    assert centralconfig.value_of(centralconfig.MAXIMUM_EXECUTIONS_PER_USER) == 3
+    assert centralconfig.all_values()[KEY] == 3
+    entry = AuditEntry.objects.get()
+    assert (entry.actor_name, entry.object_id, entry.changes) == ("ada-admin", KEY, {"value": [25, 3]})
+
+
+def test_saving_the_same_value_again_adds_no_audit_entry(people: People) -> None:
+    change(KEY, "3", actor=people.admin)
+    change(KEY, "3", actor=people.admin)
+    assert AuditEntry.objects.count() == 1
+
+
+def test_a_reset_brings_the_default_back_and_is_audited(people: People) -> None:
+    change(KEY, "3", actor=people.admin)
+    reset(KEY, actor=people.admin)
+    assert centralconfig.value_of(centralconfig.MAXIMUM_EXECUTIONS_PER_USER) == 25
+    assert AuditEntry.objects.filter(action="reset", changes={"value": [3, 25]}).exists()
+    assert not ConfigRecord.objects.exists()
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "100001", "2.5", "1e3", "3 4"])
+def test_a_wrong_value_is_refused_under_its_key(text: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        plan({KEY: text}, {})
+    assert [problem.path for problem in refused.value.problems] == [KEY]
+
+
+def test_every_problem_is_reported_under_its_key_even_of_a_key_that_does_not_exist() -> None:
+    with pytest.raises(Rejected) as refused:
+        plan({KEY: "many", "com.example.nothing": "1", DRAIN: "90", DASK_DRAIN: "0"}, {})
+    assert [(problem.path, problem.message) for problem in refused.value.problems] == [
+        (KEY, "“many” is not a whole number of slots."),
+        ("com.example.nothing", "There is no setting named com.example.nothing."),
+        (DASK_DRAIN, "Must be between 1 and 3600 seconds."),
+    ]
+
+
+def test_a_plan_has_only_what_differs_in_the_order_of_the_registry() -> None:
+    stored = {DASK_DRAIN: "20", QUEUE: "500"}
+    changes = plan({DASK_DRAIN: "", DRAIN: "90", QUEUE: "500", KEY: "25"}, stored)
+    assert [(one.setting.key, one.stored, one.wanted, one.before, one.after) for one in changes] == [
+        (DRAIN, None, "90", 60, 90),
+        (DASK_DRAIN, "20", None, 20, 90),
+    ]
+
+
+def test_changes_are_stored_together_with_an_audit_entry_each(people: People) -> None:
+    apply(plan({KEY: "3", QUEUE: "500"}, {}), actor=people.admin)
+    assert overrides() == {KEY: "3", QUEUE: "500"}
+    assert set(AuditEntry.objects.values_list("object_id", "action")) == {(KEY, "changed"), (QUEUE, "changed")}
+
+
+def test_nothing_is_stored_when_somebody_else_changed_one_of_the_settings_meanwhile(people: People) -> None:
+    changes = plan({KEY: "3", QUEUE: "500", DRAIN: "90"}, overrides())
+    change(QUEUE, "700", actor=people.admin)
+    with pytest.raises(ChangedMeanwhile) as refused:
+        apply(changes, actor=people.admin)
+    assert refused.value.keys == (QUEUE,)
+    assert overrides() == {QUEUE: "700"}
+    assert AuditEntry.objects.count() == 1
+
+
+def test_a_reset_by_somebody_else_is_a_change_too(people: People) -> None:
+    change(QUEUE, "700", actor=people.admin)
+    changes = plan({QUEUE: "500"}, overrides())
+    reset(QUEUE, actor=people.admin)
+    with pytest.raises(ChangedMeanwhile):
+        apply(changes, actor=people.admin)
+    assert overrides() == {}
+
+
+def test_a_change_of_another_setting_does_not_hinder_but_may_not_be_contradicted(people: People) -> None:
+    lowest, target = CLUSTER_SETTINGS["minimum_target"].key, CLUSTER_SETTINGS["target_cpu"].key
+    changes = plan({target: "40", QUEUE: "500"}, overrides())
+    change(KEY, "3", actor=people.admin)
+    change(lowest, "50", actor=people.admin)
+    with pytest.raises(Rejected) as refused:
+        apply(changes, actor=people.admin)
+    assert [problem.path for problem in refused.value.problems] == [target]
+    assert overrides() == {KEY: "3", lowest: "50"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_of_two_admins_who_save_at_once_one_is_told() -> None:
+    admin = User.objects.create_superuser("ada-admin")
+    started = threading.Barrier(2)
+
+    def save(value: str) -> str:
+        try:
+            changes = plan({KEY: value}, {})
+            started.wait(timeout=30)
+            apply(changes, actor=admin)
+        except ChangedMeanwhile:
+            return "told"
+        finally:
+            connection.close()
+        return value
+
+    with ThreadPoolExecutor(2) as threads:
+        answers = sorted(threads.map(save, ("3", "4")))
+    assert answers == [overrides()[KEY], "told"]
+    assert AuditEntry.objects.count() == 1
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_either_a_value_within_bounds_or_a_sentence(text: str) -> None:
+    setting = centralconfig.UNNEEDED_THRESHOLD
+    try:
+        value = setting.parse(text)
+    except ValueError as error:
+        assert str(error).endswith(".")
+    else:
+        assert setting.minimum <= value <= setting.maximum
+
+
+def test_what_is_not_set_for_a_framework_is_as_for_all_frameworks(people: People) -> None:
+    assert cluster_policy("dask").drain_seconds == 60
+    change(DRAIN, "90", actor=people.admin)
+    change(DASK_DRAIN, "20", actor=people.admin)
+    assert [cluster_policy(name).drain_seconds for name in ("dask", "ray", "spark")] == [20, 90, 90]
+    reset(DASK_DRAIN, actor=people.admin)
+    assert centralconfig.value_of(FRAMEWORK_SETTINGS["dask"]["drain_seconds"]) == 90
+
+
+def test_a_value_of_its_own_is_recorded_even_when_it_equals_that_for_all_frameworks(people: People) -> None:
+    change(DASK_DRAIN, "60", actor=people.admin)
+    assert AuditEntry.objects.get().changes == {"value": [60, 60]}
+    change(DRAIN, "90", actor=people.admin)
+    assert cluster_policy("dask").drain_seconds == 60
+
+
+def test_a_policy_is_one_query_and_has_kubernetes_own_defaults(db: None) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        policy = cluster_policy("ray")
+    assert len(queries) == 1
+    assert (policy.autoscaling, policy.target_cpu, policy.target_memory) == (True, 80, 80)
+    assert (policy.up_workers, policy.up_percent, policy.up_period_seconds, policy.up_stabilisation_seconds) == (
+        *(4, 100, 15, 0),
+    )
+    assert (policy.down_percent, policy.down_period_seconds, policy.down_stabilisation_seconds) == (100, 15, 300)
+    with pytest.raises(ValueError, match=r"There is no framework 'flink'; there are dask, ray, spark."):
+        cluster_policy("flink")
+
+
+@pytest.mark.parametrize(("text", "is_on"), [("off", False), (" OFF ", False), ("0", False), ("on", True), ("1", True)])
+def test_a_switch_is_said_as_on_or_off(people: People, text: str, is_on: bool) -> None:
+    key = CLUSTER_SETTINGS["autoscaling"].key
+    change(key, text, actor=people.admin)
+    assert cluster_policy("spark").autoscaling is is_on
+    assert [entry.changes for entry in AuditEntry.objects.all()] == ([] if is_on else [{"value": ["on", "off"]}])
+
+
+@pytest.mark.parametrize("text", ["2", "maybe", "-1"])
+def test_a_switch_is_nothing_but_on_or_off(people: People, text: str) -> None:
+    with pytest.raises(Rejected, match="is neither “on” nor “off”"):
+        change(CLUSTER_SETTINGS["autoscaling"].key, text, actor=people.admin)
+
+
+def test_a_target_and_its_bounds_cannot_contradict_each_other(people: People) -> None:
+    lowest, highest = (CLUSTER_SETTINGS[name].key for name in ("minimum_target", "maximum_target"))
+    with pytest.raises(Rejected, match=r"The target of CPU of Dask clusters would be 80 percent.*20 to 70"):
+        change(highest, "70", actor=people.admin)
+    with pytest.raises(Rejected, match="The target of CPU of Ray clusters would be 10 percent"):
+        change(FRAMEWORK_SETTINGS["ray"]["target_cpu"].key, "10", actor=people.admin)
+    assert not ConfigRecord.objects.exists()
+    change(highest, "80", actor=people.admin)
+    change(lowest, "80", actor=people.admin)
+    with pytest.raises(Rejected, match="Spark clusters the lowest target would be 90 percent and the highest 80"):
+        change(FRAMEWORK_SETTINGS["spark"]["minimum_target"].key, "90", actor=people.admin)
+
+
+def test_a_target_and_its_bound_may_change_together(people: People) -> None:
+    fields = {"minimum_target": "5", "target_cpu": "10"}
+    apply(plan({CLUSTER_SETTINGS[field].key: text for field, text in fields.items()}, {}), actor=people.admin)
+    assert (cluster_policy("ray").minimum_target, cluster_policy("ray").target_cpu) == (5, 10)
+
+
+def test_putting_a_bound_back_is_refused_while_a_target_needs_it(people: People) -> None:
+    lowest, target = (FRAMEWORK_SETTINGS["dask"][name].key for name in ("minimum_target", "target_cpu"))
+    change(lowest, "5", actor=people.admin)
+    change(target, "10", actor=people.admin)
+    with pytest.raises(Rejected, match="would be 10 percent, and people may choose 20 to 100"):
+        reset(lowest, actor=people.admin)
+    assert cluster_policy("dask").minimum_target == 5
+    reset(target, actor=people.admin)
+    reset(lowest, actor=people.admin)
+    assert cluster_policy("dask").minimum_target == 20
+
+
+def test_the_documentation_names_every_key_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    for setting in centralconfig.REGISTRY.values():
+        if not setting.general:
+            assert f"| `{setting.key}` | {setting.written(setting.default)} |" in page, setting.key
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("6", "Must be between 7 and 90 days."),
+        ("91", "Must be between 7 and 90 days."),
+        ("30 days", "“30 days” is not a whole number of days."),
+        ("7.5", "“7.5” is not a whole number of days."),
+    ],
+)
+def test_the_window_of_a_level_that_is_mistyped_says_what_is_allowed(typed: str, message: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        plan({WINDOWS["pages"].key: typed}, {})
+    assert [(one.path, one.message) for one in refused.value.problems] == [(WINDOWS["pages"].key, message)]
+
+
+def test_a_level_has_the_window_of_all_until_it_has_its_own(people: People) -> None:
+    change(LEVEL_WINDOW.key, "60", actor=people.admin)
+    change(WINDOWS["pages"].key, "7", actor=people.admin)
+    days = {target.level.id: target.window_days for target in centralconfig.service_level_targets()}
+    assert days.pop("pages") == 7
+    assert set(days.values()) == {60}
+
+
+def test_no_two_settings_have_one_title() -> None:
+    titles = Counter(setting.title for setting in REGISTRY.values())
+    assert [title for title, count in titles.items() if count > 1] == []

@@ -1,0 +1,280 @@
+"""The configuration page: one form, a review with its consequences, all saved or nothing, and nobody overwritten."""
+
+import json
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from dashboard.configuration.viewmodels.settings import SettingRow
+from grid import configuration as centralconfig
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS
+from grid.models import AuditEntry, ConfigRecord, State, User
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.support.golden import assert_golden
+from tests.support.settings import change, reset
+
+PAGE = "/configuration/"
+SLOTS, QUEUE = centralconfig.MAXIMUM_EXECUTIONS_PER_USER.key, centralconfig.GLOBAL_QUEUE_LIMIT.key
+TIMEOUT, AUDIT = centralconfig.DEPLOYING_TIMEOUT.key, centralconfig.AUDIT_RETENTION.key
+RAY_SWITCH = FRAMEWORK_SETTINGS["ray"]["autoscaling"].key
+
+
+def send(client: Client, do: str = "review", base: Any = None, **fields: str) -> Any:
+    """Send the form of a page that was made from `base`; the overrides of now when it is None."""
+    base = centralconfig.overrides() if base is None else base
+    return client.post(PAGE, {"base": json.dumps(base), "do": do, **fields})
+
+
+def text_of(answer: Any) -> str:
+    return unescape(answer.content.decode())
+
+
+def rows_of(answer: Any) -> dict[str, SettingRow]:
+    return {row.key: row for section in answer.context["sections"] for row in section.rows}
+
+
+def form_of(answer: Any) -> dict[str, str]:
+    """What a browser would send of the review as it is."""
+    return {"base": answer.context["base"], **{line.key: line.text for line in answer.context["lines"]}}
+
+
+@pytest.mark.parametrize("name", ["owner", "stranger", "operator", "auditor"])
+def test_only_admins_see_and_change_settings(people: People, name: str) -> None:
+    auditor = User.objects.create_user("audrey-auditor")
+    auditor.groups.add(Group.objects.get_or_create(name="auditors")[0])
+    client = Client()
+    client.force_login(auditor if name == "auditor" else getattr(people, name))
+    assert client.get(PAGE).status_code == 403
+    for do in ("review", "save", "back"):
+        assert send(client, do, **{SLOTS: "3"}).status_code == 403
+    assert centralconfig.overrides() == {}
+
+
+def test_nothing_is_saved_before_the_review_is_confirmed(admin: Client) -> None:
+    review = send(admin, **{SLOTS: "3", QUEUE: " 500 ", TIMEOUT: "3600"})
+    assert "Save 2 changes" in text_of(review)
+    assert [line.title for line in review.context["lines"]] == ["Maximum executions per user", "Queue limit"]
+    assert centralconfig.overrides() == {}
+    saved = admin.post(PAGE, {**form_of(review), "do": "save"}, follow=True)
+    assert saved.redirect_chain == [(PAGE, 302)]
+    assert "2 settings changed; they are in force already." in text_of(saved)
+    assert centralconfig.overrides() == {SLOTS: "3", QUEUE: "500"}
+    assert AuditEntry.objects.filter(object_type="setting", actor_name="ada-admin").count() == 2
+
+
+def test_a_review_says_what_a_change_does_at_once(admin: Client, people: People) -> None:
+    make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
+    page = text_of(send(admin, **{TIMEOUT: "60", AUDIT: "0"}))
+    assert "1 execution would end now: 1 of alice." in page
+    assert "Nothing is deleted now. Earlier deletions are not undone." in page
+
+
+def test_one_wrong_value_among_right_ones_is_said_at_its_field_and_nothing_is_saved(admin: Client) -> None:
+    answer = send(admin, "save", **{SLOTS: "many", QUEUE: "500", TIMEOUT: "-4"})
+    assert answer.status_code == 400
+    wrong = {row.key: row.errors for row in answer.context["wrong"]}
+    assert wrong == {
+        SLOTS: ("“many” is not a whole number of slots. In force is 25 slots.",),
+        TIMEOUT: ("Must be between 1 and 2592000 seconds. In force is 3600 seconds (1 h).",),
+    }
+    page = text_of(answer)
+    assert "Nothing was saved: 2 values are not allowed." in page
+    assert all(f'id="error-{key}"' in page for key in wrong)
+    assert 'value="many"' in page and 'value="500"' in page
+    assert centralconfig.overrides() == {} and not AuditEntry.objects.exists()
+
+
+def test_going_back_keeps_what_was_typed(admin: Client, people: People) -> None:
+    change(QUEUE, "500", actor=people.admin)
+    review = send(admin, **{SLOTS: "3", "reset": QUEUE})
+    rows = rows_of(admin.post(PAGE, {**form_of(review), "do": "back"}))
+    assert (rows[SLOTS].value, rows[SLOTS].is_typed) == ("3", True)
+    assert (rows[QUEUE].value, rows[QUEUE].is_typed) == ("", True)
+    assert not rows[TIMEOUT].is_typed
+
+
+def test_a_reset_is_reviewed_together_with_what_else_was_typed(admin: Client, people: People) -> None:
+    change(QUEUE, "500", actor=people.admin)
+    review = send(admin, **{SLOTS: "3", QUEUE: "700", "reset": QUEUE})
+    assert [(line.old, line.new, line.is_new_default) for line in review.context["lines"]] == [
+        ("25 slots", "3 slots", False),
+        ("500 executions", "1000 executions", True),
+    ]
+    admin.post(PAGE, {**form_of(review), "do": "save"})
+    assert centralconfig.overrides() == {SLOTS: "3"}
+    assert AuditEntry.objects.filter(action="reset", object_id=QUEUE, changes={"value": [500, 1000]}).exists()
+
+
+def test_a_switch_is_turned_and_follows_all_frameworks_again(admin: Client) -> None:
+    answer = admin.post(PAGE, {**form_of(send(admin, **{RAY_SWITCH: "off"})), "do": "save"}, follow=True)
+    assert "Autoscaling of Ray clusters is now off; it is in force already." in text_of(answer)
+    assert not centralconfig.cluster_policy("ray").autoscaling
+    answer = admin.post(PAGE, {**form_of(send(admin, **{RAY_SWITCH: ""})), "do": "save"}, follow=True)
+    assert "Autoscaling of Ray clusters is as for all frameworks, on." in text_of(answer)
+    assert not ConfigRecord.objects.exists()
+
+
+def test_any_key_is_set_directly_through_the_same_review(admin: Client) -> None:
+    review = send(admin, key=f" {QUEUE} ", value="500", **{SLOTS: "3"})
+    assert {line.key: line.text for line in review.context["lines"]} == {SLOTS: "3", QUEUE: "500"}
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"), [("no.such.key", "There is no setting named no.such.key."), ("", "Name the setting.")]
+)
+def test_a_key_that_does_not_exist_is_said_at_its_field(admin: Client, key: str, sentence: str) -> None:
+    answer = send(admin, key=key, value="1")
+    assert answer.status_code == 400
+    assert answer.context["direct"] == (key, "1", (sentence,))
+    assert 'id="direct-error"' in text_of(answer)
+
+
+def test_a_wrong_value_of_a_key_is_said_at_the_field_of_its_setting(admin: Client) -> None:
+    answer = send(admin, key=QUEUE, value="-1")
+    assert [row.key for row in answer.context["wrong"]] == [QUEUE]
+    assert answer.context["direct"] is None
+
+
+def test_a_contradiction_is_said_at_the_fields_that_make_it(admin: Client) -> None:
+    lowest, highest = (CLUSTER_SETTINGS[name].key for name in ("minimum_target", "maximum_target"))
+    answer = send(admin, **{highest: "70", QUEUE: "500"})
+    assert answer.status_code == 400
+    assert [row.key for row in answer.context["wrong"]] == [highest]
+    assert "would be 80 percent, and people may choose 20 to 70" in text_of(answer)
+    answer = send(admin, **{highest: "70", lowest: "80"})
+    assert [row.key for row in answer.context["wrong"]] == [lowest, highest]
+
+
+def test_a_form_without_a_change_says_so(admin: Client) -> None:
+    answer = admin.post(PAGE, {"base": "{}", "do": "review", SLOTS: "25", QUEUE: "1000"}, follow=True)
+    assert "Nothing was changed." in text_of(answer)
+
+
+def test_of_two_admins_the_slower_is_told_who_changed_what_and_when(admin: Client, people: People) -> None:
+    review = send(admin, **{SLOTS: "3", QUEUE: "500"})
+    bob = User.objects.create_superuser("bob-admin")
+    change(QUEUE, "700", actor=bob)
+    at = AuditEntry.objects.get().at
+    answer = admin.post(PAGE, {**form_of(review), "do": "save"})
+    assert answer.status_code == 409
+    sentence = f"bob-admin changed this to 700 executions on {at:%Y-%m-%d at %H:%M:%S} UTC."
+    assert [row.key for row in answer.context["wrong"]] == [QUEUE]
+    assert sentence in text_of(answer) and "somebody else changed this setting in the meantime" in text_of(answer)
+    assert centralconfig.overrides() == {QUEUE: "700"}
+
+    # What was typed is kept, and saved when it is reviewed once more, against what is stored now.
+    rows = rows_of(answer)
+    again = {"base": answer.context["base"], **{row.key: row.value for row in rows.values()}}
+    review = admin.post(PAGE, {**again, "do": "review"})
+    assert [(line.old, line.new) for line in review.context["lines"]] == [
+        ("25 slots", "3 slots"),
+        ("700 executions", "500 executions"),
+    ]
+
+
+def test_a_stale_form_brings_no_old_value_back(admin: Client, people: People) -> None:
+    change(QUEUE, "500", actor=people.admin)
+    page = admin.get(PAGE)
+    shown = {"base": page.context["base"], **{row.key: row.value for row in rows_of(page).values()}}
+    change(QUEUE, "700", actor=people.admin)
+    change(TIMEOUT, "60", actor=people.admin)
+    review = admin.post(PAGE, {**shown, SLOTS: "3", "do": "review"})
+    assert [line.key for line in review.context["lines"]] == [SLOTS]
+    admin.post(PAGE, {**form_of(review), "do": "save"})
+    assert centralconfig.overrides() == {QUEUE: "700", TIMEOUT: "60", SLOTS: "3"}
+
+
+def test_a_setting_that_was_reset_meanwhile_is_not_set_again(admin: Client, people: People) -> None:
+    change(QUEUE, "500", actor=people.admin)
+    base = centralconfig.overrides()
+    reset(QUEUE, actor=people.admin)
+    answer = send(admin, "review", base, **{QUEUE: "600"})
+    assert answer.status_code == 409
+    assert "ada-admin changed this to 1000 executions" in text_of(answer)
+
+
+def test_going_back_does_not_hide_a_change_of_somebody_else(admin: Client, people: People) -> None:
+    review = send(admin, **{QUEUE: "500"})
+    change(QUEUE, "700", actor=people.admin)
+    page = admin.post(PAGE, {**form_of(review), "do": "back"})
+    again = send(admin, "review", json.loads(page.context["base"]), **{QUEUE: "500"})
+    assert again.status_code == 409
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["", "null", "[]", '{"a": 1}', "{" * 5000, json.dumps({QUEUE: "<b>"}), json.dumps({QUEUE: "9" * 5000})],
+    ids=["none", "null", "list", "number", "deep", "markup", "huge"],
+)
+def test_a_form_that_is_none_of_ours_is_refused(admin: Client, base: str) -> None:
+    assert admin.post(PAGE, {"base": base, "do": "save", QUEUE: "5"}).status_code == 400
+    assert admin.post(PAGE, {"do": "save", QUEUE: "5"}).status_code == 400
+    assert centralconfig.overrides() == {}
+
+
+def test_hostile_values_are_escaped_and_cut(admin: Client, people: People) -> None:
+    hostile = '"><script>alert(1)</script>'
+    ConfigRecord.objects.create(key=TIMEOUT, value="60", updated_by=hostile)
+    answer = send(admin, **{QUEUE: hostile + "x" * 5000, "key": hostile, "value": hostile})
+    assert answer.status_code == 400
+    assert b"<script>alert" not in answer.content
+    assert b"&lt;script&gt;alert(1)" in answer.content
+    assert b"x" * 200 not in answer.content
+    page = admin.get(PAGE, {"q": hostile})
+    assert b"<script>alert" not in page.content
+    make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
+    User.objects.filter(pk=people.owner.pk).update(username="<i>alice")
+    assert b"&lt;i&gt;alice" in send(admin, **{TIMEOUT: "30"}).content
+
+
+def test_a_search_and_changed_only_hide_settings_but_keep_them_in_the_form(admin: Client, people: People) -> None:
+    change(SLOTS, "3", actor=people.admin)
+    page = admin.get(PAGE, {"q": "slots queue", "changed": "on"})
+    assert [row.key for row in rows_of(page).values() if row.is_shown] == [SLOTS]
+    assert f'name="{QUEUE}"' in text_of(page)
+    assert 'action="/configuration/?q=slots+queue&changed=on"' in text_of(page)
+    nothing = text_of(admin.get(PAGE, {"q": "nothing like this"}))
+    assert '<p class="empty" id="settings-none" >' in nothing
+
+
+def test_the_filter_outlives_review_and_saving(admin: Client) -> None:
+    there = f"{PAGE}?q=queue&changed=on"
+    review = admin.post(there, {"base": "{}", "do": "review", QUEUE: "500", SLOTS: "3"})
+    assert len(review.context["lines"]) == 2
+    assert f'action="{there}"' in text_of(review)
+    assert admin.post(there, {**form_of(review), "do": "save"}).headers["Location"] == there
+
+
+def test_the_contents_count_the_changed_settings_of_each_section(admin: Client, people: People) -> None:
+    for key, text in {QUEUE: "500", SLOTS: "3", AUDIT: "10"}.items():
+        change(key, text, actor=people.admin)
+    sections = admin.get(PAGE).context["sections"]
+    counts = {section.short_title: section.changed for section in sections if section.changed}
+    assert counts == {"Slots and queue": 2, "Retention": 1}
+
+
+def test_the_review_looks_as_stored(admin: Client, people: People) -> None:
+    change(QUEUE, "500", actor=people.admin)
+    make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
+    page = text_of(send(admin, **{TIMEOUT: "60", QUEUE: "", RAY_SWITCH: "off"}))
+    lines = page.partition('<main id="main"')[2].partition("</main>")[0].splitlines()
+    assert_golden("configuration-review", "\n".join(line for line in lines if "csrf" not in line))
+
+
+def test_a_page_takes_few_queries(admin: Client, django_assert_max_num_queries: Any) -> None:
+    with django_assert_max_num_queries(10):
+        assert admin.get(PAGE).status_code == 200
+    with django_assert_max_num_queries(10):
+        send(admin, **{QUEUE: "500"})
+
+
+def test_a_key_of_an_earlier_version_that_is_still_stored_is_refused_and_not_an_error(admin: Client) -> None:
+    ConfigRecord.objects.create(namespace=centralconfig.NAMESPACE, key="no.longer.known", value="1")
+    base = admin.get(PAGE).context["base"]
+    assert "no.longer.known" not in base
+    answer = admin.post(PAGE, {"base": base, "do": "review", "key": "no.longer.known", "value": "2"})
+    assert answer.status_code == 400

@@ -1,0 +1,197 @@
+"""Settings in words: sections, switches, what a framework has for itself, what is searched for, and changes before they are saved."""
+
+from dataclasses import replace
+
+import pytest
+from django.template.loader import render_to_string
+
+from dashboard.configuration.viewmodels.consequences import Consequence
+from dashboard.configuration.viewmodels.settings import (
+    SettingFilter,
+    SettingRow,
+    SettingSection,
+    Typed,
+    in_force,
+    overtaken_sentence,
+    review_lines,
+    saved_sentence,
+    setting_sections,
+)
+from grid.configuration import (
+    CLUSTER_SETTINGS,
+    FRAMEWORK_SETTINGS,
+    GLOBAL_QUEUE_LIMIT,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    REGISTRY,
+    Setting,
+    plan,
+    values_with,
+)
+from grid.configuration.servicelevels import LEVEL_WINDOW, WINDOWS
+from grid.models import ConfigRecord
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden
+
+DRAIN, DASK_DRAIN = CLUSTER_SETTINGS["drain_seconds"], FRAMEWORK_SETTINGS["dask"]["drain_seconds"]
+SWITCH = CLUSTER_SETTINGS["autoscaling"]
+RAY_SWITCH, DASK_SWITCH = (FRAMEWORK_SETTINGS[name]["autoscaling"] for name in ("ray", "dask"))
+SHOWN = {one.key for one in (DRAIN, DASK_DRAIN, SWITCH, DASK_SWITCH, MAXIMUM_EXECUTIONS_PER_USER, GLOBAL_QUEUE_LIMIT)}
+
+
+def sections(
+    stored: dict[str, str] | None = None, typed: Typed | None = None, shown: SettingFilter | None = None
+) -> dict[str, SettingSection]:
+    stored = stored or {}
+    records = {key: ConfigRecord(value=text, updated_by="ada", updated_at=MOMENT) for key, text in stored.items()}
+    found = setting_sections(
+        REGISTRY.values(), values_with(stored), records, typed or Typed(), shown or SettingFilter()
+    )
+    return {section.title: section for section in found}
+
+
+def row(setting: Setting, found: dict[str, SettingSection]) -> SettingRow:
+    (one,) = [one for group in found.values() for one in group.rows if one.key == setting.key]
+    return one
+
+
+def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
+    found = sections()
+    assert list(found) == [
+        "Time limits of executions",
+        "Slots and queue",
+        "Home volumes",
+        "The nginx in front of workspaces and apps",
+        "Project files in Git",
+        "Nodes and the autoscaler",
+        "Sessions of the dashboard",
+        "Logins",
+        "Shares of one person and one project",
+        "Idle shut-down and lifetime",
+        "Retention",
+        "Service levels",
+        "Clusters",
+        "Dask clusters, where they differ",
+        "Ray clusters, where they differ",
+        "Spark clusters, where they differ",
+    ]
+    assert sorted(one.key for group in found.values() for one in group.rows) == sorted(REGISTRY)
+
+
+def test_what_is_not_set_for_a_framework_or_a_level_says_what_is_in_force() -> None:
+    found = sections({DRAIN.key: "90"})
+    dask = row(DASK_DRAIN, found)
+    assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
+    assert dask.help == "1 to 3600 (1 h); not set, it is as for all frameworks: 90."
+    window = row(WINDOWS["pages"], sections({LEVEL_WINDOW.key: "60"}))
+    assert (window.help, window.back) == (
+        "7 to 90; not set, it is as for all levels: 60.",
+        "Use the value for all levels",
+    )
+    section = found["Dask clusters, where they differ"]
+    assert (section.is_closed, section.is_open, section.note) == (
+        True,
+        False,
+        "No value differs from those for all frameworks.",
+    )
+
+
+def test_a_section_opens_when_something_in_it_is_set_typed_wrong_or_searched_for() -> None:
+    own = sections({DASK_DRAIN.key: "20"})
+    section = own["Dask clusters, where they differ"]
+    assert (section.is_open, section.changed, section.note) == (True, 1, "1 of 14 differ from all frameworks.")
+    assert (row(DASK_DRAIN, own).value, row(DASK_DRAIN, own).back) == ("20", "Use the value for all frameworks")
+
+    wrong = sections(typed=Typed({DASK_DRAIN.key: "soon"}, {DASK_DRAIN.key: ("No.",)}))
+    assert wrong["Dask clusters, where they differ"].is_open
+    assert row(DASK_DRAIN, wrong).errors == ("No. In force is 60 seconds (1 min).",)
+    typed = sections(typed=Typed({DASK_DRAIN.key: "30"}))
+    assert typed["Dask clusters, where they differ"].is_open and not typed["Ray clusters, where they differ"].is_open
+    assert (row(DASK_DRAIN, typed).value, row(DASK_DRAIN, typed).is_typed) == ("30", True)
+    assert sections(shown=SettingFilter("drain"))["Spark clusters, where they differ"].is_open
+
+
+def test_a_switch_is_on_or_off_in_words_and_offers_its_default_once_it_is_set() -> None:
+    found = sections({SWITCH.key: "0"})
+    assert (row(SWITCH, found).value, row(SWITCH, found).has_fallback) == ("off", True)
+    assert row(SWITCH, found).help == "On or off; the default is on."
+    assert row(RAY_SWITCH, found).fallback == "as for all frameworks: off"
+    assert not row(SWITCH, sections()).has_fallback
+    assert [in_force(SWITCH, 1), in_force(DRAIN, 120)] == ["on", "120 seconds (2 min)"]
+
+
+@pytest.mark.parametrize(
+    ("words", "titles"),
+    [
+        ("LIMIT beyond", {"Queue limit"}),
+        ("globalExecutionQueueLimit", {"Queue limit"}),
+        ("slots queue  beyond", {"Queue limit"}),
+        ("home volumes", {"Size of a home volume"}),
+        ("nothing like this", set()),
+    ],
+)
+def test_a_search_finds_every_word_in_section_title_meaning_or_key(words: str, titles: set[str]) -> None:
+    found = sections(shown=SettingFilter(words))
+    shown = {one.title for section in found.values() for one in section.rows if one.is_shown}
+    assert shown == titles
+    assert {section.is_shown for section in found.values()} == ({True, False} if titles else {False})
+
+
+def test_changed_only_shows_what_is_set_typed_or_wrong() -> None:
+    typed = Typed({DRAIN.key: "90", SWITCH.key: "on"}, {SWITCH.key: ("No.",)})
+    found = sections({GLOBAL_QUEUE_LIMIT.key: "500"}, typed, SettingFilter(is_changed_only=True))
+    shown = [one.title for section in found.values() for one in section.rows if one.is_shown]
+    assert shown == ["Queue limit", "Autoscaling", "Drain time"]
+
+
+def test_what_is_wrong_is_shown_whatever_is_searched_for() -> None:
+    found = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
+    assert row(DRAIN, found).is_shown
+
+
+def test_a_review_marks_what_applies_without_an_override() -> None:
+    stored = {GLOBAL_QUEUE_LIMIT.key: "500"}
+    changes = plan({GLOBAL_QUEUE_LIMIT.key: "", DRAIN.key: "90", DASK_DRAIN.key: "60", SWITCH.key: "off"}, stored)
+    lines = review_lines(changes, {one.setting.key: Consequence("So.") for one in changes})
+    assert [(line.text, line.old, line.is_old_default, line.new, line.is_new_default) for line in lines] == [
+        ("", "500 executions", False, "1000 executions", True),
+        ("off", "on", True, "off", False),
+        ("90", "60 seconds (1 min)", True, "90 seconds", False),
+        ("60", "60 seconds (1 min)", True, "60 seconds (1 min)", False),
+    ]
+    assert [line.default_word for line in lines] == ["default"] * 3 + ["as for all frameworks"]
+
+
+def test_what_was_saved_is_said_of_one_setting_and_counted_of_several() -> None:
+    def said(wanted: dict[str, str], stored: dict[str, str] | None = None) -> str:
+        return saved_sentence(plan(wanted, stored or {}))
+
+    assert said({DRAIN.key: "90"}) == "Drain time is now 90 seconds; it is in force already."
+    assert said({DRAIN.key: ""}, {DRAIN.key: "90"}) == "Drain time is back to the default of 60 seconds (1 min)."
+    assert (
+        said({RAY_SWITCH.key: ""}, {RAY_SWITCH.key: "0"}) == "Autoscaling of Ray clusters is as for all frameworks, on."
+    )
+    assert said({DRAIN.key: "90", SWITCH.key: "off"}) == "2 settings changed; they are in force already."
+
+
+def test_who_was_faster_is_said_with_the_time_if_it_is_known() -> None:
+    assert overtaken_sentence(SWITCH, 0, "bob", MOMENT).startswith(
+        f"bob changed this to off on {MOMENT:%Y-%m-%d at %H:%M:%S} UTC."
+    )
+    assert overtaken_sentence(DRAIN, 60, "", None).startswith(
+        "Somebody changed this to 60 seconds (1 min). Review again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("plain", "Slots and queue"), ("switch", "Clusters"), ("framework", "Dask clusters, where they differ")],
+)
+def test_each_state_of_a_setting_looks_as_stored(name: str, title: str) -> None:
+    stored = {GLOBAL_QUEUE_LIMIT.key: "500", SWITCH.key: "0", DASK_DRAIN.key: "20"}
+    typed = Typed({DRAIN.key: "90", DASK_SWITCH.key: "perhaps"}, {DASK_SWITCH.key: ("No.",)})
+    found = sections(stored, typed, SettingFilter("queue" if name == "plain" else "drain"))
+    section = replace(found[title], rows=tuple(one for one in found[title].rows if one.key in SHOWN))
+    html = render_to_string(
+        "configuration/fragments/settings.html", {"section": section, "wrong": [row(DASK_SWITCH, found)]}
+    )
+    assert_golden(f"settings-{name}", html)

@@ -1,0 +1,187 @@
+"""An execution in trouble: pods that go or crash, caches that lag, a cluster that refuses or is gone, objects of somebody else."""
+
+from datetime import timedelta
+
+from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
+from grid.executions.request import request_stop
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
+from grid.models import Execution, UsageInterval
+from tests.controller.world import World, fresh, in_world, running, states_of, to_running
+from tests.support.builders import NAMESPACE, condition, config_map, container_status
+from tests.support.runtime import become
+from tests.support.shop import Shop
+from tests.support.virtual import passes
+
+
+@in_world
+async def test_a_pod_that_vanishes_is_an_error_with_its_reason_and_is_not_made_again(shop: Shop) -> None:
+    for rounds in (1, 2, 3):
+        world = World()
+        execution = shop.launch()
+        controller = world.controller()
+        for _ in range(rounds):
+            await world.step(controller)
+            world.behave()
+        world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
+        await world.step(controller)
+        await world.step(controller)
+        assert (fresh(execution).state, execution.reason) == ("error", "pod_gone")
+        assert execution.slots_freed_at is not None
+        assert world.cluster.count("create", PODS) == 1
+
+
+@in_world
+async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_pod(shop: Shop) -> None:
+    world, controller, execution = await running(shop)
+    pod = world.pod_of(execution)
+    pod["status"]["conditions"].append(
+        condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "node is drained")
+    )
+    world.cluster.put(PODS, pod)
+    await world.cluster.delete(PODS, execution.object_name, namespace=NAMESPACE)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("error", "pod_deleted")
+    assert "(node is drained)" in execution.message
+    assert execution.message.endswith("files are kept; resume it.")
+    assert execution.slots_freed_at is None
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).slots_freed_at is not None
+
+
+@in_world
+async def test_a_slot_is_not_freed_on_the_word_of_a_stale_cache(shop: Shop) -> None:
+    world, controller, execution = await running(shop)
+    request_stop(execution, by="alice", now=world.now)
+    become(controller.pods, [])  # the cache says that it is gone; the cluster knows better
+    await world.step(controller, fresh=False)
+    assert (fresh(execution).state, execution.slots_freed_at) == ("stopping", None)
+
+
+@in_world
+async def test_a_running_one_survives_a_cache_that_lost_it(shop: Shop) -> None:
+    world, controller, execution = await running(shop)
+    become(controller.pods, [])
+    await world.step(controller, fresh=False)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_object_of_somebody_else_is_left_alone(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    world.cluster.put(CONFIG_MAPS, config_map(execution.object_name, {"theirs": "yes"}))
+    await world.step(world.controller())
+    assert (fresh(execution).state, execution.reason) == ("error", "not_created")
+    assert "belongs to something else" in execution.message
+    assert world.cluster.objects(CONFIG_MAPS)[0]["data"] == {"theirs": "yes"}
+    assert execution.slots_freed_at is not None
+
+
+@in_world
+async def test_what_the_cluster_rejects_is_an_error_with_its_words(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    world.cluster.fail_next(Rejected([Problem("spec.containers[0].image", "Required value")]), verb="create")
+    await world.step(world.controller())
+    assert (fresh(execution).state, execution.reason) == ("error", "not_created")
+    assert "spec.containers[0].image: Required value" in execution.message
+
+
+@in_world
+async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    controller = world.controller()
+    said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+    world.cluster.fail_next(NotAllowed(said), verb="create")
+    await world.step(controller)
+    assert (fresh(execution).state, execution.message) == (
+        "deploying",
+        (
+            "The quota “team” of the namespace has too little left: 10 of 10 pods are in use and this takes 1 pod."
+            " It starts when something else "
+            "in the namespace ends; an admin of the cluster can raise the quota."
+        ),
+    )
+    await passes(15)
+    await to_running(world, controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_unreachable_cluster_is_waited_for(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    controller = world.controller()
+    world.cluster.available = False
+    for _ in range(5):
+        await world.step(controller)
+        await passes(30)
+    assert fresh(execution).state == "deploying"
+    world.cluster.available = True
+    await to_running(world, controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_a_call_that_fails_a_few_times_is_repeated_until_it_works(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    controller = world.controller()
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=3)
+    for _ in range(4):
+        await world.step(controller)
+        await passes(30)
+    await to_running(world, controller)
+    assert states_of(execution) == ["queued", "deploying", "preparing", "running"]
+
+
+@in_world
+async def test_a_missing_namespace_is_made(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    world.cluster.server.delete(NAMESPACES, NAMESPACE, "")
+    assert NAMESPACE not in [one["metadata"]["name"] for one in world.cluster.objects(NAMESPACES)]
+    controller = world.controller()
+    await world.step(controller)
+    await passes(2)
+    await to_running(world, controller)
+    assert NAMESPACE in [one["metadata"]["name"] for one in world.cluster.objects(NAMESPACES)]
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_orphan_of_a_settled_execution_is_removed(shop: Shop) -> None:
+    world = World()
+    execution = shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    orphan = world.pod_of(execution)
+    world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
+    await world.step(controller)
+    assert fresh(execution).state == "error"
+    world.cluster.put(PODS, orphan)  # a deposed leader's last request arrives late
+    await world.step(controller)
+    assert world.pods() == []
+
+
+@in_world
+async def test_pods_of_another_installation_are_left_alone(shop: Shop) -> None:
+    world, controller, execution = await running(shop)
+    UsageInterval.objects.all().delete()
+    Execution.objects.all().delete()
+    await world.step(controller)
+    assert len(world.pods()) == 1
+    assert execution.object_name == world.pods()[0]["metadata"]["name"]
+
+
+@in_world
+async def test_a_crash_loop_after_the_start_leaves_it_running_until_it_is_stopped(shop: Shop) -> None:
+    world, controller, execution = await running(shop)
+    pod = world.pod_of(execution)
+    pod["status"]["containerStatuses"] = [container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})]
+    world.cluster.put(PODS, pod)
+    world.passes(timedelta(hours=2).total_seconds())
+    await world.step(controller)
+    assert fresh(execution).state == "running"

@@ -1,0 +1,144 @@
+"""An execution belongs to the data plane of its tier, and the controller of one leaves those of another alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grid.clusters import attached
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.database.changefeed import Change
+from grid.executions import ledger
+from grid.executions.changes import resize
+from grid.executions.ledger import EventRecord
+from grid.models import DataPlane, Execution, HardwareTier, LifecycleEntry, Membership, State
+from grid.models.dataplane import LOCAL
+from grid.projects import departures
+from grid.queue import admission
+from tests.clusters import cluster_requests
+from tests.controller.world import World, fresh, in_world, to_running
+from tests.support.frozen import write_frozen
+from tests.support.shop import NOW, Shop
+
+Configure = Callable[[Any, int], None]
+
+
+@pytest.fixture
+def west(shop: Shop) -> HardwareTier:
+    """A tier of a second data plane."""
+    plane = DataPlane.objects.create(id="west", name="West")
+    return HardwareTier.objects.create(
+        id="west", name="Western", data_plane=plane, node_pool="default", cores="1", memory="1Gi"
+    )
+
+
+def test_a_tier_is_of_this_cluster_unless_another_is_named(shop: Shop) -> None:
+    assert HardwareTier.objects.get(pk=shop.tier.pk).data_plane_id == LOCAL
+
+
+def test_an_execution_and_its_cluster_are_launched_in_the_data_plane_of_their_tiers(
+    shop: Shop, west: HardwareTier
+) -> None:
+    workspace, cluster = shop.launch_with_cluster()
+    assert (fresh(workspace).data_plane_id, cluster.data_plane_id) == (LOCAL, LOCAL)
+    assert fresh(shop.launch(tier=west)).data_plane_id == "west"
+
+
+def test_a_cluster_with_tiers_of_two_data_planes_is_refused(shop: Shop, west: HardwareTier) -> None:
+    alone = cluster_requests.told(cluster_requests.alone(shop, tier=west))
+    assert alone == {
+        "worker_tier": "Western is in the data plane “West” and Small in “This cluster”, and pods cannot reach each other from one to "
+        "the other. Choose tiers of one data plane."
+    }
+    assert cluster_requests.told(cluster_requests.alone(shop, tier=west, head_tier=west)) == {}
+
+
+def test_a_cluster_in_another_data_plane_than_its_workspace_is_refused(shop: Shop, west: HardwareTier) -> None:
+    refused = cluster_requests.told(cluster_requests.attached(shop, tier=west, head_tier=west))
+    assert refused.keys() == {"head_tier", "worker_tier"}
+
+
+@in_world
+async def test_each_controller_runs_what_is_in_its_data_plane(shop: Shop, west: HardwareTier) -> None:
+    ours, theirs = shop.launch(), shop.launch(tier=west)
+    here, there = World(), World()
+    await to_running(here, here.controller())
+    assert (fresh(ours).state, fresh(theirs).state, theirs.revision) == ("running", "queued", 0)
+    await to_running(there, there.controller(data_plane="west"))
+    assert fresh(theirs).state == "running"
+    assert (len(here.pods()), len(there.pods())) == (1, 1)
+
+
+@in_world
+async def test_a_controller_that_is_told_of_anothers_execution_does_nothing(shop: Shop, west: HardwareTier) -> None:
+    theirs, world = shop.launch(tier=west), World()
+    admission.admit_waiting("west", now=NOW)
+    controller = world.controller()
+    world.refresh(controller)
+    before = Execution.objects.values().get(pk=theirs.pk)
+    await controller.poll_told({Change(theirs.pk)})
+    while not controller.idle:
+        await controller.work()
+    assert world.pods() == []
+    assert Execution.objects.values().get(pk=theirs.pk) == before
+
+
+def test_slots_held_in_one_data_plane_are_free_in_another(shop: Shop, west: HardwareTier, configure: Configure) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
+    theirs, ours = shop.launch(tier=west), shop.launch_cluster(workers_minimum=1, workers_maximum=1)
+    assert admission.admit_waiting("west", now=NOW) == [theirs.pk]
+    assert admission.admit_waiting(LOCAL, now=NOW) == [ours.pk]
+    resize(ours, minimum=1, maximum=2, by="alice", now=NOW)
+    assert fresh(ours).slots == 3
+
+
+def test_who_waits_in_one_data_plane_leaves_the_queue_of_another_empty(
+    shop: Shop, west: HardwareTier, configure: Configure
+) -> None:
+    configure(GLOBAL_QUEUE_LIMIT, 1)
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
+    shop.launch(tier=west)
+    shop.launch(tier=west)
+    assert shop.launch(after=60).data_plane_id == LOCAL
+
+
+NOTE = EventRecord("away", NOW, "Cluster", "Normal", "Away", "It was away.", 1)
+WORK: dict[str, Callable[[], object]] = {
+    "what ends with its parents": lambda: attached.stop_with_parents(LOCAL, now=NOW),
+    "who has left": lambda: departures.stop_departed(LOCAL, now=NOW),
+    "who waits": lambda: admission.admit_waiting(LOCAL, now=NOW),
+    "what is told of all": lambda: ledger.note_for_all(LOCAL, NOTE),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_round_of_one_data_plane_writes_nothing_of_another(shop: Shop, west: HardwareTier, work: str) -> None:
+    for execution in everything_to_do(shop):
+        write_frozen(execution, data_plane="west")
+    before = written()
+    assert not WORK[work]()
+    assert written() == before
+    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (0, 0)
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_the_same_round_writes_in_its_own(shop: Shop, work: str) -> None:
+    everything_to_do(shop)
+    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (3, 1)
+    before = written()
+    WORK[work]()
+    assert written() != before
+
+
+def everything_to_do(shop: Shop) -> list[Execution]:
+    """A running cluster whose workspace has ended, and one that waits, of somebody who has left."""
+    workspace, cluster = shop.launch_with_cluster()
+    left = shop.launch(shop.people.teammate)
+    Membership.objects.filter(user=shop.people.teammate).delete()
+    Execution.objects.filter(pk=workspace.pk).update(state=State.STOPPING)
+    Execution.objects.filter(pk=cluster.pk).update(state=State.RUNNING)
+    return [workspace, cluster, left]
+
+
+def written() -> list[object]:
+    return [*Execution.objects.order_by("pk").values(), *LifecycleEntry.objects.order_by("pk").values()]

@@ -1,0 +1,151 @@
+"""Times in which nobody could look after executions: noticed, told once in the history of each that lives, and not told when short."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from grid.controller.downtime import Downtime, Outage, history_entry
+from grid.controller.leader import Election
+from grid.kube.store import Freshness
+from grid.models import Execution, LifecycleEntry
+from tests.clusters.test_cluster_faults import living
+from tests.controller.world import World, in_world
+from tests.platformhealth.test_running import in_state, running
+from tests.support.cluster import FakeCluster
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
+
+SINCE = datetime(2026, 3, 4, 12, 0, 3, 400_000, tzinfo=UTC)
+FINE, CUT_OFF = Freshness(True, 0.0, ""), Freshness(True, 4.0, "Connection refused.")
+
+
+def told(execution: Execution) -> list[tuple[str, str]]:
+    rows = LifecycleEntry.objects.filter(execution=execution, reason__endswith="_away")
+    return list(rows.values_list("reason", "message"))
+
+
+def test_the_line_says_how_long_why_and_what_became_of_the_programs() -> None:
+    one = history_entry(Downtime("controller", SINCE, SINCE + timedelta(seconds=17)))
+    assert (one.at, one.reason, one.level) == (SINCE, "controller_away", "Warning")
+    assert one.message == (
+        "Until 12:00:20 UTC executions were not managed, because the controller was not running. "
+        "Running programs continued; unfinished steps are resumed."
+    )
+    assert history_entry(Downtime("cluster", SINCE, SINCE + timedelta(days=1))).message.startswith(
+        "Until 12:00:03 on 5 March UTC the cluster did not answer the controller."
+    )
+
+
+def test_an_outage_is_one_however_often_its_cause_changes_and_counts_from_when_it_was_noticed() -> None:
+    outage, now = Outage(), SINCE
+    seen = [FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE]
+    ended = [outage.ended(one, now + timedelta(seconds=second)) for second, one in enumerate(seen)]
+    assert ended == [
+        None,
+        None,
+        None,
+        Downtime("cluster", now + timedelta(seconds=1), now + timedelta(seconds=3)),
+        None,
+    ]
+
+
+def test_a_cache_that_was_never_filled_was_not_cut_off() -> None:
+    outage = Outage()
+    assert outage.ended(Freshness(False, 0.0, "Not yet read."), SINCE) is None
+    assert outage.ended(FINE, SINCE + timedelta(minutes=1)) is None
+
+
+@in_world
+async def test_an_outage_of_the_cluster_is_told_once_it_is_over_if_it_was_long(shop: Shop) -> None:
+    world = World()
+    async with running(world), living(world):
+        execution = shop.launch()
+        await until(lambda: in_state(execution, "running"), within=20)
+        world.cluster.available = False
+        await passes(1)
+        world.cluster.available = True
+        await passes(30)
+        assert told(execution) == []
+        world.cluster.available = False
+        await passes(60)
+        assert told(execution) == []
+        world.cluster.available = True
+        await until(lambda: bool(told(execution)), within=30)
+        await passes(30)
+        ((reason, message),) = told(execution)
+        assert reason == "cluster_away"
+        assert message.endswith("Running programs continued; unfinished steps are resumed.")
+
+
+@in_world
+async def test_a_term_begins_with_telling_who_lives_that_nobody_led(shop: Shop) -> None:
+    world = World()
+    ended, waiting = shop.launch(), shop.launch()
+    Execution.objects.filter(pk=ended.pk).update(state="stopped", settled_at=NOW)
+    away = Downtime("controller", NOW - timedelta(seconds=30), NOW)
+    for _ in range(2):  # a second controller that tells the same changes nothing
+        await world.step(world.controller(away=away))
+    assert told(ended) == []
+    ((reason, message),) = told(waiting)
+    assert reason == "controller_away"
+    assert "the controller was not running" in message
+    assert LifecycleEntry.objects.get(execution=waiting, reason=reason).at == waiting.requested_at, (
+        "not before it was there"
+    )
+    await world.step(world.controller(away=Downtime("controller", NOW, NOW + timedelta(seconds=4))))
+    assert len(told(waiting)) == 1, "a short handover is no news"
+
+
+def candidate(cluster: FakeCluster, identity: str) -> Election:
+    return Election(
+        cluster,
+        name="controller",
+        namespace="compute-grid",
+        identity=identity,
+        monotonic=loop_time,
+        clock=lambda: NOW + timedelta(seconds=loop_time()),
+    )
+
+
+class Terms:
+    """What each term of a candidate was told."""
+
+    def __init__(self, election: Election) -> None:
+        self.election = election
+        self.away: list[Downtime | None] = []
+
+    async def work(self) -> None:
+        self.away.append(self.election.away)
+        await asyncio.Event().wait()
+
+
+@virtual_time
+async def test_the_next_leader_knows_since_when_nobody_led() -> None:
+    cluster = FakeCluster()
+    assert await candidate(cluster, "killed").attempt()
+    await passes(3)
+    next_one = Terms(candidate(cluster, "next"))
+    leading = asyncio.create_task(next_one.election.lead(next_one.work))
+    await until(lambda: bool(next_one.away), within=30)
+    (away,) = next_one.away
+    assert away is not None
+    assert (away.of, away.since) == ("controller", NOW)
+    assert 18 <= (away.until - away.since).total_seconds() < 22
+    await cancelled(leading)
+
+
+@virtual_time
+async def test_a_leader_that_lost_the_cluster_says_that_it_was_the_cluster() -> None:
+    cluster = FakeCluster()
+    terms = Terms(candidate(cluster, "one"))
+    leading = asyncio.create_task(terms.election.lead(terms.work))
+    await passes(60)
+    assert terms.away == [None], "nobody led before, and a renewal is no downtime"
+    cluster.available = False
+    await passes(40)
+    cluster.available = True
+    await until(lambda: len(terms.away) == 2, within=30)
+    away = terms.away[1]
+    assert away is not None
+    assert away.of == "cluster"
+    assert 40 <= (away.until - away.since).total_seconds() < 50
+    await cancelled(leading)

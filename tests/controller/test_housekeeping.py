@@ -1,0 +1,154 @@
+"""What opens nothing any more is cleared away by itself; what opens something stays."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from grid.configuration import SESSION_IDLE, value_of
+from grid.controller.housekeeping import (
+    BATCH,
+    FIRST_SECONDS,
+    PERIOD_SECONDS,
+    RETRY_SECONDS,
+    Chore,
+    Housekeeping,
+    purge_grants,
+)
+from grid.models import Execution, Session, State, User, WorkspaceGrant
+from tests.controller.world import World, in_world
+from tests.platformhealth.test_running import running
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import cancelled, passes, virtual_time
+
+
+def session(key: str, user: User, *, seen_at: datetime = NOW) -> Session:
+    end = NOW + timedelta(days=1)
+    return Session.objects.create(session_key=key, user=user, created_at=seen_at, seen_at=seen_at, expire_date=end)
+
+
+def grant(execution: Execution, key: str = "here", *, secret: str | None = "", at: datetime = NOW) -> WorkspaceGrant:
+    number = WorkspaceGrant.objects.count()
+    return WorkspaceGrant.objects.create(
+        execution=execution,
+        user=execution.owner,
+        session_key=key,
+        ticket_hash=f"ticket-{number}",
+        secret_hash=f"secret-{number}" if secret is not None else None,
+        created_at=at,
+    )
+
+
+@pytest.fixture
+def workspace(shop: Shop) -> Execution:
+    session("here", shop.people.owner)
+    return shop.launch()
+
+
+def test_what_still_opens_something_stays(workspace: Execution) -> None:
+    used, ticket = grant(workspace, at=NOW - timedelta(days=6)), grant(workspace, secret=None)
+    assert purge_grants(NOW, BATCH) == 0
+    assert {one.pk for one in WorkspaceGrant.objects.all()} == {used.pk, ticket.pk}
+
+
+def test_a_ticket_that_nobody_used_goes_after_a_minute(workspace: Execution) -> None:
+    grant(workspace, secret=None, at=NOW - timedelta(seconds=61))
+    assert purge_grants(NOW, BATCH) == 1
+
+
+def test_grants_of_a_session_that_is_gone_go(workspace: Execution) -> None:
+    kept = grant(workspace)
+    grant(workspace, "logged-out")
+    assert purge_grants(NOW, BATCH) == 1
+    assert WorkspaceGrant.objects.get() == kept
+
+
+def test_a_grant_goes_when_no_browser_keeps_its_secret(workspace: Execution) -> None:
+    grant(workspace, at=NOW - timedelta(days=8))
+    assert purge_grants(NOW, BATCH) == 1
+
+
+def test_whoever_comes_back_within_a_week_is_told_that_it_has_ended(workspace: Execution) -> None:
+    Execution.objects.filter(pk=workspace.pk).update(state=State.STOPPED, ended_at=NOW)
+    grant(workspace, "logged-out", at=NOW - timedelta(days=6))
+    assert purge_grants(NOW, BATCH) == 0
+
+
+def test_a_batch_is_no_larger_than_asked_for(workspace: Execution) -> None:
+    for _ in range(5):
+        grant(workspace, "logged-out")
+    assert [purge_grants(NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@in_world
+async def test_the_leader_clears_away_ended_sessions_with_their_grants(workspace: Execution, shop: Shop) -> None:
+    world, last_seen = World(), NOW - timedelta(seconds=value_of(SESSION_IDLE))
+    session("idle", shop.people.teammate, seen_at=last_seen)
+    grant(workspace, "idle")
+    kept = grant(workspace)
+    async with running(world):
+        await passes(FIRST_SECONDS + 5)
+    assert Session.objects.get().pk == "here"
+    assert WorkspaceGrant.objects.get() == kept
+
+
+async def at_once(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return work(*args, **kwargs)
+
+
+@virtual_time
+async def test_all_is_cleared_in_batches_each_hour() -> None:
+    left, batches = [2 * BATCH + 1], []
+
+    def chore(now: datetime, at_most: int) -> int:
+        cleared = min(left[0], at_most)
+        left[0] -= cleared
+        batches.append(cleared)
+        return cleared
+
+    task = asyncio.create_task(Housekeeping(at_once, lambda: NOW, chores={"things": chore}).run())
+    await passes(FIRST_SECONDS + 1)
+    assert batches == [BATCH, BATCH, 1, 0]
+    left[0] = 1
+    await passes(PERIOD_SECONDS)
+    assert batches[4:] == [1, 0]
+    await cancelled(task)
+
+
+@virtual_time
+async def test_a_backlog_of_one_chore_keeps_no_other_waiting() -> None:
+    done: list[str] = []
+
+    def chore(name: str, batches: int) -> Chore:
+        def clear(now: datetime, at_most: int) -> int:
+            done.append(name)
+            return at_most if done.count(name) <= batches else 0
+
+        return clear
+
+    assert await Housekeeping(
+        at_once, lambda: NOW, chores={"long": chore("long", 3), "short": chore("short", 1)}
+    ).once()
+    assert done == ["long", "short", "long", "short", "long", "long"]
+
+
+@virtual_time
+async def test_a_failure_is_logged_stops_no_other_chore_and_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    tried: list[str] = []
+
+    def broken(now: datetime, at_most: int) -> int:
+        tried.append("broken")
+        raise OSError("the database is gone")
+
+    def fine(now: datetime, at_most: int) -> int:
+        tried.append("fine")
+        return 0
+
+    task = asyncio.create_task(Housekeeping(at_once, lambda: NOW, chores={"first": broken, "second": fine}).run())
+    await passes(FIRST_SECONDS + 1)
+    assert tried == ["broken", "fine"]
+    assert "not cleared away, again in 300 s: first" in caplog.text
+    await passes(RETRY_SECONDS)
+    assert tried == ["broken", "fine"] * 2
+    await cancelled(task)

@@ -1,0 +1,241 @@
+"""Controllers that are killed 500 times, whatever runs and whatever people do meanwhile: nothing is lost, done twice or left behind.
+
+Each story is drawn from its seed, which a failure names: `KILLS_SEED=1.3.0` tells that one again, with `PYTHONHASHSEED=0` to the last
+call; `KILLS_SEED=7` draws others.
+"""
+
+import itertools
+import logging
+import os
+import random
+import re
+from collections import Counter, defaultdict
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.diagnosis.requests import is_placeholder
+from grid.executions.spec import parse_spec
+from grid.jobs.jobsettings import read_record
+from grid.kube.objects import Pod, RawObject
+from grid.kube.resources import PODS, REPLICA_SETS, VOLUME_CLAIMS
+from grid.models import (
+    AuditEntry,
+    EnvironmentRevision,
+    Execution,
+    JobRun,
+    Notification,
+    RunFiles,
+    Schedule,
+    StartUp,
+    State,
+    UsageInterval,
+    Workspace,
+)
+from tests.clusters.test_cluster_life import OWNED, left
+from tests.conftest import make_people
+from tests.controller.kill_story import WARM, Estate, Story, make_estate
+from tests.controller.kill_world import KillWorld
+from tests.controller.world import in_world, states_of
+from tests.support import emptying
+from tests.support.builders import decode
+from tests.support.shop import make_shop
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+SEED = os.environ.get("KILLS_SEED", "1")
+PARTS, KILLS, ROUNDS = 5, 500, 40
+ORDER = list(State)
+ONCE = ("started", "succeeded", "failed", "files_not_saved")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(1 if SEED.count(".") == 2 else PARTS), ids=lambda part: f"seed {SEED}.{part}")
+def test_whatever_is_killed_nothing_is_lost_doubled_or_left(part: int, caplog: pytest.LogCaptureFixture) -> None:
+    kills = number = 0
+    shapes: dict[Any, Any] = {}
+    while kills < KILLS // PARTS:
+        seed = SEED if SEED.count(".") == 2 else f"{SEED}.{part}.{number}"
+        kills += told(make_estate(make_shop(make_people())), seed, shapes)
+        errors = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR]
+        assert not errors, f"KILLS_SEED={seed}"
+        if seed == SEED:
+            break
+        emptying.empty("default")
+        number += 1
+
+
+def told(estate: Estate, seed: str, shapes: dict[Any, Any]) -> int:
+    """Tell the story of that seed and check it; return how many were killed."""
+    story = Story(estate, random.Random(seed))
+
+    @in_world
+    async def tell() -> None:
+        await story.live(ROUNDS)
+        await story.come_to_rest()
+        check_running(story, shapes)
+        await story.end()
+        check_end(story)
+
+    try:
+        tell()
+    except BaseException as error:
+        error.add_note(f"KILLS_SEED={seed}\n" + "\n".join(story.told))
+        raise
+    return story.replicas.kills
+
+
+# --- What runs ---
+
+
+def check_running(story: Story, shapes: dict[Any, Any]) -> None:
+    """All that nobody stopped runs, with each of its objects once; nothing else is in the cluster; the ledger says the same."""
+    objects: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for kind in OWNED:
+        for one in story.world.cluster.objects(kind):
+            if id := execution_of(one):
+                objects[id].append((kind.kind, one["metadata"]["name"].replace(id, "ID")))
+    running = {one.pk: one for one in Execution.objects.unsettled()}
+    assert objects.keys() == running.keys()
+    for id, execution in running.items():
+        assert (execution.state, execution.holds_slots) == (State.RUNNING, True)
+        check_pods(story.world, execution)
+        kinds = sorted(
+            pair for pair in objects[id] if execution.kind != "cluster" or pair[0] not in (PODS.kind, REPLICA_SETS.kind)
+        )
+        assert kinds == shapes.setdefault(shape_of(execution), kinds)
+    warm = [pod for pod in story.world.pods() if is_placeholder(decode(pod, Pod))]
+    assert len(warm) == (WARM if story.is_warm else 0)
+
+
+def execution_of(raw: RawObject) -> str:
+    return str((raw["metadata"].get("labels") or {}).get(KEYS.execution, ""))
+
+
+def shape_of(execution: Execution) -> tuple[Any, ...]:
+    """Executions with the same have the same objects."""
+    spec = parse_spec(execution)
+    return execution.kind, execution.framework, bool(spec.files), bool(spec.files and spec.files.remote), bool(spec.job)
+
+
+def check_pods(world: KillWorld, execution: Execution) -> None:
+    """No more pods than slots, and those that it is to have."""
+    found = Counter(
+        pod["metadata"]["labels"].get(APP_COMPONENT) for pod in world.pods() if execution_of(pod) == execution.pk
+    )
+    if execution.kind != "cluster":
+        assert (found.total(), execution.slots) == (1, 1)
+        return
+    assert found[HEAD] == 1
+    assert execution.workers_minimum <= found[WORKER] <= execution.workers_maximum
+    assert found.total() <= execution.slots == execution.workers_maximum + 1
+
+
+# --- What is left in the end ---
+
+
+def check_end(story: Story) -> None:
+    world = story.world
+    assert left(world) == []
+    assert world.cluster.count("delete", VOLUME_CLAIMS) == 0, "no file is lost"
+    for execution in Execution.objects.all():
+        check_life(execution)
+    check_usage(world)
+    check_files(world)
+    check_notifications()
+    check_runs()
+    if story.schedule is not None:
+        check_schedule(story.schedule, world)
+    for workspace in Workspace.objects.all():
+        assert workspace.restart_requested_at is None
+    for made in EnvironmentRevision.objects.exclude(base=None):
+        assert made.state == "ready"
+        assert AuditEntry.objects.filter(object_type="environment", object_id=made.environment_id).count() == 1
+
+
+def check_life(execution: Execution) -> None:
+    states = states_of(execution)
+    assert [ORDER.index(State(one)) for one in states] == sorted({ORDER.index(State(one)) for one in states}), states
+    assert execution.is_final and execution.settled_at and states[-1] == execution.state
+    assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at)
+    assert StartUp.objects.filter(pk=execution.pk).exists(), (states, "how long its start took is known")
+
+
+def check_usage(world: KillWorld) -> None:
+    """Each pod that a controller saw on a node has one interval, from then on; those of one workspace or run follow each other."""
+    intervals = UsageInterval.objects.select_related("execution").order_by("began_at", "pk")
+    assert world.seen_bound <= {one.pod_uid for one in intervals} <= world.bound.keys()
+    ends: dict[object, datetime] = {}
+    for one in intervals:
+        execution, bound = world.bound[one.pod_uid]
+        assert (one.execution_id, one.began_at) == (execution, bound.replace(microsecond=0))
+        assert one.ended_at is not None and one.seconds == (one.ended_at - one.began_at).total_seconds()
+        assert one.ended_at <= world.now
+        holder = one.execution.workspace_id or one.execution.run_id
+        if holder is not None:
+            assert ends.get(holder, one.began_at) <= one.began_at, "one pod at a time"
+            ends[holder] = one.ended_at
+    pods = Counter(execution for execution, _ in world.bound.values())
+    kept = Execution.objects.exclude(kind="cluster").exclude(pk__in=world.lost)
+    assert all(pods[one.pk] <= 1 for one in kept), "never made twice"
+
+
+def check_files(world: KillWorld) -> None:
+    """What executors reported and a controller saw is recorded as reported, and what went wrong is told once."""
+    recorded = {one.execution_id: one for one in RunFiles.objects.all()}
+    assert world.seen_told <= recorded.keys()
+    for id, files in recorded.items():
+        report = world.told[id]
+        assert (files.branch, files.kept, files.problem) == tuple(
+            report.get(name, "") for name in ("branch", "kept", "problem")
+        )
+        of_sweep = Execution.objects.filter(pk=id).exclude(run__sweep="").exists()
+        told = Notification.objects.filter(execution=id, event="files_not_saved").count()
+        assert told == bool(files.problem) or (of_sweep and told == 0)
+
+
+def check_notifications() -> None:
+    of_executions = Notification.objects.filter(event__in=ONCE, execution__isnull=False)
+    told = Counter(of_executions.values_list("user", "execution", "event"))
+    assert [one for one, times in told.items() if times > 1] == []
+
+
+def check_runs() -> None:
+    """Each run has ended as its last attempt did, with no more attempts than it may have, one after another."""
+    for run in JobRun.objects.select_related("settings"):
+        attempts = list(run.attempts.order_by("attempt"))
+        assert [one.attempt for one in attempts] == list(range(1, len(attempts) + 1))
+        assert len(attempts) <= read_record(run.settings.record).job.retries + 1
+        assert run.outcome
+        if attempts and run.outcome == "succeeded":
+            assert attempts[-1].state == State.SUCCEEDED
+        for earlier, later in itertools.pairwise(attempts):
+            assert earlier.state in (State.FAILED, State.ERROR)
+            assert earlier.settled_at is not None and earlier.settled_at <= later.requested_at
+        if run.after is not None and attempts:
+            assert run.after.outcome == "succeeded"
+
+
+def check_schedule(schedule: Schedule, world: KillWorld) -> None:
+    """Each time has one run, or the history says why it has none."""
+    schedule.refresh_from_db()
+    runs = list(JobRun.objects.filter(schedule=schedule).values_list("due_at", flat=True))
+    accounted = Counter(f"{due:%-d %b %H:%M}" for due in runs if due)
+    when = r"(\d+ \w+ \d\d:\d\d)"
+    for _, sentence in schedule.history:
+        if found := re.match(f"{when} skipped", sentence):
+            accounted[found[1]] += 1
+        elif found := re.match(f"{when}(?: to {when})? missed", sentence):
+            first, last = (
+                datetime.strptime(f"2026 {text}", "%Y %d %b %H:%M") for text in (found[1], found[2] or found[1])
+            )
+            while first <= last:
+                accounted[f"{first:%-d %b %H:%M}"] += 1
+                first += timedelta(minutes=5)
+    assert set(accounted.values()) <= {1}, (accounted, schedule.history)
+    due, end = schedule.created_at.replace(second=0, microsecond=0), max(accounted, default="")
+    while f"{due:%-d %b %H:%M}" != end and accounted:
+        due += timedelta(minutes=1)
+        assert due.minute % 5 or accounted[f"{due:%-d %b %H:%M}"], (due, accounted, schedule.history)

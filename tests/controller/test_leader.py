@@ -1,0 +1,154 @@
+"""Leader election: never two at once, whatever happens to the candidates and to the cluster."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.controller.leader import Election, Terms
+from grid.core.errors import ClusterUnavailable
+from grid.kube.resources import LEASES
+from tests.support.cluster import FakeCluster
+
+
+class Clock:
+    """Virtual seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def candidate(cluster: FakeCluster, clock: Clock, identity: str) -> Election:
+    return Election(
+        cluster,
+        name="controller",
+        namespace="compute-grid",
+        identity=identity,
+        monotonic=clock,
+    )
+
+
+async def test_the_first_takes_the_lease_and_the_second_waits() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    assert await candidate(cluster, clock, "one").attempt()
+    assert not await candidate(cluster, clock, "two").attempt()
+
+
+async def test_a_leader_renews_its_own_lease() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    one = candidate(cluster, clock, "one")
+    assert await one.attempt()
+    clock.now += 5
+    assert await one.attempt()
+    lease = await cluster.get(LEASES, "controller", namespace="compute-grid")
+    assert lease["spec"]["leaseTransitions"] == 0
+
+
+async def test_another_takes_over_only_after_a_whole_lease_without_a_renewal() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    two = candidate(cluster, clock, "two")
+    assert await candidate(cluster, clock, "one").attempt()
+    assert not await two.attempt()
+    clock.now += 15
+    assert not await two.attempt()
+    clock.now += 0.1
+    assert await two.attempt()
+    lease = await cluster.get(LEASES, "controller", namespace="compute-grid")
+    assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 1)
+
+
+async def test_each_renewal_starts_the_wait_again() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    one, two = candidate(cluster, clock, "one"), candidate(cluster, clock, "two")
+    assert await one.attempt()
+    for _ in range(5):
+        assert not await two.attempt()
+        clock.now += 14
+        assert await one.attempt()
+
+
+async def test_a_deposed_leader_does_not_get_its_lease_back() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    one, two = candidate(cluster, clock, "one"), candidate(cluster, clock, "two")
+    assert await one.attempt()
+    await two.attempt()
+    clock.now += 16
+    assert await two.attempt()
+    assert not await one.attempt()
+
+
+async def test_without_an_answer_there_is_no_lease() -> None:
+    cluster = FakeCluster()
+    cluster.fail_next(ClusterUnavailable("down"), 1)
+    with pytest.raises(ClusterUnavailable):
+        await candidate(cluster, Clock(), "one").attempt()
+
+
+async def test_the_work_has_ended_before_the_lease_can_run_out() -> None:
+    """The cluster goes away while one leads: within the renew deadline its work is cancelled and over."""
+    cluster, clock = FakeCluster(), Clock()
+
+    async def sleep(seconds: float) -> None:
+        clock.now += seconds
+        await asyncio.sleep(0)
+
+    over = asyncio.Event()
+    ended_at: list[float] = []
+    renewed_at: list[float] = []
+
+    async def work() -> None:
+        renewed_at.append(clock.now)
+        cluster.fail_next(ClusterUnavailable("down"), 50)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended_at.append(clock.now)
+            over.set()
+
+    election = Election(
+        cluster, name="controller", namespace="compute-grid", identity="one", monotonic=clock, sleep=sleep
+    )
+    task = asyncio.create_task(election.lead(work))
+    await asyncio.wait_for(over.wait(), 10)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert ended_at[0] - renewed_at[0] < Terms().lease
+
+
+async def test_a_leader_that_leaves_lets_the_next_begin_at_once() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    leading = asyncio.Event()
+
+    async def work() -> None:
+        leading.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(candidate(cluster, clock, "one").lead(work))
+    await asyncio.wait_for(leading.wait(), 10)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await candidate(cluster, clock, "two").attempt()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 20)), max_size=60))
+def test_there_are_never_two_leaders(steps: list[tuple[int, float]]) -> None:
+    """A candidate leads from a successful attempt for as long as its renew deadline lasts; nobody else may, meanwhile."""
+
+    async def play() -> None:
+        cluster, clock = FakeCluster(), Clock()
+        candidates = [candidate(cluster, clock, name) for name in "abc"]
+        leads_until = [0.0, 0.0, 0.0]
+        for index, pause in steps:
+            clock.now += pause
+            if await candidates[index].attempt():
+                others = [until for other, until in enumerate(leads_until) if other != index]
+                assert max(others) <= clock.now
+                leads_until[index] = clock.now + Terms().renew
+            else:
+                leads_until[index] = 0.0
+
+    asyncio.run(play())

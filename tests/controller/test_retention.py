@@ -1,0 +1,330 @@
+"""What is older than is configured goes in small steps, oldest first; what it used stays, added up by day."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.audit.sealing import seal, verify
+from grid.configuration import (
+    AUDIT_RETENTION,
+    EXECUTION_RETENTION,
+    GRANT_RETENTION,
+    LIFECYCLE_RETENTION,
+    LOG_RETENTION,
+    METRIC_RETENTION,
+    SAMPLE_RETENTION,
+)
+from grid.controller import retention
+from grid.controller.housekeeping import CHORES, Chore, purge_grants
+from grid.models import (
+    AuditEntry,
+    ClusterSample,
+    DailyUsage,
+    Execution,
+    ExecutionLog,
+    LifecycleEntry,
+    RunMetric,
+    State,
+    UsageInterval,
+    WorkspaceGrant,
+)
+from grid.usage import usage
+from grid.usage.dailyusage import Sums, added_up, by_day
+from grid.usage.intervals import Changes, Interval
+from tests.support.shop import NOW, Shop
+
+Configure = Callable[[Any, int], None]
+DAY = timedelta(days=1)
+MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2026, 2, 1), timezones=st.just(UTC)).map(
+    lambda at: at.replace(microsecond=0)
+)
+HELD = st.builds(
+    lambda began, seconds, owner, price, size: UsageInterval(
+        owner_id=owner, project_id="p", tier_id="t", node_pool="default", price_per_hour=Decimal(price), millicores=size,
+        mebibytes=2 * size, gpus=size % 3, began_at=began, ended_at=began + timedelta(seconds=seconds), seconds=seconds,
+    ),
+    MOMENTS, st.integers(0, 5 * 86_400), st.integers(1, 2), st.sampled_from(["0", "0.05", "1.3333"]), st.integers(0, 64_000),
+)  # fmt: skip
+
+
+@given(MOMENTS, st.integers(0, 10 * 86_400))
+def test_a_time_is_cut_at_midnight_and_nothing_of_it_is_lost(began: datetime, seconds: int) -> None:
+    days = list(by_day(began, began + timedelta(seconds=seconds)))
+    assert sum(part for _, part in days) == seconds
+    assert all(0 < part <= 86_400 for _, part in days)
+    assert [day for day, _ in days] == [began.date() + number * DAY for number in range(len(days))]
+
+
+@given(st.lists(HELD, max_size=12))
+def test_the_sum_of_all_days_is_the_sum_of_all_intervals(intervals: list[UsageInterval]) -> None:
+    found = added_up(intervals)
+    total = sum(found.values(), Sums())
+    assert total.pod_seconds == sum(one.seconds or 0 for one in intervals)
+    assert total.millicore_seconds == sum((one.seconds or 0) * one.millicores for one in intervals)
+    assert total.mebibyte_seconds == sum((one.seconds or 0) * one.mebibytes for one in intervals)
+    assert total.gpu_seconds == sum((one.seconds or 0) * one.gpus for one in intervals)
+    by_price = sum(key.price_per_hour * sums.pod_seconds for key, sums in found.items())
+    assert by_price == sum(one.price_per_hour * (one.seconds or 0) for one in intervals)
+
+
+def ended(shop: Shop, days: float, *, hours: float = 1, settled: bool = True, **changes: Any) -> Execution:
+    """One that ran for so many hours on one core and ended so many days before NOW."""
+    execution = shop.launch(**changes)
+    at = NOW - days * DAY
+    Execution.objects.filter(pk=execution.pk).update(
+        state=State.STOPPED, ended_at=at, settled_at=at if settled else None, requested_at=at - timedelta(hours=hours)
+    )
+    pod = Interval(execution.pk, "pod", "node-1", False, at - timedelta(hours=hours), at)
+    usage.record(execution.pk, Changes((pod,)))
+    ExecutionLog.objects.create(execution=execution, text="the end", at=at)
+    ClusterSample.objects.create(execution=execution, at=at, ready=1, wanted=1)
+    RunMetric.objects.create(
+        execution=execution, name="loss", points=[[0, 0, 1]], count=1, last=1, lowest=1, highest=1, at=at
+    )
+    LifecycleEntry.objects.create(execution=execution, at=at, source="kubernetes", event_uid="e", reason="Pulled")
+    LifecycleEntry.objects.filter(execution=execution).update(at=at)
+    execution.refresh_from_db()
+    return execution
+
+
+def whole(chore: Chore, at_most: int = 100) -> int:
+    """The steps that it took until nothing was left to do."""
+    return next(number for number in range(1000) if chore(NOW, at_most) == 0)
+
+
+def seconds_of_days() -> dict[date, int]:
+    found: dict[date, int] = {}
+    for one in DailyUsage.objects.all():
+        found[one.day] = found.get(one.day, 0) + one.pod_seconds
+    return found
+
+
+def test_an_old_execution_goes_and_its_usage_stays_by_day(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    ended(shop, 31, hours=10)
+    young = ended(shop, 29)
+    whole(retention.drop_executions)
+    assert Execution.objects.get() == young
+    assert UsageInterval.objects.get().execution == young
+    # It ended at 9 o'clock.
+    assert seconds_of_days() == {date(2026, 2, 1): 9 * 3600, date(2026, 1, 31): 3600}
+    one = DailyUsage.objects.get(day=date(2026, 2, 1))
+    assert (one.owner, one.project, one.tier) == (shop.people.owner, shop.project, shop.tier)
+    assert (one.millicore_seconds, one.mebibyte_seconds, one.gpu_seconds) == (9 * 3600 * 1000, 9 * 3600 * 4096, 0)
+    assert one.price_per_hour == Decimal("0.05")
+
+
+def test_what_is_dropped_later_is_added_to_the_same_day(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    for _ in range(2):
+        ended(shop, 31)
+        ended(shop, 31)
+        whole(retention.drop_executions)
+    assert [(one.pod_seconds, one.millicore_seconds) for one in DailyUsage.objects.all()] == [
+        (4 * 3600, 4 * 3600 * 1000)
+    ]
+
+
+def test_each_step_is_small_and_a_kill_between_two_loses_and_doubles_nothing(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    for number in range(5):
+        ended(shop, 31 + number)
+    sizes = [retention.drop_executions(NOW, 2) for _ in range(40)]
+    assert max(sizes) == 2
+    assert sizes[-1] == 0
+    assert not Execution.objects.exists()
+    assert sum(seconds_of_days().values()) == 5 * 3600
+
+
+def test_what_it_cost_goes_last_before_the_execution_itself(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    execution = ended(shop, 31)
+    while execution.usage.exists():
+        last = (execution.lifecycle.count(), execution.samples.count())
+        retention.drop_executions(NOW, 1)
+    assert last == (0, 0)
+
+
+def test_a_step_that_fails_half_way_has_done_nothing(
+    shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    ended(shop, 31)
+
+    def fail(*args: object) -> int:
+        raise OSError("the disk is full")
+
+    for parts in (ClusterSample, RunMetric, LifecycleEntry):
+        parts.objects.all().delete()
+    with monkeypatch.context() as patch:
+        patch.setattr(retention, "_delete", fail)
+        with pytest.raises(OSError, match="full"):
+            retention.drop_executions(NOW, 2)
+    assert not DailyUsage.objects.exists()
+    whole(retention.drop_executions)
+    assert sum(seconds_of_days().values()) == 3600
+
+
+def test_the_oldest_go_first(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    younger, older = ended(shop, 40), ended(shop, 50)
+    while Execution.objects.count() == 2:
+        retention.drop_executions(NOW, 1)
+    assert Execution.objects.get() == younger
+    assert older != younger
+
+
+def test_what_is_not_settled_stays_however_old(shop: Shop, configure: Configure) -> None:
+    for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION):
+        configure(setting, 1)
+    ended(shop, 400, settled=False)
+    running = shop.launch()
+    for name in ("executions", "logs", "metrics", "samples", "lifecycle entries"):
+        whole(CHORES[name])
+    assert Execution.objects.count() == 2
+    assert [one.objects.count() for one in (ExecutionLog, RunMetric, ClusterSample)] == [1, 1, 1]
+    assert LifecycleEntry.objects.filter(source="kubernetes").count() == 1
+    assert running.lifecycle.count() == 1
+
+
+def test_a_workspace_stays_until_its_cluster_has_gone(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    workspace, cluster = ended(shop, 40), ended(shop, 29)
+    Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace)
+    whole(retention.drop_executions)
+    assert Execution.objects.count() == 2
+    Execution.objects.filter(pk=cluster.pk).update(ended_at=NOW - 31 * DAY)
+    whole(retention.drop_executions, at_most=1)
+    assert not Execution.objects.exists()
+    assert sum(seconds_of_days().values()) == 2 * 3600
+
+
+def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    waits = ended(shop, 40)
+    usage.record(waits.pk, Changes((Interval("open", "open", "node-1", False, NOW - 41 * DAY, None),)))
+    ended(shop, 31)
+    whole(retention.drop_executions)
+    assert Execution.objects.get() == waits
+    assert waits.usage.count() == 2
+    whole(retention.end_orphan_intervals)
+    whole(retention.drop_executions)
+    assert not Execution.objects.exists()
+
+
+def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Configure) -> None:
+    parts = (LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION)
+    for setting in (EXECUTION_RETENTION, AUDIT_RETENTION, *parts):
+        configure(setting, 0)
+    ended(shop, 10_000)
+    AuditEntry.objects.create(at=NOW - 10_000 * DAY, actor_name="ada", action="changed", object_type="x", object_id="y")
+    assert [whole(chore) for chore in CHORES.values()] == [0] * len(CHORES)
+    assert Execution.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("chore", "setting", "left"),
+    [
+        (retention.drop_logs, LOG_RETENTION, lambda: ExecutionLog.objects.values_list("execution", flat=True)),
+        (retention.drop_metrics, METRIC_RETENTION, lambda: RunMetric.objects.values_list("execution", flat=True)),
+        (retention.drop_samples, SAMPLE_RETENTION, lambda: ClusterSample.objects.values_list("execution", flat=True)),
+        (
+            retention.drop_lifecycle_entries,
+            LIFECYCLE_RETENTION,
+            lambda: LifecycleEntry.objects.filter(source="kubernetes").values_list("execution", flat=True),
+        ),
+    ],
+    ids=["logs", "metrics", "samples", "events"],
+)
+def test_parts_go_before_their_execution(
+    shop: Shop, configure: Configure, chore: Chore, setting: Any, left: Callable[[], Any]
+) -> None:
+    configure(setting, 10)
+    old, young = ended(shop, 11), ended(shop, 9)
+    assert whole(chore, at_most=1) == 1
+    assert list(left()) == [young.pk]
+    assert Execution.objects.count() == 2
+    assert old.lifecycle.filter(source="state").count() == 1, "what states it had stays"
+
+
+@pytest.mark.parametrize(
+    ("chore", "setting"),
+    [
+        (retention.drop_logs, LOG_RETENTION),
+        (retention.drop_metrics, METRIC_RETENTION),
+        (retention.drop_samples, SAMPLE_RETENTION),
+        (retention.drop_lifecycle_entries, LIFECYCLE_RETENTION),
+    ],
+    ids=["logs", "metrics", "samples", "events"],
+)
+def test_parts_of_what_ran_for_long_stay_as_long_after_its_end(
+    shop: Shop, configure: Configure, chore: Chore, setting: Any
+) -> None:
+    configure(setting, 10)
+    execution = ended(shop, 400)
+    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 9 * DAY, settled_at=NOW - 9 * DAY)
+    assert whole(chore) == 0
+    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 11 * DAY)
+    assert whole(chore) == 1
+
+
+def test_old_audit_entries_go(shop: Shop, configure: Configure) -> None:
+    configure(AUDIT_RETENTION, 10)
+    for days in (11, 9):
+        about: dict[str, Any] = {
+            "actor_name": "ada",
+            "action": "changed",
+            "object_type": "tier",
+            "object_id": str(days),
+        }
+        AuditEntry.objects.create(at=NOW - days * DAY, **about)
+    assert whole(retention.drop_audit_entries) == 0, "not before it is sealed"
+    seal(NOW)
+    assert whole(retention.drop_audit_entries) == 1
+    assert verify().count == 1
+    assert AuditEntry.objects.get().object_id == "9"
+
+
+def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -> None:
+    configure(GRANT_RETENTION, 2)
+    execution = ended(shop, 1)
+    for days in (3, 1):
+        WorkspaceGrant.objects.create(
+            execution=execution,
+            user=execution.owner,
+            session_key="s",
+            ticket_hash=f"t{days}",
+            secret_hash=f"s{days}",
+            created_at=NOW - days * DAY,
+        )
+    assert whole(purge_grants) == 1
+    assert WorkspaceGrant.objects.get().ticket_hash == "t1"
+
+
+def test_an_execution_stays_while_a_browser_may_have_to_clear_what_it_stored_of_it(
+    shop: Shop, configure: Configure
+) -> None:
+    configure(EXECUTION_RETENTION, 1)
+    execution = ended(shop, 2)
+    WorkspaceGrant.objects.create(
+        execution=execution, user=execution.owner, session_key="s", ticket_hash="t", secret_hash="s", created_at=NOW - 3 * DAY
+    )  # fmt: skip
+    assert whole(retention.drop_executions) == 0
+    assert purge_grants(NOW + 5 * DAY, 100) == 1
+    whole(retention.drop_executions)
+    assert not Execution.objects.exists()
+
+
+def test_what_a_deposed_controller_began_too_late_ends_with_its_execution(shop: Shop) -> None:
+    execution = ended(shop, 1)
+    assert execution.settled_at is not None
+    late = Interval("late", "late", "node-1", False, execution.settled_at - timedelta(hours=1), None)
+    usage.record(execution.pk, Changes((late,)))
+    assert whole(retention.end_orphan_intervals) == 1
+    found = UsageInterval.objects.get(pod_uid="late")
+    assert (found.ended_at, found.seconds) == (execution.settled_at, 3600)

@@ -1,0 +1,145 @@
+"""An execution is settled by the later of two writes: its end, and the freeing of its slots."""
+
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+from django.db import IntegrityError, transaction
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
+from grid.executions import ledger, lifecycle
+from grid.executions.lifecycle import Transition
+from grid.models import ConfigRecord, Execution, State
+from grid.models.dataplane import LOCAL
+from grid.observability import telemetry, tracing
+from grid.queue.admission import admit_waiting
+from grid.starts import startups
+from tests.support.shop import NOW, Shop
+
+END, FREE = "end", "free"
+
+
+def write(execution: Execution, what: str, seconds: int) -> None:
+    now = NOW + timedelta(seconds=seconds)
+    execution.refresh_from_db()
+    change = Transition(State.STOPPED, "stopped", "Stopped.")
+    if what == END:
+        done = lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=now)
+    else:
+        done = lifecycle.update(execution.pk, {"slots_freed_at": now}, revision=execution.revision, now=now)
+    assert done
+    execution.refresh_from_db()
+
+
+@pytest.mark.parametrize("order", list(permutations([END, FREE])))
+def test_execution_that_held_slots_is_settled_by_the_later_of_both(shop: Shop, order: tuple[str, str]) -> None:
+    execution = shop.launch()
+    Execution.objects.update(state=State.RUNNING, slots_reserved_at=NOW)
+    write(execution, order[0], 1)
+    assert execution.settled_at is None
+    write(execution, order[1], 2)
+    assert execution.settled_at == NOW + timedelta(seconds=2)
+
+
+def test_execution_that_ends_and_frees_its_slots_in_one_write_is_settled_by_it(shop: Shop) -> None:
+    execution = shop.launch()
+    Execution.objects.update(state=State.STOPPING, slots_reserved_at=NOW)
+    execution.refresh_from_db()
+    change = Transition(State.STOPPED, "stopped", "Stopped.")
+    fields = {"slots_freed_at": NOW}
+    assert lifecycle.enter(execution.pk, change, revision=execution.revision, left="stopping", now=NOW, fields=fields)
+    execution.refresh_from_db()
+    assert execution.settled_at == NOW
+
+
+def test_execution_that_never_held_slots_is_settled_by_its_end(shop: Shop) -> None:
+    execution = shop.launch()
+    write(execution, END, 1)
+    assert execution.settled_at == execution.ended_at
+
+
+@pytest.mark.parametrize(
+    "columns", [{"state": State.RUNNING}, {"state": State.STOPPED, "slots_reserved_at": NOW}], ids=["living", "holding"]
+)
+def test_database_refuses_to_settle_what_lives_or_holds_slots(shop: Shop, columns: dict[str, object]) -> None:
+    shop.launch()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Execution.objects.update(settled_at=NOW, **columns)
+
+
+def test_only_the_unsettled_are_counted_as_queued_and_as_holders(shop: Shop) -> None:
+    queued, holding, gone = (shop.launch(after=second) for second in range(3))
+    Execution.objects.filter(pk=holding.pk).update(state=State.ERROR, slots_reserved_at=NOW)
+    write(gone, END, 5)
+    assert list(Execution.objects.queued()) == [queued]
+    assert list(Execution.objects.holding_slots()) == [holding]
+    assert set(Execution.objects.unsettled()) == {queued, holding}
+
+
+def test_what_was_entered_is_counted_once_it_is_committed(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    execution, name = shop.launch(), "compute_grid_execution_failures_total"
+    labels = {"state": "error", "reason": "test_settling"}
+    change = Transition(State.ERROR, "test_settling", "It failed.")
+    with django_capture_on_commit_callbacks(execute=True) as called:
+        lifecycle.enter(execution.pk, change, revision=execution.revision + 1, left=execution.state, now=NOW)
+        assert not called
+        lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=NOW)
+        assert telemetry.REGISTRY.get_sample_value(name, labels) is None
+    assert telemetry.REGISTRY.get_sample_value(name, labels) == 1
+
+
+def test_launches_and_what_comes_of_asking_for_slots_are_counted_once_for_each_reason(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    def counted() -> list[float]:
+        results = [{"result": result} for result in ("admitted", "deferred", "timed_out")]
+        found = [
+            telemetry.REGISTRY.get_sample_value("compute_grid_admissions_total", labels) or 0 for labels in results
+        ]
+        launches = telemetry.REGISTRY.get_sample_value("compute_grid_launches_total", {"kind": "workspace"}) or 0
+        return [launches, *found]
+
+    def grown(*, after: float = 0) -> list[float]:
+        before = counted()
+        with django_capture_on_commit_callbacks(execute=True):
+            if not after:
+                shop.launch()
+                shop.launch(after=1)
+            admit_waiting(LOCAL, now=NOW + timedelta(seconds=after))
+        return [now - then for now, then in zip(counted(), before, strict=True)]
+
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    assert grown() == [2, 1, 1, 0]
+    work = ledger.unsettled_work([LOCAL], now=NOW + timedelta(seconds=31))
+    assert work.queue_oldest_seconds == 30
+    assert sum(work.counts.values()) == 2
+    assert grown(after=10) == [0, 0, 0, 0]
+    assert grown(after=1e6) == [0, 0, 0, 1]
+    assert ledger.unsettled_work([LOCAL], now=NOW).queue_oldest_seconds == 0
+
+
+def test_a_start_is_traced_once_it_is_over_with_merged_phases_in_their_place(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, object]] = []
+
+    class Recorder:
+        def started(self, execution_id: str, attributes: object, *, phases: object, **_: object) -> None:
+            told.append((execution_id, phases))
+
+        def note(self, name: str, value: str) -> None:
+            assert name == tracing.EXECUTION
+
+    monkeypatch.setattr(tracing, "_current", [Recorder()])
+    execution = shop.launch()
+    start_up = startups.never_admitted(execution.pk, "stopped", NOW + timedelta(seconds=5))
+    start_up.pulling, start_up.merged, start_up.merged_phases = 3.0, 2.0, "scheduling volumes"
+    change = Transition(State.STOPPED, "stopped", "Stopped.")
+    with django_capture_on_commit_callbacks(execute=True):
+        lifecycle.enter(
+            execution.pk, change, revision=execution.revision, left=execution.state, now=NOW, start_up=start_up
+        )
+    assert told == [(execution.pk, [("queued", 5.0), ("scheduling+volumes", 2.0), ("pulling", 3.0)])]

@@ -1,0 +1,225 @@
+"""Due work of every other kind in turn by person, and what one person or project may have of it at once."""
+
+import random
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from grid.configuration import (
+    BUILDS_PER_PERSON,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    NOTIFICATIONS_PER_HOUR,
+    WAITING_PER_PERSON,
+    WAITING_PER_PROJECT,
+    Setting,
+)
+from grid.core.errors import Rejected
+from grid.database.encryption import encrypt
+from grid.database.trouble import TroubleLog
+from grid.database.turns import PersonTurns
+from grid.environments import revisions
+from grid.environments.packagechecks import next_due
+from grid.executions import dryrun
+from grid.jobs import jobruns
+from grid.jobs.jobsettings import JobSettings
+from grid.jobs.runmover import OF_EACH, RunMover
+from grid.models import (
+    ConfigRecord,
+    Delivery,
+    EnvironmentRevision,
+    Execution,
+    Job,
+    JobRun,
+    LaunchCheck,
+    User,
+    WebhookTarget,
+)
+from grid.models.dataplane import LOCAL
+from grid.notifications.deliveries import record_result, take_due
+from grid.notifications.results import SENT
+from grid.queue import admission, snapshot
+from tests.conftest import People
+from tests.controller.world import World, in_world
+from tests.jobs.test_schedules import job
+from tests.support.flood import flood_of_runs
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import loop_time
+
+__all__ = ["job"]
+
+SECOND = timedelta(seconds=1)
+FLOOD = 3000
+
+
+def allow(setting: str, value: int) -> None:
+    ConfigRecord.objects.update_or_create(key=setting, defaults={"value": str(value)})
+
+
+@in_world
+async def test_another_persons_retry_is_launched_in_the_first_look(shop: Shop, job: Job, people: People) -> None:
+    launched = shop.launch(people.teammate, kind="job", environment=shop.job, job=JobSettings(command="true"))
+    other = JobRun.objects.get(job=launched.pk)
+    Execution.objects.filter(pk=launched.pk).delete()
+    JobRun.objects.filter(pk=other.pk).update(next_attempt_at=NOW)
+    flood_of_runs(job, shop, FLOOD, due=NOW - SECOND)
+    started: list[str] = []
+    context = World().controller()._context
+    mover = RunMover(context, TroubleLog(loop_time), random.Random(1), started.append)
+    mover.add(jobruns.jobs_due(NOW))
+    await mover.move_some()
+    assert other.attempts.count() == 1
+    owners = Counter(Execution.objects.filter(pk__in=started).values_list("owner", flat=True))
+    assert owners == {people.owner.pk: OF_EACH, people.teammate.pk: 1}
+
+
+def test_a_sweep_is_launched_few_at_a_time_and_its_other_runs_are_not_read(shop: Shop, job: Job) -> None:
+    flood_of_runs(job, shop, 1, due=NOW)
+    (sweep,) = Job.objects.filter(pk="copy0")
+    settings = sweep.run_settings.get()
+    JobRun.objects.bulk_create(
+        JobRun(job=sweep, number=number, settings=settings, requested_by="alice", next_attempt_at=NOW)
+        for number in range(2, 1001)
+    )
+    done = jobruns.advance(sweep.pk, now=NOW)
+    assert (len(done.launched), done.is_more) == (jobruns.AT_ONCE, True)
+    waiting = sweep.runs.filter(message="It starts in a moment.", next_attempt_at=NOW)
+    assert waiting.count() == 1000 - jobruns.AT_ONCE
+    Job.objects.filter(pk=sweep.pk).update(at_once=4)
+    assert len(jobruns.advance(sweep.pk, now=NOW).launched) == 1
+    room = sweep.runs.filter(message__startswith="4 runs of this job are active", next_attempt_at=None)
+    assert room.count() == 996
+
+
+@pytest.mark.django_db
+def test_a_notification_of_another_is_sent_although_floods_have_waited_longer() -> None:
+    floods = [User.objects.create_user(f"flood{number}") for number in range(4)]
+    other = User.objects.create_user("other")
+    for user in (*floods, other):
+        WebhookTarget.objects.create(user=user, url="https://example.com/", secret=encrypt("secret"))
+    payload = {"event": "failed"}
+    Delivery.objects.bulk_create(
+        Delivery(user=user, channel="webhook", payload=payload, at=NOW, next_try_at=NOW)
+        for user in floods
+        for _ in range(20)
+    )
+    Delivery.objects.create(user=other, channel="webhook", payload=payload, at=NOW, next_try_at=NOW + SECOND)
+    turns, sent = PersonTurns[int](), list[int]()
+    for look in range(3):
+        for parcel in take_due("webhook", busy=(), at_most=2, now=NOW + 2 * SECOND, turns=turns):
+            record_result(parcel, SENT, now=NOW + (2 + look) * SECOND)
+            sent.append(parcel.user_id)
+    assert sorted(sent[:5]) == sorted(user.pk for user in (*floods, other))
+
+
+@pytest.mark.django_db
+def test_no_more_notifications_leave_for_a_person_within_an_hour() -> None:
+    allow(NOTIFICATIONS_PER_HOUR.key, 2)
+    user = User.objects.create_user("flood")
+    WebhookTarget.objects.create(user=user, url="https://example.com/", secret=encrypt("secret"))
+    for _ in range(3):
+        Delivery.objects.create(user=user, channel="webhook", payload={"event": "failed"}, at=NOW, next_try_at=NOW)
+    for number in (1, 1, 0):
+        found = take_due("webhook", busy=(), at_most=5, now=NOW)
+        assert len(found) == number
+        for parcel in found:
+            record_result(parcel, SENT, now=NOW)
+    assert len(take_due("webhook", busy=(), at_most=5, now=NOW + timedelta(hours=1))) == 1
+
+
+def builds(shop: Shop, **made_by: int) -> None:
+    environment, number = shop.workspace, 1
+    for name, count in made_by.items():
+        for _ in range(count):
+            number += 1
+            EnvironmentRevision.objects.create(
+                environment=environment,
+                number=number,
+                image=f"lab:{number}",
+                base=environment.revisions.get(number=1),
+                state="building",
+                made_by=name,
+            )
+
+
+def test_one_person_has_so_many_builds_at_once_and_the_others_say_that_they_wait(shop: Shop) -> None:
+    allow(BUILDS_PER_PERSON.key, 2)
+    builds(shop, flood=5, other=1)
+    chosen = revisions.to_build()
+    assert [one.made_by for one in chosen] == ["flood", "flood", "other"]
+    late = EnvironmentRevision.objects.filter(message__startswith="It waits: 2 builds of one person run at once.")
+    assert late.count() == 3
+    EnvironmentRevision.objects.filter(pk__in=[one.pk for one in chosen]).update(build="begun")
+    assert [one.number for one in revisions.to_build()] == [2, 3, 7]
+    EnvironmentRevision.objects.filter(number=2).update(state="ready")
+    assert [one.number for one in revisions.to_build()] == [3, 4, 7]
+
+
+def test_package_checks_go_round_the_makers(shop: Shop) -> None:
+    builds(shop, flood=6, other=1)
+    EnvironmentRevision.objects.filter(state="building").update(state="ready")
+    turns, checked = PersonTurns[str](), list[str]()
+    for _ in range(3):
+        due = next_due(NOW, turns)
+        assert due is not None
+        checked.append(EnvironmentRevision.objects.get(pk=due.revision).made_by)
+        EnvironmentRevision.objects.filter(pk=due.revision).update(packages_asked_at=NOW)
+    assert checked == ["flood", "other", "flood"]
+
+
+def test_a_look_at_dry_runs_has_one_of_each_user(shop: Shop, people: People) -> None:
+    for number in range(20):
+        LaunchCheck.objects.create(id=f"c{number:02}", user=people.owner, data_plane=LOCAL, specs=[], asked_at=NOW)
+    LaunchCheck.objects.create(id="other", user=people.teammate, data_plane=LOCAL, specs=[], asked_at=NOW + SECOND)
+    found = dryrun.unanswered(LOCAL, now=NOW + 2 * SECOND)
+    assert [(user, id) for user, (id, _, _) in found] == [(people.owner.pk, "c00"), (people.teammate.pk, "other")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "whose"),
+    [(WAITING_PER_PERSON, "executions of yours"), (WAITING_PER_PROJECT, "executions of this project")],
+)
+def test_a_launch_that_would_wait_beyond_a_share_is_refused(
+    shop: Shop, people: People, setting: Setting, whose: str
+) -> None:
+    allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    allow(setting.key, 2)
+    for second in range(3):
+        shop.launch(after=second)
+        admission.admit_waiting(LOCAL, now=NOW)
+    with pytest.raises(Rejected) as refused:
+        shop.launch(after=9)
+    assert f"2 {whose} wait for a free slot already, and no more of one p" in refused.value.sentences
+    shop.launch(people.teammate, after=10)  # has a free slot
+
+
+def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None:
+    allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    first, *others = (shop.launch(after=second) for second in range(4))
+    found = admission.admit_next(LOCAL, now=NOW)
+    assert (list(found.admitted), len(found.refusals)) == ([first.pk], 3)
+    waiting = Execution.objects.filter(pk__in=[one.pk for one in others])
+    assert set(waiting.values_list("message", flat=True)) == {"Waiting for a free slot."}
+    admission.write_refusals(found.refusals, now=NOW)
+    assert all(waiting.exclude(reason="requested").values_list("message", flat=True)) and waiting.count() == 3
+    assert admission.admit_next(LOCAL, now=NOW).refusals == []
+
+
+def test_slots_that_were_taken_since_a_decision_are_not_given_again(shop: Shop) -> None:
+    allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    first, second = (shop.launch(after=number) for number in range(2))
+    look, looks = snapshot.look, 0
+
+    def taken_meanwhile(data_plane: str) -> object:
+        nonlocal looks
+        looks += 1
+        found = look(data_plane)
+        if looks == 1:
+            Execution.objects.filter(pk=second.pk).update(state="deploying", slots_reserved_at=NOW)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "look", taken_meanwhile)
+        assert list(admission.admit_next(LOCAL, now=NOW).admitted) == []
+    first.refresh_from_db()
+    assert (first.state, looks) == ("queued", 2)

@@ -1,0 +1,28 @@
+"""Label values: valid whatever the name, readable, and never shared by two names."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.core.labels import label_value
+
+VALID = re.compile(r"(?=.{0,63}\Z)(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+
+
+@given(st.text(max_size=200))
+def test_any_text_becomes_a_valid_value(text: str) -> None:
+    assert VALID.fullmatch(label_value(text))
+
+
+@given(st.text(max_size=100), st.text(max_size=100))
+def test_two_names_never_share_a_value(one: str, other: str) -> None:
+    assert one == other or label_value(one) != label_value(other)
+
+
+def test_a_valid_name_stays_as_it_is() -> None:
+    assert label_value("alice.smith_2") == "alice.smith_2"
+
+
+def test_a_changed_name_stays_readable() -> None:
+    assert label_value("Zoë Müller").startswith("Zo-M-ller-")

@@ -1,0 +1,58 @@
+"""Which origin is whose, and which execution a request is for."""
+
+import pytest
+
+from grid.core.origins import Door, Origins
+
+APART, BY_PATH = Origins("https://ws.example.com"), Origins("http://localhost:8001", by_path=True)
+
+
+def test_each_execution_has_an_origin_of_its_own_unless_told_otherwise() -> None:
+    assert APART.origin("abc") == "https://abc.ws.example.com"
+    assert APART.address("abc") == "https://abc.ws.example.com/"
+    assert BY_PATH.origin("abc") == "http://localhost:8001"
+    assert BY_PATH.address("abc") == "http://localhost:8001/w/abc/"
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("abc.ws.example.com", Door("abc", "", "/w/x/y")),
+        ("ABC.ws.Example.com", Door("abc", "", "/w/x/y")),
+        ("ws.example.com", None),
+        (".ws.example.com", None),
+        ("a.b.ws.example.com", None),
+        ("abc.ws.example.com:8443", None),
+        ("abc.ws.example.com.", None),
+        ("abc.evil.com", None),
+        ("", None),
+    ],
+)
+def test_the_host_alone_says_which_execution(host: str, found: Door | None) -> None:
+    assert APART.door(host, "/w/x/y") == found
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "found"),
+    [
+        ("localhost:8001", "/w/abc/lab", Door("abc", "/w/abc", "/lab")),
+        ("localhost:8001", "/w/abc/", Door("abc", "/w/abc", "/")),
+        ("localhost:8001", "/w/abc", None),
+        ("localhost:8001", "/x/abc/", None),
+        ("localhost:8001", "/w/a;b/", None),
+        ("127.0.0.1:8001", "/w/abc/", None),
+    ],
+)
+def test_on_one_origin_the_path_says_it(host: str, path: str, found: Door | None) -> None:
+    assert BY_PATH.door(host, path) == found
+
+
+def test_an_old_address_by_path_is_known_where_each_has_an_origin() -> None:
+    assert APART.moved("ws.example.com", "/w/abc/lab") == Door("abc", "/w/abc", "/lab")
+    assert APART.moved("abc.ws.example.com", "/w/abc/lab") is None
+    assert BY_PATH.moved("localhost:8001", "/w/abc/lab") is None
+
+
+def test_a_policy_names_all_of_them() -> None:
+    assert APART.pattern == "https://*.ws.example.com"
+    assert BY_PATH.pattern == "http://localhost:8001"

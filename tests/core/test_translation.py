@@ -1,0 +1,67 @@
+"""A text comes from the catalogue of the installation's language, with its fields filled, and from the code where there is none."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.utils.translation import to_locale
+
+from grid.core.translation import folder_of, gettext, ngettext
+from grid.core.wording import plural
+from tests.support import pseudolanguage
+
+SAYS = """
+from grid.core.translation import gettext as _, ngettext
+from grid.core.wording import plural
+waiting, nodes = ngettext("{count} pod waits", "{count} pods wait", 3), plural(1200, "node", "nodes")
+print(_("The pod {pod} ended.", pod="{x}"), _("Braces {stay}"), waiting, nodes, _("Unknown"), sep="|")
+"""
+CATALOGUE = """
+msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\\nPlural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+msgid "The pod {pod} ended."
+msgstr "{pod} hat geendet."
+
+msgid "{count} pod waits"
+msgid_plural "{count} pods wait"
+msgstr[0] "{count} Pod wartet"
+msgstr[1] "{count} Pods warten"
+
+msgid "node"
+msgid_plural "nodes"
+msgstr[0] "Knoten"
+msgstr[1] "Knoten"
+"""
+
+
+def test_english_is_in_the_code() -> None:
+    assert gettext("The pod {pod} ended.", pod="a{b}") == "The pod a{b} ended."
+    assert gettext("100 % of {nothing}") == "100 % of {nothing}"
+    assert ngettext("{count} of {total} runs.", "{count} of {total} run.", 1, total=3) == "1 of 3 runs."
+    assert plural(1500, "node", "nodes") == "1,500 nodes"
+
+
+@pytest.mark.parametrize("language", ["de", "pt-br", "sr-latn", "zh-hans"])
+def test_a_catalogue_is_where_django_has_it(language: str) -> None:
+    assert folder_of(language) == to_locale(language)
+
+
+def test_another_language_comes_from_its_catalogue(tmp_path: Path) -> None:
+    if not pseudolanguage.can_be_made():
+        pytest.skip(pseudolanguage.MISSING)
+    folder = tmp_path / "de" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    subprocess.run(["msgfmt", "-o", folder / "django.mo", "-"], input=CATALOGUE, text=True, check=True)
+    environment = {**os.environ, "GRID_LANGUAGE": "de", "GRID_LOCALE": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "{x} hat geendet.|Braces {stay}|3 Pods warten|1,200 Knoten|Unknown"
+
+
+def test_accents_leave_fields_tags_and_entities_alone() -> None:
+    text = "Stop <b>{name:,}</b>&nbsp;of %(owner)s, 100 %% now"
+    assert pseudolanguage.pseudo(text) == "Stóp <b>{name:,}</b>&nbsp;óf %(owner)s, 100 %% nów"
+    catalogue = 'msgid ""\nmsgstr "head"\n\n#: a.py:1\nmsgid "one \\"x\\""\nmsgid_plural ""\n"many"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert list(pseudolanguage.messages(catalogue)) == [('one "x"', "many")]

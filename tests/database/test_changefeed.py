@@ -1,0 +1,395 @@
+"""What a database tells of its writes: SQLite's file and a real PostgreSQL, by the same promises."""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection, transaction
+from django.utils import timezone
+
+from grid.database import changefeed, triggers
+from grid.database.changefeed import (
+    EVERYTHING,
+    Change,
+    ChangeFeed,
+    FeedLost,
+    FeedSubscriber,
+    PostgresFeed,
+    SqliteFeed,
+    feed_of,
+)
+from grid.database.triggers import TABLE
+from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.support.database import ON_POSTGRESQL, ON_SQLITE
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+THE_LISTENERS_END = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%tgname%' AND pid <> pg_backend_pid()"
+)
+
+
+class Told:
+    """What a feed has told, one after the other."""
+
+    def __init__(self, changes: AsyncIterator[Collection[Change]]) -> None:
+        self._changes = changes
+
+    async def next(self) -> set[Change]:
+        async with asyncio.timeout(20):
+            return set(await anext(self._changes))
+
+
+class Store:
+    """A database that other processes write to."""
+
+    def __init__(self, feed: ChangeFeed, execute: Callable[[str], None]) -> None:
+        self.feed = feed
+        self.execute = execute
+
+    @asynccontextmanager
+    async def told(self) -> AsyncIterator[Told]:
+        async with aclosing(self.feed.changes()) as changes:
+            told = Told(changes)
+            assert await told.next() == {EVERYTHING}, "from now on nothing is missed"
+            yield told
+
+    async def write(self, *statements: str) -> None:
+        for statement in statements:
+            await sync_to_async(self.execute)(statement)
+
+    async def write_at_once(self, *statements: str) -> None:
+        """Write them in one transaction, on SQLite only."""
+        assert isinstance(self.feed, SqliteFeed)
+        with sqlite3.connect(self.feed._path) as writer:
+            for statement in statements:
+                writer.execute(statement)
+        writer.close()
+
+
+@pytest.fixture
+def execution(people: People) -> Execution:
+    return make_execution(people.owner, make_project(people.owner))
+
+
+@pytest.fixture
+def store(execution: Execution, tmp_path: Path) -> Store:
+    """The tests' own on PostgreSQL; on SQLite, where it is in memory, a copy in a file."""
+    if connection.vendor == "postgresql":
+        feed = feed_of()
+        assert isinstance(feed, PostgresFeed)
+
+        def execute(statement: str) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+
+        return Store(feed, execute)
+    path = tmp_path / "grid.sqlite3"
+    with sqlite3.connect(path) as copy:
+        connection.connection.backup(copy)
+        copy.execute("PRAGMA journal_mode=WAL")
+    copy.close()
+
+    def execute_there(statement: str) -> None:
+        with sqlite3.connect(path) as writer:
+            writer.execute(statement)
+        writer.close()
+
+    return Store(SqliteFeed(str(path)), execute_there)
+
+
+async def test_each_write_of_an_execution_is_told_with_its_id(store: Store, execution: Execution) -> None:
+    columns = [str(field.column) for field in Execution._meta.concrete_fields if field.column not in (None, "id")]
+    values = ", ".join(columns)
+    async with store.told() as told:
+        await store.write(f"INSERT INTO grid_execution (id, {values}) SELECT 'copy', {values} FROM grid_execution")
+        assert await told.next() == {Change("copy")}
+        await store.write(f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'")
+        assert await told.next() == {Change(execution.pk)}
+        await store.write("DELETE FROM grid_execution WHERE id = 'copy'")
+        assert await told.next() == {Change("copy")}
+
+
+async def test_what_is_rolled_back_is_not_told(store: Store, execution: Execution) -> None:
+    async with store.told() as told:
+        with pytest.raises((sqlite3.Error, ZeroDivisionError)):
+            await sync_to_async(rolled_back)(store)
+        await store.write(f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'")
+        assert await told.next() == {Change(execution.pk)}
+
+
+async def test_a_persons_new_notification_is_told(store: Store, people: People) -> None:
+    columns = "user_id, event, title, sentence, path, at"
+    values = f"{people.owner.pk}, 'failed', 'Train', 'It failed.', '/help/', '2026-03-04 09:00:00+00:00'"
+    async with store.told() as told:
+        for statement in (
+            f"INSERT INTO grid_notification ({columns}) VALUES ({values})",
+            "UPDATE grid_notification SET read_at = at",
+            "DELETE FROM grid_notification",
+        ):
+            await store.write(statement)
+            assert await told.next() == {Change(person=str(people.owner.pk))}
+
+
+@pytest.fixture
+def job(execution: Execution, people: People) -> Job:
+    made = Job.objects.create(
+        id="j1", owner=people.owner, project=execution.project, environment=execution.environment, tier=execution.tier
+    )
+    settings = RunSettings.objects.create(job=made, record={})
+    JobRun.objects.create(job=made, number=1, settings=settings, requested_by="alice")
+    Schedule.objects.create(job=made, cron="0 6 * * *", time_zone="UTC", next_at=timezone.now())
+    return made
+
+
+async def test_a_written_job_is_told_with_its_owner_and_its_runs_and_schedules_with_the_job(
+    job: Job, store: Store, people: People
+) -> None:
+    async with store.told() as told:
+        await store.write("UPDATE grid_job SET title = 'Train'")
+        assert await told.next() == {Change(jobs_of=str(people.owner.pk))}
+        for statement in (
+            "UPDATE grid_jobrun SET message = 'It starts in a moment.'",
+            "DELETE FROM grid_jobrun",
+            "UPDATE grid_schedule SET next_at = '2026-03-04 09:00:00+00:00'",
+        ):
+            await store.write(statement)
+            assert await told.next() == {Change(job="j1")}
+
+
+def rolled_back(store: Store) -> None:
+    if connection.vendor == "postgresql":
+        with transaction.atomic():
+            store.execute("UPDATE grid_project SET name = 'x'")
+            raise ZeroDivisionError
+    store.execute("UPDATE grid_project SET name = NULL")
+
+
+async def test_who_joins_a_project_or_gets_another_role_is_told(
+    store: Store, execution: Execution, people: People
+) -> None:
+    insert = f"INSERT INTO grid_membership (project_id, user_id, role) VALUES ('churn', {people.stranger.pk}, 'viewer')"
+    async with store.told() as told:
+        for statement in (
+            insert,
+            f"UPDATE grid_membership SET role = 'contributor' WHERE user_id = {people.stranger.pk}",
+            f"DELETE FROM grid_membership WHERE user_id = {people.stranger.pk}",
+        ):
+            await store.write(statement)
+            assert await told.next() == {Change(project="churn")}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "grid_project SET name = 'x'",
+        "grid_user SET username = 'x' WHERE username = 'alice'",
+        "grid_hardwaretier SET name = 'x'",
+        "grid_environment SET name = 'x'",
+        "grid_hardwaretier SET maximum_simultaneous = 7",
+        "grid_user SET is_active = NOT is_active WHERE username = 'alice'",
+    ],
+)
+async def test_a_name_that_lists_show_is_told_of(store: Store, written: str) -> None:
+    async with store.told() as told:
+        await store.write(f"UPDATE {written}")
+        assert await told.next() == {EVERYTHING}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "grid_user SET last_login = '2026-01-01 00:00:00', username = username",
+        "grid_hardwaretier SET cost_per_hour = 9",
+    ],
+)
+async def test_what_no_list_shows_is_not_told_of(store: Store, execution: Execution, written: str) -> None:
+    async with store.told() as told:
+        await store.write(f"UPDATE {written}", "UPDATE grid_execution SET title = 'x'")
+        assert await told.next() == {Change(execution.pk)}
+
+
+async def test_a_member_who_is_moved_is_told_of_for_both_projects(store: Store, execution: Execution) -> None:
+    async with store.told() as told:
+        columns = "name, description, volume_size, files, is_archived, created_at"
+        await store.write(f"INSERT INTO grid_project (id, {columns}) SELECT 'other', {columns} FROM grid_project")
+        await store.write("UPDATE grid_membership SET project_id = 'other'")
+        assert await told.next() == {Change(project="churn"), Change(project="other")}
+
+
+async def test_a_database_without_triggers_is_no_feed(store: Store) -> None:
+    """It would be heard as one to which nothing is written."""
+    table = " ON grid_execution" if connection.vendor == "postgresql" else ""
+    await store.write(f"DROP TRIGGER grid_execution_update_said{table}")
+    try:
+        with pytest.raises(FeedLost, match=r"no triggers grid_execution_update_said; `manage.py migrate`"):
+            await anext(store.feed.changes())
+    finally:
+        await sync_to_async(triggers.install)("default", plan=[])
+
+
+def test_triggers_are_away_while_migrations_run_and_there_again_after(execution: Execution) -> None:
+    triggers.take_away("default", plan=[])
+    assert said() == triggers.names(), "nothing is to be migrated"
+    triggers.take_away("default", plan=["something"])
+    assert not said()
+    triggers.install("default")
+    assert not said(), "after a flush, which has no plan"
+    triggers.install("default", plan=["something"])
+    assert said() == triggers.names()
+
+
+async def test_a_feed_that_is_open_when_its_triggers_are_taken_away_is_lost(store: Store) -> None:
+    async with store.told() as told:
+        table = " ON grid_membership" if connection.vendor == "postgresql" else ""
+        await store.write(f"DROP TRIGGER grid_membership_update_said{table}")
+        if connection.vendor == "postgresql":
+            await store.write(f"SELECT pg_notify('{triggers.CHANNEL}', 'everything')")
+        try:
+            with pytest.raises(FeedLost, match="no triggers grid_membership_update_said"):
+                await told.next()
+        finally:
+            await sync_to_async(triggers.install)("default", plan=[])
+
+
+@ON_SQLITE
+async def test_what_is_written_between_two_questions_is_told_the_next_time(
+    store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest, write = changefeed._newest, f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'"
+    async with store.told() as told:
+
+        def late(connection: sqlite3.Connection) -> int:
+            monkeypatch.setattr(changefeed, "_newest", newest)
+            store.execute(write)
+            return newest(connection)
+
+        monkeypatch.setattr(changefeed, "_newest", late)
+        await store.write("UPDATE grid_project SET description = 'of which nobody is told'")
+        assert await told.next() == {Change(execution.pk)}
+
+
+@ON_SQLITE
+async def test_a_copy_that_is_put_back_into_the_file_is_told_as_everything(store: Store, tmp_path: Path) -> None:
+    path, copy = tmp_path / "grid.sqlite3", tmp_path / "copy.sqlite3"
+
+    def copied(source: Path, target: Path) -> None:
+        with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
+            one.backup(other)
+        one.close()
+        other.close()
+
+    await asyncio.to_thread(copied, path, copy)
+    async with store.told() as told:
+        for number in range(5):
+            await store.write(f"UPDATE grid_execution SET title = 'number {number}'")
+            await told.next()
+        await asyncio.to_thread(copied, copy, path)
+        assert await told.next() == {EVERYTHING}
+        await store.write("UPDATE grid_execution SET title = 'after'")
+        assert EVERYTHING not in await told.next()
+
+
+@ON_SQLITE
+async def test_another_file_in_the_place_of_the_databases_is_a_loss(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "grid.sqlite3"
+    async with store.told() as told:
+        await asyncio.to_thread(lambda: Path(shutil.copy(path, tmp_path / "other")).replace(path))
+        with pytest.raises(FeedLost, match="replaced"):
+            await told.next()
+
+
+@ON_SQLITE
+async def test_a_feed_that_is_left_while_its_thread_asks_ends_without_harm(
+    store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks, go_on = threading.Event(), threading.Event()
+    read = changefeed._data_version
+
+    def slowly(connection: sqlite3.Connection) -> int:
+        asks.set()
+        go_on.wait(20)
+        return read(connection)
+
+    async with store.told():
+        monkeypatch.setattr(changefeed, "_data_version", slowly)
+        await asyncio.to_thread(asks.wait, 20)
+    go_on.set()
+    for thread in [one for one in threading.enumerate() if one.name == "change feed"]:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+
+
+@ON_SQLITE
+async def test_what_was_forgotten_before_it_was_heard_is_told_as_everything(store: Store, execution: Execution) -> None:
+    async with store.told() as told:
+        write = "UPDATE grid_execution SET title = 'x'"
+        await store.write(write)
+        await told.next()
+        # At once: a feed that hears of the writes before they are forgotten has lost nothing.
+        forget = f"DELETE FROM {TABLE} WHERE number < (SELECT max(number) FROM {TABLE})"
+        await store.write_at_once(write, write, write, forget)
+        assert await told.next() == {EVERYTHING}
+
+
+@ON_SQLITE
+async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path: Path) -> None:
+    feed = SqliteFeed(str(tmp_path / "none.sqlite3"))
+    with pytest.raises(FeedLost, match="No such file"):
+        await anext(feed.changes())
+    assert not await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+
+
+@ON_POSTGRESQL
+async def test_a_connection_that_the_server_ends_is_said(store: Store) -> None:
+    async with store.told() as told:
+        await store.write(THE_LISTENERS_END)
+        with pytest.raises(FeedLost, match=r"terminating connection|closed the connection"):
+            await told.next()
+
+
+@pytest.mark.django_db(transaction=False)
+@virtual_time
+async def test_a_feed_that_never_begins_is_said_once_and_tried_ever_more_seldom(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tried: list[float] = []
+
+    class Deaf:
+        async def changes(self) -> AsyncGenerator[Collection[Change]]:
+            tried.append(loop_time())
+            await asyncio.sleep(6)
+            for lost in (FeedLost("LISTEN hears nothing"),):
+                raise lost
+            yield set()
+
+    listener = FeedSubscriber(Deaf(), lambda changes: None, rng=random.Random(1))
+    task = asyncio.create_task(listener.run())
+    await passes(600)
+    await cancelled(task)
+    assert not listener.is_told
+    assert len(tried) < 40
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+def said() -> set[str]:
+    """The triggers that there are."""
+    with connection.cursor() as cursor:
+        cursor.execute(triggers.LISTED[connection.vendor])
+        return {name for (name,) in cursor.fetchall()}
+
+
+def test_triggers_stand_on_every_table_that_lists_show(execution: Execution) -> None:
+    """A migration that makes a table anew takes its triggers away on SQLite; they are made again after each."""
+    assert said() == triggers.names()
+    tables = [model._meta.db_table for model in (Execution, Membership)]
+    assert {f"{table}_{one}_said" for table in tables for one in ("insert", "update", "delete")} <= said()

@@ -1,0 +1,238 @@
+"""Database work in threads: how many, over which connections, and that none waits for another's query."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings as django_settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.asgi import get_asgi_application
+from django.db import OperationalError, connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from django.utils.module_loading import import_string
+from pytest_django import Settings
+
+from grid.database import threads as database
+from grid.database.threads import DatabaseThreads, RequestThreads
+from grid.database.trouble import DatabaseTrouble, trouble_of
+from grid.models import User
+from tests.support.database import ON_POSTGRESQL
+from tests.support.slowquery import SlowQuery
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[DatabaseThreads]:
+    threads = DatabaseThreads(2, "of a test")
+    threads.open()
+    yield threads
+    await threads.close()
+
+
+async def test_work_runs_where_django_runs_it_while_no_threads_are_open() -> None:
+    its_own = await sync_to_async(threading.get_ident)()
+    assert await DatabaseThreads(2, "closed").run(threading.get_ident) == its_own
+
+
+def test_a_transaction_that_waits_for_the_work_goes_on(db: None) -> None:
+    with transaction.atomic():
+        User.objects.create(username="alice")
+        assert async_to_sync(DatabaseThreads(2, "closed").run)(User.objects.count) == 1
+        transaction.set_rollback(True)
+    assert User.objects.count() == 0
+
+
+async def test_a_query_waits_for_no_other(two: DatabaseThreads) -> None:
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = asyncio.create_task(two.run(slow.run))
+        await slow.is_running()
+        assert await two.run(User.objects.count) == 0
+        assert not waiting.done()
+    await waiting
+
+
+async def test_no_more_run_at_once_than_there_are_threads(two: DatabaseThreads) -> None:
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = [asyncio.create_task(two.run(slow.run)) for _ in range(2)]
+        for _ in waiting:
+            await slow.is_running()
+        third = asyncio.create_task(two.run(User.objects.count))
+        assert await asyncio.wait([third], timeout=0.2) == (set(), {third})
+    assert await third == 0
+    await asyncio.gather(*waiting)
+
+
+async def test_a_thread_keeps_its_connection_and_closes_it_at_the_end() -> None:
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+
+    def used() -> tuple[Any, object]:
+        User.objects.count()
+        return connection._connections[connection._alias], connection.connection  # type: ignore[attr-defined]
+
+    wrapper, first = await threads.run(used)
+    assert (await threads.run(used))[1] is first
+    await threads.close()
+    assert wrapper.connection is None or wrapper.is_in_memory_db()  # which lives as long as somebody is connected
+
+
+def endless(begun: threading.Event) -> None:
+    """Ask for what no database ever has."""
+    numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
+    with connection.cursor() as cursor:
+        begun.set()
+        cursor.execute(numbers if connection.vendor == "sqlite" else "SELECT pg_sleep(3600)")
+
+
+async def test_threads_that_are_closed_wait_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
+    threads, begun = DatabaseThreads(1, "of a test"), threading.Event()
+    threads.open()
+    asking = asyncio.create_task(threads.run(endless, begun))
+    await asyncio.to_thread(begun.wait, 30)
+    async with asyncio.timeout(30):
+        await threads.close()
+        with pytest.raises(OperationalError):
+            await asking
+
+
+@ON_POSTGRESQL
+async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(settings: Settings) -> None:
+    settings.STATEMENT_SECONDS = 0.2
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+    try:
+        with pytest.raises(OperationalError) as raised:
+            await threads.run(endless, threading.Event())
+        assert trouble_of(raised.value) is DatabaseTrouble.BUSY
+        assert await threads.run(User.objects.count) == 0
+    finally:
+        await threads.close()
+
+
+@ON_POSTGRESQL
+def test_postgresql_plans_a_statement_that_is_repeated_once() -> None:
+    for number in range(10):
+        User.objects.filter(username=f"user-{number}").exists()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement LIKE '%grid_user%'"
+        )
+        assert cursor.fetchall() == [(5,)]  # the first five were not prepared
+
+
+@ON_POSTGRESQL
+async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+
+    def backend() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            found: int = cursor.fetchone()[0]
+            return found
+
+    def end(pid: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+    before = await threads.run(backend)
+    await sync_to_async(end)(before)
+    assert await threads.run(backend) != before
+    await threads.close()
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    send(await sync_to_async(threading.current_thread)())
+
+
+async def ask(path: str) -> threading.Thread:
+    told: list[threading.Thread] = []
+    application: Any = RequestThreads(answer, apart=("/healthz",))
+    await application({"type": "http", "path": path}, None, told.append)
+    return told[0]
+
+
+async def test_requests_share_the_threads_for_requests(two: DatabaseThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "requests", two)
+    asked = [await ask("/") for _ in range(5)]
+    assert len(set(asked)) <= 2
+    assert all("of a test" in thread.name for thread in asked)
+
+
+async def test_a_probe_waits_for_no_request(two: DatabaseThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "requests", two)
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = [asyncio.create_task(two.run(slow.run)) for _ in range(2)]
+        for _ in waiting:
+            await slow.is_running()
+        assert "of a test" not in (await ask("/healthz")).name
+    await asyncio.gather(*waiting)
+
+
+@login_not_required
+async def slow_view(request: HttpRequest) -> HttpResponse:
+    await asyncio.sleep(3)
+    return HttpResponse("slow")
+
+
+@login_not_required
+def quick_view(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("quick")
+
+
+urlpatterns = [path("slow/", slow_view), path("quick/", quick_view)]
+
+
+async def status_of(application: Any, address: str) -> int:
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": address,
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8000")],
+        "client": ("127.0.0.1", 1),
+    }
+    untyped: Any = ApplicationCommunicator
+    browser = untyped(application, scope)
+    await browser.send_input({"type": "http.request", "body": b""})
+    code: int = (await browser.receive_output(timeout=30))["status"]
+    await browser.wait(timeout=30)
+    return code
+
+
+async def test_a_thread_that_computes_makes_the_loop_wait_for_less_than_a_millisecond_at_a_time() -> None:
+    sys.setswitchinterval(0.005)  # as Python begins
+    database.open_threads()
+    try:
+        assert sys.getswitchinterval() < 0.001
+    finally:
+        await database.close_threads()
+
+
+async def test_views_that_wait_for_something_else_than_the_database_hold_no_thread(settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+    database.open_threads()
+    try:
+        application = RequestThreads(get_asgi_application())
+        waiting = [asyncio.create_task(status_of(application, "/slow/")) for _ in range(2 * database.requests.number)]
+        await asyncio.sleep(0.5)
+        assert await status_of(application, "/quick/") == 200
+        assert not any(one.done() for one in waiting)
+        assert set(await asyncio.gather(*waiting)) == {200}
+    finally:
+        await database.close_threads()
+
+
+def test_every_middleware_is_asynchronous() -> None:
+    assert all(import_string(name).async_capable for name in django_settings.MIDDLEWARE)

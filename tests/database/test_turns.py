@@ -1,0 +1,87 @@
+"""Turns: between two services of one person, everybody else with something due is served once."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.database.turns import LONGEST_REST_SECONDS, PersonTurns, RateLimit, in_turn, rest_after
+from tests.support.virtual import loop_time, virtual_time
+
+NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+PEOPLE = st.sampled_from("abcde")
+DUE = st.lists(PEOPLE, max_size=40)
+
+
+def numbered(people: list[str]) -> list[tuple[str, int]]:
+    return [(person, number) for number, person in enumerate(people)]
+
+
+def test_a_person_with_one_item_is_served_in_the_first_round() -> None:
+    flood = numbered(["flood"] * 3000)
+    assert list(in_turn([*flood, ("other", 3000)], {}))[:3] == [("flood", 0), ("other", 3000), ("flood", 1)]
+
+
+def test_who_was_served_longest_ago_comes_next() -> None:
+    due = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+    assert [person for person, _ in in_turn(due, {"a": 3, "b": 1, "c": 2})] == ["d", "b", "c", "a"]
+
+
+@given(DUE)
+def test_every_item_is_served_once_and_those_of_a_person_in_order(people: list[str]) -> None:
+    due = numbered(people)
+    served = list(PersonTurns[str]().each(due))
+    assert sorted(served, key=lambda pair: pair[1]) == due
+    for person in set(people):
+        own = [number for name, number in served if name == person]
+        assert own == sorted(own)
+
+
+@given(st.lists(st.tuples(DUE, st.integers(1, 7)), max_size=12))
+def test_between_two_services_all_others_who_wait_are_served_across_looks(looks: list[tuple[list[str], int]]) -> None:
+    """At each look something new is due, and only so much is served."""
+    turns, due = PersonTurns[str](), list[tuple[str, int]]()
+    waits_since: dict[str, Counter[str]] = {}  # of who waits: how often each other was served meanwhile
+    for people, at_most in looks:
+        due += [(person, len(due) + place) for place, person in enumerate(people)]
+        for person in people:
+            waits_since.setdefault(person, Counter())
+        served = turns.each(list(due))
+        for _ in range(min(at_most, len(due))):
+            person, item = next(served)
+            due.remove((person, item))
+            for other, services in waits_since.items():
+                if other != person:
+                    services[person] += 1
+                    assert services[person] <= 1, f"{person} was served twice while {other} waited"
+            del waits_since[person]
+            if any(name == person for name, _ in due):
+                waits_since[person] = Counter()
+
+
+@virtual_time
+async def test_after_each_item_it_rests_as_long_as_it_took_and_longer_in_a_flood() -> None:
+    began: list[tuple[str, float]] = []
+
+    async def work(name: str) -> None:
+        began.append((name, loop_time()))
+        await asyncio.sleep(0.1)
+
+    done = await PersonTurns[str]().serve([("a", "a"), ("a", "b"), ("a", "c"), ("b", "d")], work, at_most=3)
+    assert done == [("a", "a"), ("b", "d"), ("a", "b")]
+    assert [name for name, _ in began] == ["a", "d", "b"]
+    assert [at for _, at in began] == pytest.approx([0.0, 0.2, 0.4])
+    assert loop_time() == pytest.approx(2.4)
+    assert rest_after(10.0, 2) == LONGEST_REST_SECONDS
+
+
+def test_a_rate_is_counted_within_its_window_and_forgets_the_future() -> None:
+    limit = RateLimit[str](timedelta(minutes=1))
+    for seconds in (0, 30, 59):
+        limit.add("a", NOW + timedelta(seconds=seconds))
+    assert [limit.count("a", NOW + timedelta(seconds=seconds)) for seconds in (59, 60, 100)] == [3, 2, 1]
+    assert limit.count("b", NOW) == 0
+    assert limit.count("a", NOW) == 0  # the clock was set back

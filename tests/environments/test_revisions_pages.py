@@ -1,0 +1,253 @@
+"""The pages of an environment's revisions. Who may: tests/access."""
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.environments.viewmodels.revisions import LARGE, pull_hint
+from grid.environments import revisions
+from grid.environments.packagechecks import record_report, record_unchecked
+from grid.environments.packageindex import Advisory, Package, PackageMark, PackageReport
+from grid.environments.revisions import BuildProgress
+from grid.kube.objects import Node
+from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
+from grid.queue.expectation.curve import Curve
+from grid.queue.expectation.paces import recent_pace, usual_pull
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_project, make_workspace
+from tests.support import builders
+from tests.support.builders import decode
+from tests.support.cluster import POPULATION, FakeCluster
+from tests.support.runtime import become
+
+LIST = "/environments/lab/revisions/"
+
+
+@pytest.fixture
+def lab(db: None) -> Environment:
+    return Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
+
+
+def text(client: Client, path: str) -> str:
+    return " ".join(client.get(path).content.decode().split())
+
+
+def reporting(name: str, **images: int) -> Node:
+    reported = [{"names": [image], "sizeBytes": size} for image, size in images.items()]
+    return decode(builders.node(name, status={"images": reported}), Node)
+
+
+def test_the_size_of_an_image_is_what_nodes_report_and_a_large_one_has_a_hint(
+    admin: Client, lab: Environment, runtime: Runtime
+) -> None:
+    EnvironmentRevision.objects.filter(number=1).update(image="base")
+    base = EnvironmentRevision.objects.get()
+    digest = f"sha256:{'1a' * 32}"
+    lab.revisions.create(number=2, image=f"registry.example.com/lab@{digest}", state="ready", base=base)
+    lab.revisions.create(number=3, image="unseen:1", state="ready")
+    built = {f"registry.example.com/lab@{digest}": 5 << 30, "docker.io/library/base:latest": 4 << 30}
+    become(runtime.nodes, [reporting("n-1", **built), reporting("n-2", **{"docker.io/library/base:latest": 4 << 30})])
+    shown = text(admin, LIST)
+    assert "4 GiB, on 2 of 2 nodes" in shown
+    assert "5 GiB, 1 GiB of it on top of the base, on 1 of 2 nodes" in shown
+    assert shown.count("Large: a node that has not run it yet has to pull it all") == 2
+    assert "on 1 of 2 nodes" in text(admin, f"{LIST}2/")
+
+
+@pytest.mark.parametrize(
+    ("size", "layer", "pace", "hint"),
+    [
+        (None, None, 1e-8, ""),
+        (LARGE - 1, None, 1e-8, ""),
+        (LARGE, None, None, "has to pull it all before anything starts."),
+        (9 * LARGE, 8 * LARGE, 2e-8, "in about 3 minutes here."),
+        (
+            9 * LARGE,
+            LARGE,
+            2e-8,
+            "here. One that has revision 4 pulls only the 1 GiB on top of it, in about 21 seconds.",
+        ),
+        (9 * LARGE, LARGE, None, "starts. One that has revision 4 pulls only the 1 GiB on top of it."),
+    ],
+)
+def test_a_large_image_says_how_long_its_pull_takes(
+    size: int | None, layer: int | None, pace: float | None, hint: str
+) -> None:
+    said = pull_hint(size, layer, pace, base=4)
+    assert said.endswith(hint)
+    assert bool(hint) == bool(said)
+
+
+def test_the_usual_pull_is_known_from_five_pulls_on() -> None:
+    assert usual_pull(100, Curve([(0.1, True)] * 4)) is None
+    assert usual_pull(100, Curve([(0.1, True)] * 3 + [(0.5, True)] * 2)) == pytest.approx(10.0)
+
+
+@pytest.mark.django_db
+def test_no_pulls_have_no_pace() -> None:
+    assert not recent_pace().covers(0.0)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_new_image_is_the_current_revision_and_in_the_history(admin: Client, lab: Environment) -> None:
+    answer = admin.post(f"{LIST}new/", {"what": "image", "image": "lab:2", "note": "Newer"})
+    assert answer.headers["Location"] == f"{LIST}2/"
+    lab.refresh_from_db()
+    assert (lab.image, lab.current_revision) == ("lab:2", 2)
+    assert AuditEntry.objects.get().changes == {"image": ["lab:1", "lab:2"]}
+    shown = text(admin, LIST)
+    assert "Newer" in shown
+    assert shown.count("badge") == 1
+    assert "lab:2" in text(admin, f"{LIST}2/")
+
+
+@pytest.mark.parametrize(
+    ("entries", "field"),
+    [
+        ({"what": "image"}, "image"),
+        ({"what": "image", "image": "a b"}, "image"),
+        ({"what": "built", "base": "1", "requirements": "-e ."}, "requirements"),
+        ({"what": "built", "base": "1"}, "requirements"),
+        ({"what": "built", "base": "7", "requirements": "polars"}, "base"),
+        ({"what": "spell"}, "what"),
+    ],
+)
+@pytest.mark.usefixtures("runtime")
+def test_a_wrong_entry_is_said_at_its_field(
+    admin: Client, lab: Environment, cluster: FakeCluster, entries: dict[str, str], field: str
+) -> None:
+    cluster.sandbox = POPULATION
+    answer = admin.post(f"{LIST}new/", entries)
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
+    assert EnvironmentRevision.objects.count() == 1
+
+
+@pytest.mark.usefixtures("runtime")
+def test_requirements_are_refused_where_nothing_builds_them(admin: Client, lab: Environment) -> None:
+    assert "builds no images" in text(admin, f"{LIST}new/")
+    answer = admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars"})
+    assert "builds no images" in answer.context["form"].errors["requirements"][0]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_requirements_are_taken_where_a_builder_is_set_and_named_after_its_repository(
+    admin: Client, lab: Environment, settings: Settings
+) -> None:
+    settings.BUILDER, settings.BUILD_REPOSITORY = "buildah", "registry.example.com/grid"
+    assert "builds no images" not in text(admin, f"{LIST}new/")
+    admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars"})
+    assert EnvironmentRevision.objects.get(number=2).image.startswith("registry.example.com/grid/lab:2-")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_build_is_shown_with_its_log_and_a_failed_one_can_be_corrected(
+    admin: Client, lab: Environment, cluster: FakeCluster
+) -> None:
+    cluster.sandbox = POPULATION
+    admin.post(f"{LIST}new/", {"what": "built", "base": "1", "requirements": "polars # fast\n\n"})
+    made = EnvironmentRevision.objects.get(number=2)
+    assert (made.requirements, made.state, made.made_by) == ("polars", "building", "ada-admin")
+    assert "It has not begun yet." in text(admin, f"{LIST}2/")
+    failed = BuildProgress("a", "failed", "No such package.", "Collecting <polars>\nERROR: none")
+    revisions.record_progress(made.pk, failed, now=builders.MOMENT)
+    shown = text(admin, f"{LIST}2/")
+    assert "No such package." in shown
+    assert "Collecting &lt;polars&gt;" in shown
+    assert "ERROR: none" in text(admin, f"{LIST}2/?part=rows")
+    assert admin.get(f"{LIST}2/?download=1").content.startswith(b"Collecting <polars>")
+    again = admin.get(f"{LIST}new/?from=2").context["form"].initial
+    assert (again["what"], again["base"], again["requirements"]) == ("built", 1, "polars")
+
+
+@pytest.mark.parametrize("asked", ["x", "99", "-1", "1" * 30, "²"])
+@pytest.mark.usefixtures("runtime")
+def test_a_form_like_no_revision_is_empty(admin: Client, lab: Environment, asked: str) -> None:
+    assert admin.get(f"{LIST}new/", {"from": asked}).context["form"].initial == {"what": "image", "base": 1}
+
+
+@pytest.fixture
+def used(people: People) -> Workspace:
+    """A stopped workspace with revision 1 of an environment that has two."""
+    workspace = make_workspace(people.owner, make_project(people.owner))
+    Workspace.objects.update(environment_revision=1)
+    revisions.make_image(workspace.environment_id, "lab:2", note="", by="admin", now=builders.MOMENT)
+    return workspace
+
+
+@pytest.mark.usefixtures("runtime")
+def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is_said(
+    admin: Client, lab: Environment
+) -> None:
+    made = revisions.make_built("lab", 1, "jinja2", note="", by="admin", now=builders.MOMENT)
+    revisions.record_progress(made.pk, BuildProgress("a", "ready"), now=builders.MOMENT)
+    assert "Known against its packages" not in text(admin, f"{LIST}2/")
+    record_unchecked(made.pk, "pypi.org did not answer within 10 seconds.", builders.MOMENT)
+    assert "Not checked: pypi.org did not answer within 10 seconds." in text(admin, f"{LIST}2/")
+    assert "Packages not checked" in text(admin, LIST)
+    advisory = Advisory("PYSEC-2019-217", "https://osv.dev/vulnerability/PYSEC-2019-217", ("2.10.1", "3"))
+    marks = (
+        PackageMark(Package("jinja2", "2.10"), (advisory,)),
+        PackageMark(Package("rich", "1"), why_yanked="<b>Broken</b>"),
+    )
+    odd = Package("odd", "2")
+    report = PackageReport(builders.MOMENT, "pypi.org", 3, marks, (Package("ours", "1"), odd), (odd,))
+    record_report(made.pk, report)
+    assert "1 package with known vulnerabilities and 1 package yanked" in text(admin, LIST)
+    shown = text(admin, f"{LIST}2/")
+    assert 'href="https://osv.dev/vulnerability/PYSEC-2019-217"' in shown
+    for words in (
+        "fixed in 2.10.1 and 3",
+        "Yanked: &lt;b&gt;Broken",
+        "2 marked of 3 packages, says pypi.org",
+        "not know ours 1. It answered with an error for odd 2.",
+    ):
+        assert words in shown
+    record_unchecked(made.pk, "pypi.org cannot be reached.", builders.MOMENT)
+    assert "Not checked since, last on" in text(admin, f"{LIST}2/")
+    record_report(made.pk, PackageReport(builders.MOMENT, "pypi.org", 3, only_yanked=True))
+    shown = text(admin, f"{LIST}2/")
+    assert "Nothing is known against 3 packages, says pypi.org" in shown
+    assert "Only whether they are yanked was checked" in shown
+
+
+@pytest.mark.usefixtures("runtime")
+def test_deprecating_says_first_who_uses_it(admin: Client, used: Workspace) -> None:
+    path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
+    asked = text(admin, path)
+    assert "1 workspace can still be resumed with it, and the form points to revision 2." in asked
+    assert admin.post(path, {"because": "It has a bug."}).status_code == 302
+    stored = EnvironmentRevision.objects.get(number=1)
+    assert (stored.state, stored.deprecated_because) == ("deprecated", "It has a bug.")
+    assert "It has a bug." in text(admin, f"/environments/{used.environment_id}/revisions/")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_the_only_ready_revision_is_not_deprecated_and_nobody_is_pointed_to_another(
+    admin: Client, used: Workspace
+) -> None:
+    revisions.deprecate(used.environment_id, 2, because="")
+    path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
+    asked = text(admin, path)
+    assert "It is the only one that is ready" in asked
+    assert "revision 0" not in asked
+    admin.post(path, {"because": ""})
+    assert EnvironmentRevision.objects.get(number=1).state == "ready"
+
+
+@pytest.mark.parametrize(("newest", "revision"), [({}, 1), ({"newest": "on"}, 2)])
+@pytest.mark.usefixtures("two_pools")
+def test_a_workspace_is_resumed_with_its_revision_or_the_newest(
+    used: Workspace, people: People, client: Client, newest: dict[str, str], revision: int
+) -> None:
+    client.force_login(User.objects.get(pk=people.owner.pk))
+    revisions.deprecate(used.environment_id, 1, because="")
+    path = f"/workspaces/{used.pk}/resume/"
+    shown = text(client, path)
+    assert "is deprecated. The current one is revision 2." in shown
+    assert "Use revision 2" in shown
+    entries = {"environment": used.environment_id, "tier": used.tier_id, **newest}
+    assert client.post(path, entries).status_code == 302
+    used.refresh_from_db()
+    assert used.environment_revision == revision
+    assert f", revision {revision}" in text(client, f"/workspaces/{used.pk}/")

@@ -1,0 +1,148 @@
+"""Executions for page tests: rows of the runtime, records, stored ones with what they need, and their pods."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
+from grid.core.labels import KEYS
+from grid.kube.objects import RawObject
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
+from grid.runtime import Runtime
+from grid.runtime.executions import ExecutionRow, read_rows
+from tests.support import builders
+from tests.support.builders import MOMENT
+from tests.support.frozen import on_tier
+
+ROW = ExecutionRow(
+    id="e1",
+    kind="workspace",
+    title="",
+    owner_username="alice",
+    owner_id=1,
+    project_id="churn",
+    project_name="Customer churn",
+    project_roles={1: "owner", 2: "contributor"},
+    tier_id="small",
+    tier_name="Small",
+    environment_name="JupyterLab",
+    state="running",
+    state_since=MOMENT,
+    reason="",
+    message="",
+    requested_at=MOMENT,
+    started_at=None,
+    object_name="workspace-e1",
+)
+RECORD = ExecutionRecord(
+    id="e1",
+    kind="workspace",
+    title="",
+    object_name="workspace-e1",
+    owner_id=1,
+    owner_username="alice",
+    project_id="churn",
+    project_name="Customer churn",
+    project_roles={1: "owner", 2: "contributor"},
+    environment_name="JupyterLab",
+    image="compute-grid/jupyterlab:4.6",
+    tier_id="small",
+    tier_name="Small",
+    node_pool="default",
+    millicores=1000,
+    memory_bytes=4 * 2**30,
+    gpus=0,
+    shared_memory="",
+    cost_per_hour=Decimal("0.05"),
+    slots=1,
+    state="queued",
+    state_since=MOMENT,
+    message="",
+    requested_at=MOMENT,
+    started_at=None,
+    ended_at=None,
+    stop_requested_at=None,
+    stop_requested_by="",
+    node_name="",
+    lifecycle=(),
+)
+
+
+def entered(state: str, *, minute: float = 0, message: str = "", **fields: Any) -> LifecycleLine:
+    """A stored change of state, minutes after the launch."""
+    line: dict[str, Any] = {
+        "at": MOMENT + timedelta(minutes=minute),
+        "to_state": state,
+        "about": "",
+        "level": "Normal",
+        "reason": state,
+        "message": message,
+        "count": 1,
+        "actor": "",
+        "event_uid": "",
+        **fields,
+    }
+    return LifecycleLine(**line)
+
+
+def pod_of(execution_id: str, *, name: str = "", labels: Mapping[str, str] | None = None, **fields: Any) -> RawObject:
+    """As manifests label it."""
+    own = {KEYS.execution: execution_id, **(labels or {})}
+    return builders.pod(name or f"workspace-{execution_id}", labels=own, **fields)
+
+
+def make_project(owner: User, *members: User, id: str = "churn", name: str = "Customer churn") -> Project:
+    project = Project.objects.start(id=id, name=name, owner=owner)
+    project.members.add(*members, through_defaults={"role": "contributor"})
+    return project
+
+
+def make_tier(id: str = "small", **fields: Any) -> HardwareTier:
+    values: dict[str, Any] = {"name": id.capitalize(), "node_pool": "default", "cores": "1", "memory": "4Gi", **fields}
+    return HardwareTier.objects.create(id=id, **values)
+
+
+def make_environment(id: str = "jupyterlab", **fields: Any) -> Environment:
+    values: dict[str, Any] = {"name": "JupyterLab", "image": "compute-grid/jupyterlab:4.6", "port": 8888, **fields}
+    return Environment.objects.create(id=id, **values)
+
+
+def make_execution(owner: User, project: Project, *, state: State = State.RUNNING, **fields: Any) -> Execution:
+    """With its tier and environment, and the line of history that brought it here."""
+    tier = fields.pop("tier", None) or HardwareTier.objects.filter(pk="small").first() or make_tier()
+    environment = Environment.objects.filter(pk="jupyterlab").first() or make_environment()
+    values: dict[str, Any] = {
+        "kind": "workspace",
+        **on_tier(tier),
+        "environment": environment,
+        "state_since": MOMENT,
+        "requested_at": MOMENT,
+        **fields,
+    }
+    execution = Execution.objects.create(owner=owner, project=project, state=state, **values)
+    LifecycleEntry.objects.create(execution=execution, at=MOMENT, to_state=state, reason=str(state))
+    return execution
+
+
+def make_workspace(owner: User, project: Project, *, title: str = "Explore", **fields: Any) -> Workspace:
+    """A stopped one with one execution; `fields` are the execution's."""
+    values: dict[str, Any] = {"state": State.STOPPED, "ended_at": MOMENT, "settled_at": MOMENT, **fields}
+    execution = make_execution(owner, project, title=title, **values)
+    workspace = Workspace.objects.create(
+        id=execution.pk,
+        title=title,
+        owner=owner,
+        project=project,
+        environment=execution.environment,
+        tier=execution.tier,
+        created_at=execution.requested_at,
+        launched_at=execution.requested_at,
+    )
+    Execution.objects.filter(pk=execution.pk).update(workspace=workspace)
+    return workspace
+
+
+def read_executions(runtime: Runtime) -> None:
+    """The runtime takes in what is in the database now, as its loop would."""
+    runtime.executions.replace(read_rows(runtime.clock()))

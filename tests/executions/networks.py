@@ -1,0 +1,97 @@
+"""A cluster with our own processes, a workspace with an on-demand cluster, what strangers run, and all policies that there are."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grid.clusters.manifests import first, head_name, worker_name, workers
+from grid.core.egress import read_egress
+from grid.executions.manifests import build
+from grid.executions.networkpolicy import build_for_all
+from grid.executions.spec import EnvironmentSpec
+from grid.kube.resources import DEPLOYMENTS, NETWORK_POLICIES, PODS
+from tests.clusters.cluster_specs import cluster, spec
+from tests.support.networkpolicies import Host, Policies
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+EXECUTIONS = "compute-grid"
+SYSTEM = "compute-grid-system"
+API_SERVER, DATABASE, STORAGE = "34.1.2.3", "20.4.5.6", "10.20.0.5"
+_LAB = EnvironmentSpec(id="lab", name="Lab", image="lab:1")
+
+
+@dataclass(frozen=True)
+class Network:
+    hosts: Mapping[str, Host]
+    policies: Policies
+
+    def lets(self, source: str, to: str, port: int, protocol: str = "TCP") -> bool:
+        return self.policies.let(self.hosts[source], self.hosts[to], port, protocol)
+
+
+@functools.cache
+def _deployed() -> tuple[dict[str, Any], ...]:
+    """Return all objects of deploy/, which nobody here changes; reading them takes longer than a test."""
+    return tuple(one for file in sorted(DEPLOY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one)
+
+
+def network(name: str = "dask", *, attached: bool = True, leads: bool = True, ingress: str = "") -> Network:
+    """`leads` False: no controller has led yet, and so opened nothing."""
+    of = spec(of=cluster(name, attached_to="xyz" if attached else ""))
+    made = [
+        *first(of, namespace=EXECUTIONS, anchor_uid="u"),
+        *workers(of, namespace=EXECUTIONS, anchor_uid="u", head_address="10.0.0.9"),
+    ]
+    templates = {m.name: m.body["spec"]["template"]["metadata"]["labels"] for m in made if m.resource == DEPLOYMENTS}
+    egress, mistakes = read_egress(["0.0.0.0/0", "::/0"], [f"{STORAGE}:9000"])
+    assert not mistakes
+    openings = egress.openings([ip_network(API_SERVER), ip_network(DATABASE)])
+    kept = build_for_all(EXECUTIONS, openings, ingress=ingress) if leads else []
+    deployed = _deployed()
+    policies = [one for one in deployed if one["kind"] == "NetworkPolicy"]
+    policies += [m.body for m in (*kept, *made) if m.resource == NETWORK_POLICIES]
+    hosts = {
+        "head": Host("10.8.0.1", templates[head_name("abc")], EXECUTIONS),
+        "worker": Host("10.8.0.2", templates[worker_name("abc")], EXECUTIONS),
+        "workspace": Host("10.8.0.3", _labels("xyz"), EXECUTIONS),
+        "another workspace": Host("10.8.0.4", _labels("uvw"), EXECUTIONS),
+        "another head": Host(
+            "10.8.0.5", {**templates[head_name("abc")], "dominodatalab.com/execution-id": "z"}, EXECUTIONS
+        ),
+        "a pod of another namespace": Host("10.8.1.1", templates[worker_name("abc")], "default"),
+        "the ingress controller": Host("10.8.1.2", {"app": "ingress"}, "ingress-nginx"),
+        "dns": Host("10.8.1.3", {"k8s-app": "kube-dns"}, "kube-system"),
+        "a pod of kube-system": Host("10.8.1.4", {"app": "metrics-server"}, "kube-system"),
+        "the API server": Host(API_SERVER),
+        "the API server's private address": Host("10.0.0.1"),
+        "the database": Host(DATABASE),
+        "the database's private address": Host("192.168.7.7"),
+        "storage": Host(STORAGE),
+        "the metadata address": Host("169.254.169.254"),
+        "the metadata address in IPv6": Host("fd00:ec2::254"),
+        "the metadata address, translated": Host("64:ff9b::a9fe:a9fe"),
+        "the internet": Host("93.184.215.14"),
+        "the internet in IPv6": Host("2606:4700::1111"),
+        **{
+            one["metadata"]["name"]: Host(f"10.8.2.{number}", _pod_labels(one), SYSTEM)
+            for number, one in enumerate(one for one in deployed if one["kind"] in ("Deployment", "Job"))
+        },
+    }
+    return Network(hosts, Policies(tuple(policies)))
+
+
+def _pod_labels(workload: Mapping[str, Any]) -> Mapping[str, str]:
+    labels: Mapping[str, str] = workload["spec"]["template"].get("metadata", {}).get("labels", {})
+    return labels
+
+
+def _labels(id: str) -> Mapping[str, str]:
+    of = spec(id=id, kind="workspace", cluster=None, environment=_LAB)
+    (pod,) = [m.body for m in build(of, namespace=EXECUTIONS, token="t") if m.resource == PODS]
+    labels: Mapping[str, str] = pod["metadata"]["labels"]
+    return labels

@@ -1,0 +1,299 @@
+"""An execution that gives up without a node says what the nodes had to do with it, as its page did, and never fails because of that."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, PREPARING_TIMEOUT
+from grid.controller.controller import Controller
+from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.executions import around as module
+from grid.executions.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
+from grid.kube.events import EventStore
+from grid.kube.objects import Node, Pod
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, Resource
+from grid.models import Execution
+from grid.tiers import pooltemplates
+from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
+from tests.controller.test_controller import Configure
+from tests.controller.world import World, fresh, in_world
+from tests.support.builders import NAMESPACE, condition, config_map, decode, event, node, pod, stamp
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import virtual_time
+
+SAID = "0/1 nodes are available: 1 Insufficient cpu."
+STATUS = """
+nodeGroups:
+- {name: default, health: {minSize: 0, maxSize: 1, cloudProviderTarget: 1}}
+"""
+
+
+def unscheduled(world: World, obj: Any) -> None:
+    obj["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", SAID)]}
+    world.cluster.put(PODS, obj)
+
+
+async def waits_for_a_node(shop: Shop, configure: Configure, world: World) -> tuple[Execution, Controller]:
+    configure(DEPLOYING_TIMEOUT, 90)
+    execution, controller = shop.launch(), world.controller()
+    await world.step(controller)
+    unscheduled(world, world.pod_of(execution))
+    return execution, controller
+
+
+async def given_up(shop: Shop, configure: Configure, world: World) -> Execution:
+    """Return an execution that got no node in time, in the cluster of `world`."""
+    execution, controller = await waits_for_a_node(shop, configure, world)
+    world.passes(91)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("error", "deploying_timeout")
+    return execution
+
+
+def forbid_to_list(forbidden: Resource, world: World) -> None:
+    controller_sees = world.cluster.list_page
+
+    async def refused(resource: Resource, **options: Any) -> bytes:
+        if resource == forbidden:
+            raise NotAllowed(f"{resource.plural} is forbidden")
+        return await controller_sees(resource, **options)
+
+    world.cluster.list_page = refused  # type: ignore[method-assign]
+
+
+@in_world
+async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop, configure: Configure) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1", cpu="500m"))
+    execution = await given_up(shop, configure, world)
+    assert (
+        "No node took it within 90 seconds. Last known: No node of the pool default is large enough"
+        in execution.message
+    )
+    assert "the largest has 0.5 cores" in execution.message
+    assert "tell your admin that this one fits no node." in execution.message
+
+
+@in_world
+async def test_a_claim_without_a_volume_is_told_with_what_kubernetes_said_of_it(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1"))
+    execution, controller = await waits_for_a_node(shop, configure, world)
+    name = world.pod_of(execution)["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    claim = await world.cluster.get(VOLUME_CLAIMS, name, namespace=NAMESPACE)
+    world.cluster.put(VOLUME_CLAIMS, claim | {"spec": {"storageClassName": "fast"}, "status": {"phase": "Pending"}})
+    said = 'storageclass.storage.k8s.io "fast" not found'
+    world.cluster.put(EVENTS, event("e", about=claim, reason="ProvisioningFailed", message=said, kind="Warning"))
+    forbid_to_list(STORAGE_CLASSES, world)
+    world.passes(91)
+    await world.step(controller)
+    assert "has no volume: there is no storage class fast." in fresh(execution).message.replace("have", "has")
+
+
+@in_world
+async def test_a_cordoned_node_is_named(shop: Shop, configure: Configure) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1", cpu="64", unschedulable=True))
+    assert "Node n1 of the pool default is cordoned" in (await given_up(shop, configure, world)).message
+
+
+@in_world
+async def test_a_full_pool_is_told_with_the_autoscalers_limit(shop: Shop, configure: Configure) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1", cpu="8"))
+    world.cluster.put(
+        PODS,
+        pod("elsewhere", node="n1", phase="Running", requests={"cpu": "8"}, namespace="other", labels={"app": "o"}),
+    )
+    world.cluster.put(
+        PODS, pod("done", node="n1", phase="Succeeded", requests={"cpu": "8"}, namespace="other", labels={"app": "o"})
+    )
+    world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": STATUS}, namespace="kube-system"))
+    message = (await given_up(shop, configure, world)).message
+    assert "The only node of the pool default that may take this is full" in message
+    assert "the pool has as many nodes as it may have (1)" in message
+
+
+@in_world
+async def test_without_the_right_to_list_nodes_the_schedulers_words_are_told(shop: Shop, configure: Configure) -> None:
+    world = World()
+    forbid_to_list(NODES, world)
+    world.cluster.put(NODES, node("n1", cpu="500m"))
+    message = (await given_up(shop, configure, world)).message
+    assert "No node took it within 90 seconds. Last known: " in message
+    assert "0.5 cores" not in message
+
+
+@in_world
+async def test_a_cluster_whose_head_or_first_worker_got_no_node_says_so(shop: Shop, configure: Configure) -> None:
+    configure(DEPLOYING_TIMEOUT, 90)
+    configure(PREPARING_TIMEOUT, 90)
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 9)
+    for has_head, words in ((False, "No node took the head"), (True, "The head is ready, but no worker was")):
+        world, execution = World(), shop.launch_cluster()
+        world.cluster.put(NODES, node("n1", cpu="64", unschedulable=True))
+        controller = world.controller()
+        await world.step(controller)
+        world.deployments.round()
+        if has_head:
+            world.schedule(world.head_of(execution))
+            world.start(world.head_of(execution))
+            await world.step(controller)
+        for one in (*world.workers_of(execution), *(() if has_head else (world.head_of(execution),))):
+            unscheduled(world, one)
+        world.passes(91)
+        await world.step(controller)
+        assert (
+            f"{words} within 90 seconds. Last known: Node n1 of the pool default is cordoned"
+            in fresh(execution).message
+        )
+
+
+def small_node_of(pool: str) -> NodeTemplate:
+    """A remembered node of half a core."""
+    tally = TemplateTally()
+    tally.count(decode(node("seen-before", pool=pool, cpu="500m"), Node), {"cpu": 100})
+    found = tally.template(NOW)
+    assert found is not None
+    return found
+
+
+@in_world
+async def test_a_pool_at_zero_is_told_by_its_remembered_nodes_with_the_words_of_the_pages(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    empty = STATUS.replace("cloudProviderTarget: 1", "cloudProviderTarget: 0")
+    world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": empty}, namespace="kube-system"))
+    templates = {"default": small_node_of("default")}
+    pooltemplates.remember(templates, NOW)
+    execution, controller = await waits_for_a_node(shop, configure, world)
+    runtime = runtime_of(world.cluster)
+    runtime.templates.take(templates)
+    (waits,) = runtime.pods.values()
+    world.passes(91)
+    page = runtime.explainer.explain(waits, names_others=False, now=world.now)
+    await world.step(controller)
+    assert page.sentence == "There is no node of the pool default, and a new one would be too small."
+    assert f"Last known: {page.sentence} {page.next_step}" in fresh(execution).message
+
+
+# --- The list
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def nodes(self, cluster: FakeCluster) -> NodesAround:
+        return NodesAround(
+            cluster,
+            NAMESPACE,
+            templates=nothing_remembered,
+            claim_events=EventStore().about_claim,
+            clock=lambda: NOW + timedelta(seconds=self.seconds),
+            monotonic=lambda: self.seconds,
+        )
+
+
+async def nothing_remembered() -> dict[str, NodeTemplate]:
+    return {}
+
+
+def waiting(*, created: float = -60) -> Pod:
+    return decode(pod("w", creationTimestamp=stamp(NOW + timedelta(seconds=created))), Pod)
+
+
+def a_cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(NODES, node("n1"))
+    return cluster
+
+
+@virtual_time
+async def test_many_that_give_up_together_share_one_list() -> None:
+    cluster, clock = a_cluster(), Clock()
+    nodes = clock.nodes(cluster)
+    first = await nodes.of(waiting())
+    assert first is not None
+    assert await nodes.of(waiting()) is first
+    assert cluster.count("list", NODES) == 1
+    clock.seconds = KEPT_SECONDS
+    assert await nodes.of(waiting()) is not first, "it is old by now"
+
+
+@virtual_time
+async def test_a_pod_that_came_after_the_list_is_not_judged_by_it() -> None:
+    cluster, clock = a_cluster(), Clock()
+    nodes = clock.nodes(cluster)
+    first = await nodes.of(waiting())
+    clock.seconds = 10
+    assert await nodes.of(waiting(created=5)) is not first, "its claims are not in the first list"
+
+
+@virtual_time
+async def test_a_silent_api_server_costs_a_short_wait_and_no_answer() -> None:
+    cluster, clock = a_cluster(), Clock()
+    cluster.list_seconds = 3600
+    nodes, began = clock.nodes(cluster), asyncio.get_running_loop().time()
+    assert await nodes.of(waiting()) is None
+    clock.seconds = PATIENCE_SECONDS
+    assert await nodes.of(waiting()) is None, "the next one is not to wait as well"
+    assert asyncio.get_running_loop().time() - began < PATIENCE_SECONDS + 1
+    await nodes.close()
+    cluster.list_seconds = 0
+    assert await nodes.of(waiting()) is not None
+
+
+@virtual_time
+async def test_a_list_that_comes_late_serves_those_that_give_up_after_it() -> None:
+    cluster, clock = a_cluster(), Clock()
+    cluster.list_seconds = PATIENCE_SECONDS + 1
+    nodes = clock.nodes(cluster)
+    assert await nodes.of(waiting()) is None
+    cluster.list_seconds = 0
+    await asyncio.sleep(2)
+    assert await nodes.of(waiting()) is not None
+    assert cluster.count("list", NODES) == 1
+
+
+@virtual_time
+async def test_of_so_many_pods_that_they_would_fill_the_memory_only_the_sums_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_PODS", 500)
+    cluster, nodes = a_cluster(), Clock()
+    for number in range(1100):
+        cluster.put(PODS, pod(f"p{number}", node="n1", phase="Running", requests={"cpu": "1"}))
+    listed = nodes.nodes(cluster)
+    found = await listed.of(waiting())
+    assert found is not None
+    assert (found.room.pods("n1"), found.room.amounts("n1").cpu) == (1100, 1_100_000)
+    assert not list(found.pods())
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+    choosy = pod("w", spec={"affinity": apart}, creationTimestamp=stamp(NOW - timedelta(seconds=60)))
+    assert await listed.of(decode(choosy, Pod)) is None, "which pods are where is not known"
+
+
+@virtual_time
+async def test_a_message_names_no_pod_of_others() -> None:
+    cluster = a_cluster()
+    cluster.put(PODS, pod("secret-project", node="n1", phase="Running"))
+    found = await Clock().nodes(cluster).of(waiting())
+    assert found is not None
+    assert [found.holder(one) for one in found.pods()] == ["another pod"]
+
+
+@virtual_time
+async def test_without_the_volumes_or_the_autoscaler_the_nodes_are_known_still() -> None:
+    cluster = a_cluster()
+    cluster.fail_next(ClusterUnavailable("away"), verb="get")
+    found = await Clock().nodes(cluster).of(waiting())
+    assert found is not None
+    assert (len(found.nodes), found.groups, found.claims) == (1, None, {})

@@ -1,0 +1,149 @@
+"""Dry runs of launches: asked for by a web process, answered by the controller with the very objects of the launch."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.executions import dryrun
+from grid.executions.preview import Preview
+from grid.executions.request import LaunchRequest, draft, submit
+from grid.kube.resources import DEPLOYMENTS, PODS
+from grid.models import CheckOutcome, Execution, LaunchCheck
+from grid.models.dataplane import LOCAL
+from tests.clusters.cluster_requests import alone
+from tests.controller.world import World, in_world
+from tests.support.shop import NOW, Shop
+
+pytestmark = pytest.mark.django_db
+ID = "0123456789ab"
+
+
+def asked(shop: Shop, request: LaunchRequest | None = None, id: str = ID, after: float = 0) -> LaunchCheck | None:
+    now = NOW + timedelta(seconds=after)
+    unit = draft(request or shop.request(), now=now, execution_id=id)
+    return dryrun.ask(id, shop.people.owner, unit[0].data_plane_id, Preview.of(unit), now=now)
+
+
+async def answered(world: World) -> LaunchCheck:
+    await world.controller().tasks.dry_runs.answer_all()
+    return LaunchCheck.objects.get(pk=ID)
+
+
+@in_world
+async def test_the_cluster_confirms_the_very_objects_and_keeps_none(shop: Shop) -> None:
+    world = World()
+    asked(shop)
+    check = await answered(world)
+    assert (check.outcome, check.answered_at) == (CheckOutcome.CONFIRMED, NOW)
+    assert check.message == "The cluster accepted a dry run of its 5 objects."
+    tried = {(one.resource, one.name) for one in world.cluster.requests if one.verb == "create"}
+    assert {one.detail for one in world.cluster.requests if one.verb == "create"} == {"dry run"}
+    assert world.pods() == []
+    assert not Execution.objects.exists()
+    submit(shop.request(), now=NOW, execution_id=ID)
+    await world.step(world.controller())
+    made = {(one.resource, one.name) for one in world.cluster.requests if one.verb == "create" and not one.detail}
+    assert made == tried
+
+
+@in_world
+async def test_a_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -> None:
+    world = World()
+    said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+    world.cluster.fail_next(NotAllowed(said), verb="create")
+    asked(shop)
+    check = await answered(world)
+    assert (check.outcome, check.evidence) == (CheckOutcome.REFUSED, said)
+    assert "The quota “team” of the namespace has too little left: 10 of 10 pods are in use" in check.message
+
+
+@in_world
+async def test_the_pods_of_a_cluster_are_tried_too(shop: Shop) -> None:
+    world = World()
+    asked(shop, alone(shop))
+    assert (await answered(world)).outcome == CheckOutcome.CONFIRMED
+    kinds = [one.resource for one in world.cluster.requests if one.verb == "create"]
+    assert kinds.count(DEPLOYMENTS) == kinds.count(PODS) == 2
+
+
+@in_world
+async def test_a_cluster_that_does_not_answer_is_not_known(shop: Shop) -> None:
+    world = World()
+    world.cluster.fail_next(ClusterUnavailable("gone"), verb="create")
+    asked(shop)
+    check = await answered(world)
+    assert check.outcome == CheckOutcome.NOT_KNOWN
+    assert "You can launch it anyway" in check.message
+
+
+@in_world
+async def test_what_nobody_waits_for_any_more_is_not_tried(shop: Shop) -> None:
+    world = World()
+    asked(shop, after=-11)
+    assert (await answered(world)).answered_at is None
+    LaunchCheck.objects.update(asked_at=NOW, data_plane="elsewhere")
+    assert (await answered(world)).answered_at is None
+    LaunchCheck.objects.update(data_plane=LOCAL)
+    assert (await answered(world)).answered_at == NOW
+
+
+@in_world
+async def test_what_became_too_late_while_others_were_tried_is_not_tried(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, quick = World(), dryrun.dry_run
+    asked(shop)
+    asked(shop, id="another12345")
+
+    async def slow(*args: Any, **more: Any) -> dryrun.DryRunAnswer:
+        world.now += dryrun.ANSWERED_WITHIN
+        return await quick(*args, **more)
+
+    monkeypatch.setattr(dryrun, "dry_run", slow)
+    await world.controller().tasks.dry_runs.answer_all()
+    assert LaunchCheck.objects.filter(answered_at=None).count() == 1
+
+
+@in_world
+async def test_specs_of_another_release_are_answered_and_stop_nothing(shop: Shop) -> None:
+    asked(shop)
+    LaunchCheck.objects.update(specs=[{"nonsense": 1}])
+    assert (await answered(World())).outcome == CheckOutcome.NOT_KNOWN
+
+
+def test_the_same_form_asks_once_until_its_answer_is_old(shop: Shop) -> None:
+    first = asked(shop)
+    assert first is not None
+    assert asked(shop, after=5) == first
+    dryrun.record(ID, dryrun.DryRunAnswer(CheckOutcome.CONFIRMED, "Fine."), now=NOW)
+    again = asked(shop, after=29)
+    assert again is not None
+    assert again.outcome == CheckOutcome.CONFIRMED
+    anew = asked(shop, after=31)
+    assert anew is not None
+    assert (anew.outcome, anew.answered_at) == (CheckOutcome.ASKED, None)
+
+
+def test_one_user_asks_only_so_often(shop: Shop) -> None:
+    ids = [f"{number:012d}" for number in range(dryrun.MOST_IN_WINDOW + 1)]
+    found = [asked(shop, id=id) for id in ids]
+    assert found[-1] is None
+    assert None not in found[:-1]
+    assert asked(shop, id=ids[-1], after=61) is not None
+
+
+def test_nobody_reads_or_replaces_the_answer_of_another(shop: Shop) -> None:
+    asked(shop)
+    unit = draft(shop.request(owner=shop.people.teammate), now=NOW, execution_id="another12345")
+    other = dryrun.ask("another12345", shop.people.teammate, LOCAL, Preview.of(unit), now=NOW)
+    assert other is not None
+    assert LaunchCheck.objects.get(pk=ID).user == shop.people.owner
+
+
+def test_old_requests_are_cleared_away(shop: Shop) -> None:
+    asked(shop, after=-3700)
+    asked(shop, id="another12345")
+    assert dryrun.purge(NOW, 10) == 1
+    assert list(LaunchCheck.objects.values_list("pk", flat=True)) == ["another12345"]

@@ -1,0 +1,287 @@
+"""One execution's page over HTTP: who may see and stop it, its logs and history, before, while and after it runs."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from grid.core.errors import ClusterUnavailable
+from grid.diagnosis.refusals import explain_refusal
+from grid.kube.resources import EVENTS, NODES, PODS
+from grid.models import Execution, ExecutionLog, LifecycleEntry, State
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.shell.browsing import client_of, downloaded
+from tests.shell.browsing import execution_page as text
+from tests.shell.live import changed, connected
+from tests.support import builders
+from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATHS = ("", "log/", "lifecycle/", "stop/")
+
+
+@pytest.fixture
+def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
+    """The owner's, in a project with the teammate, with its pod on a node."""
+    project = make_project(people.owner, people.teammate)
+    execution = make_execution(people.owner, project, started_at=MOMENT, node_name="node-a")
+    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+    cluster.set_log(execution.object_name, ["hello", "<script>alert(1)</script>"], namespace=NAMESPACE, container="run")
+    fill(runtime, cluster)
+    read_executions(runtime)
+    return execution
+
+
+def _plain(answer: Any, id: str) -> str:
+    """Without what is random, and without the id that was asked for."""
+    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"|nonce="[^"]+"', "", answer.content.decode()).replace(id, "")
+
+
+async def test_a_page_that_another_replica_served_is_followed_at_once(people: People, runtime: Runtime) -> None:
+    """It was launched there a moment ago, and nobody has looked here since."""
+    execution = await sync_to_async(lambda: make_execution(people.owner, make_project(people.owner)))()
+    assert runtime.executions.get(execution.pk) is None
+    async with connected(f"/live/execution/?id={execution.pk}", people.owner) as socket:
+        assert execution.title in await socket.message()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_stranger_gets_the_same_answer_as_for_what_never_was(people: People, running: Execution, path: str) -> None:
+    client = client_of(people.stranger)
+    there, not_there = (client.get(f"/executions/{id}/{path}") for id in (running.pk, "neverwas22"))
+    assert (there.status_code, not_there.status_code) == (404, 404)
+    assert _plain(there, running.pk) == _plain(not_there, "neverwas22")
+    assert client.post(f"/executions/{running.pk}/stop/").status_code == 404
+    running.refresh_from_db()
+    assert running.stop_requested_at is None
+
+
+@pytest.mark.parametrize("path", ["", "log/", "lifecycle/", "?tab=log", "?tab=events", "?tab=nonsense"])
+@pytest.mark.parametrize("who", ["owner", "teammate", "operator", "admin"])
+def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str, path: str) -> None:
+    assert client_of(getattr(people, who)).get(f"/executions/{running.pk}/{path}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("who", "may_open", "may_stop"),
+    [("owner", True, True), ("teammate", False, False), ("operator", False, True), ("admin", False, True)],
+)
+def test_only_the_owner_opens_and_members_do_not_stop(
+    people: People, running: Execution, who: str, may_open: bool, may_stop: bool
+) -> None:
+    user = getattr(people, who)
+    page = text(user, running)
+    assert ('form="open-form"' in page) is may_open
+    assert (f'href="/executions/{running.pk}/stop/"' in page) is may_stop
+    assert client_of(user).get(f"/executions/{running.pk}/stop/").status_code == (200 if may_stop else 403)
+    assert client_of(user).post(f"/executions/{running.pk}/stop/").status_code == (302 if may_stop else 403)
+    running.refresh_from_db()
+    assert (running.stop_requested_at is not None) is may_stop
+
+
+def test_stopping_asks_first_and_twice_is_once(people: People, running: Execution) -> None:
+    client = client_of(people.owner)
+    assert "<form" in client.get(f"/executions/{running.pk}/stop/").content.decode()
+    running.refresh_from_db()
+    assert running.stop_requested_at is None
+    answer = client.post(f"/executions/{running.pk}/stop/")
+    assert answer["Location"] == f"/executions/{running.pk}/"
+    running.refresh_from_db()
+    asked = running.stop_requested_at
+    client_of(people.admin).post(f"/executions/{running.pk}/stop/")
+    running.refresh_from_db()
+    assert (running.stop_requested_at, running.stop_requested_by) == (asked, people.owner.username)
+    page = text(people.owner, running)
+    assert "is stopping" in client.get(answer["Location"]).content.decode()
+    assert f"Stop requested by {people.owner.username}." in page
+    assert f'href="/executions/{running.pk}/stop/"' not in page
+
+
+def test_page_that_is_asked_for_shows_what_was_written_also_before_the_snapshot_has_it(
+    people: People, running: Execution
+) -> None:
+    """Without a script nothing would put it right."""
+    assert "Stop requested" not in text(people.owner, running)
+    client_of(people.owner).post(f"/executions/{running.pk}/stop/")
+    assert f"Stop requested by {people.owner.username}." in text(people.owner, running)
+
+
+def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
+    client = client_of(people.owner, enforce_csrf_checks=True)
+    assert client.post(f"/executions/{running.pk}/stop/").status_code == 403
+
+
+def test_open_works_when_it_runs_and_says_why_not_before(people: People, running: Execution, runtime: Runtime) -> None:
+    assert "disabled" not in re.findall(r'<button[^>]*form="open-form"[^>]*>', text(people.owner, running))[0]
+    Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
+    read_executions(runtime)
+    page = text(people.owner, running)
+    assert "disabled" in re.findall(r'<button[^>]*form="open-form"[^>]*>', page)[0]
+    assert "You can open it as soon as it runs." in page
+
+
+def test_a_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runtime) -> None:
+    execution = make_execution(
+        people.owner, make_project(people.owner), state=State.QUEUED, message="You use 1 of 1 slots."
+    )
+    page = text(people.owner, execution)
+    assert f"/live/execution/?id={execution.pk}" in page
+    assert "You use 1 of 1 slots." in page
+    assert 'aria-current="step"' in page
+
+
+def test_logs_are_shown_as_text_and_can_be_kept(people: People, running: Execution) -> None:
+    page = text(people.owner, running, "?tab=log")
+    assert "<code>hello</code>" in page
+    assert "<code>&lt;script&gt;alert(1)&lt;/script&gt;</code>" in page
+    answer, file = downloaded(people.owner, f"/executions/{running.pk}/log/?download=1")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer["Content-Disposition"] == f'attachment; filename="{running.object_name}.log"'
+    assert file == b"hello\n<script>alert(1)</script>\n"
+
+
+def test_a_log_that_cannot_be_fetched_is_said(people: People, running: Execution, cluster: FakeCluster) -> None:
+    cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
+    assert "The cluster did not answer." in text(people.owner, running, "?tab=log")
+
+
+def test_before_the_program_starts_nothing_is_fetched(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(PODS, pod_of(running.pk, name=running.object_name))
+    fill(runtime, cluster)
+    before = len(cluster.requests)
+    assert "Its program has not started yet." in text(people.owner, running, "?tab=log")
+    assert len(cluster.requests) == before
+
+
+def test_another_container_that_does_not_exist_is_the_usual_one(people: People, running: Execution) -> None:
+    assert "hello" in text(people.owner, running, "log/?container=../../secrets&pod=other")
+
+
+def test_an_ended_one_stays_readable_with_its_log_and_history(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
+    fill(runtime, cluster)
+    LifecycleEntry.objects.create(
+        execution=running, at=MOMENT + timedelta(minutes=9), to_state=State.FAILED, level="Warning",
+        reason="OOMKilled", message="It used more memory than its tier has.",
+    )  # fmt: skip
+    ended = MOMENT - timedelta(days=40)
+    Execution.objects.filter(pk=running.pk).update(
+        state=State.FAILED, ended_at=ended, settled_at=ended, message="It used more memory."
+    )
+    ExecutionLog.objects.create(execution=running, text="the end\n")
+    read_executions(runtime)
+    page = text(people.teammate, running)
+    assert "It used more memory." in page
+    assert "/live/" not in page
+    assert "the end" in text(people.teammate, running, "?tab=log")
+    lifecycle = client_of(people.owner).get(f"/executions/{running.pk}/lifecycle/")
+    assert "attachment" in lifecycle["Content-Disposition"]
+    assert (
+        "2026-03-04T09:09:00Z  Warning  Failed: OOMKilled: It used more memory than its tier has."
+        in lifecycle.content.decode()
+    )
+
+
+def test_a_log_is_the_kept_one_when_the_pod_went_before_the_watch_told_of_it(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
+    assert "It is gone from the cluster" in text(people.owner, running, "?tab=log")
+    Execution.objects.filter(pk=running.pk).update(state=State.SUCCEEDED, ended_at=MOMENT)
+    ExecutionLog.objects.create(execution=running, text="the end\n")
+    read_executions(runtime)
+    assert "the end" in text(people.owner, running, "?tab=log")
+
+
+@pytest.mark.parametrize("title", ["<script>alert(1)</script>", "x" * 120, "مرحبا", "</title><h1>"])
+def test_any_title_is_shown_as_text(people: People, running: Execution, runtime: Runtime, title: str) -> None:
+    Execution.objects.filter(pk=running.pk).update(title=title)
+    read_executions(runtime)
+    for rest in ("", "stop/", "?tab=log"):
+        page = text(people.owner, running, rest)
+        assert "<script>alert" not in page
+        assert "</title><h1>" not in page
+
+
+async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def launched() -> Execution:
+        project = make_project(people.owner)
+        execution = make_execution(people.owner, project, state=State.DEPLOYING, node_pool="default-gpu")
+        read_executions(runtime)
+        return execution
+
+    execution = await sync_to_async(launched)()
+    pod = cluster.put(PODS, pod_of(execution.pk, name=execution.object_name))
+    fill(runtime, cluster)
+    async with connected(f"/live/execution/?id={execution.pk}", people.owner) as socket:
+        await socket.message()
+        cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="0->1"))
+        fill(runtime, cluster)
+        assert "New node requested" in await socket.message()
+        cluster.put(
+            NODES, builders.node("gpu-1", pool="default-gpu", ready=False, created=MOMENT + timedelta(minutes=1))
+        )
+        fill(runtime, cluster)
+        assert "A new node joined" in await socket.message_about("joined-gpu-1")
+        cluster.put(NODES, builders.node("gpu-1", pool="default-gpu", created=MOMENT + timedelta(minutes=1)))
+        fill(runtime, cluster)
+        message = await socket.message_about("ready-gpu-1")
+        assert "The new node is ready" in message
+        assert all(kind in ("prepend", "afterbegin", "afterend", "outerMorph") for _, kind in changed(message))
+
+
+async def test_the_state_and_the_open_button_change_by_themselves(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    def prepared() -> None:
+        Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
+        read_executions(runtime)
+
+    def started() -> None:
+        Execution.objects.filter(pk=running.pk).update(state=State.RUNNING)
+        read_executions(runtime)
+
+    await sync_to_async(prepared)()
+    async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
+        assert "disabled" in await socket.message()
+        await sync_to_async(started)()
+        message = await socket.message()
+        assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
+        assert "disabled" not in message
+
+
+def test_a_pod_that_a_quota_refuses_says_which_quota_what_is_used_and_what_to_do(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    said = "pods is forbidden: exceeded quota: team, requested: requests.cpu=4, used: requests.cpu=13, limited: requests.cpu=16"
+    known = explain_refusal(said)
+    assert known is not None
+    project = make_project(people.owner, people.teammate)
+    message = f"{known.sentence} {known.next_step}"
+    execution = make_execution(
+        people.owner, project, state=State.DEPLOYING, reason="not_allowed", message=message, slots_reserved_at=MOMENT
+    )
+    fill(runtime, cluster)
+    read_executions(runtime)
+    for reader in (people.owner, people.teammate, people.operator):
+        shown = text(reader, execution)
+        assert (
+            "The quota “team” of the namespace has too little left: 13 cores of 16 cores (requests.cpu) are in use"
+            in shown
+        )
+        assert "and this takes 4 cores (requests.cpu)." in shown
+        assert (
+            "It starts when something else in the namespace ends; an admin of the cluster can raise the quota." in shown
+        )

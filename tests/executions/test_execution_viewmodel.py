@@ -1,0 +1,383 @@
+"""One execution in words: head, steps, cost, timeline and log source, and the stored HTML of each visual state."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from dashboard.executions.viewmodels.execution import (
+    CONTRIBUTING,
+    ExecutionRecord,
+    Facts,
+    Person,
+    PodLink,
+    facts,
+    head,
+    steps,
+)
+from dashboard.executions.viewmodels.execution_actions import actions
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.executions.viewmodels.states import state_status
+from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
+from dashboard.home.viewmodels.my_executions import my_executions
+from dashboard.logs.viewmodels.log import LogQuery, log_source, why_no_log
+from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.fragments import render_fragment
+from dashboard.shell.viewmodels.format import span
+from dashboard.shell.viewmodels.sizes import size_words
+from dashboard.starts.viewmodels.startup import StartMeasures
+from dashboard.usage.viewmodels.prices import Spending, price_words
+from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
+from grid.core.wording import money
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.objects import Event, Node, Pod, RawObject
+from grid.logs.logfindings import LogFinding
+from grid.models import Membership
+from grid.runtime.executions import ExecutionRow
+from grid.starts.startup import Phase
+from tests.executions.executing import RECORD, ROW, entered, pod_of
+from tests.executions.execution_listing import execution_rows
+from tests.executions.test_executions_viewmodel import BAD, source
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden, difference
+
+OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
+OPERATOR = Person(may_open=False, may_stop=True, is_operator=True, sees_all=True)
+MEMBER = Person(may_open=False, may_stop=False, is_operator=False, contributes=True)
+WAITS = Diagnosis("scaling_up", "A new node is being started for you.", "wait", "", "Nothing to do.", ("0->1",))
+NOW = MOMENT + timedelta(minutes=30)
+
+
+def after(minutes: float, **fields: object) -> ExecutionRecord:
+    """The record that many minutes after its launch, with the history of its way there."""
+    way = ("queued", "deploying", "preparing", "running")
+    state = str(fields.get("state", "running"))
+    passed = way[: way.index(state) + 1] if state in way else (*way, state)
+    history = tuple(entered(each, minute=minutes * place / len(passed)) for place, each in enumerate(passed))
+    since = history[-1].at
+    started = history[3].at if len(history) > 3 else None
+    spending = Spending(running=((RECORD.cost_per_hour, started),)) if started else Spending()
+    found = {"state_since": since, "lifecycle": history, "started_at": started, "spending": spending}
+    return replace(RECORD, **{**found, **fields})  # type: ignore[arg-type]
+
+
+QUEUED = after(1, state="queued", message="You use 25 of 25 slots; this starts by itself when one is free.")
+DEPLOYING = after(4, state="deploying", message="A slot was free.")
+RUNNING = after(20, state="running")
+STOPPING = replace(RUNNING, stop_requested_at=NOW, stop_requested_by="alice")
+FAILED = after(25, state="failed", kind="job", message="It used more memory than its tier has.", ended_at=NOW)
+STATES = {"queued": QUEUED, "deploying": DEPLOYING, "running": RUNNING, "failed": FAILED}
+
+
+def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
+    whole = [
+        head(record, diagnosis, OWNER),
+        actions(record, OWNER, is_ready=True),
+        steps(record),
+        facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
+    ]
+    return "\n".join(render_fragment(one, now=NOW) for one in whole)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_each_state_looks_as_stored(name: str) -> None:
+    assert_golden(f"execution-{name}", page_of(STATES[name], {"deploying": WAITS}.get(name)))
+
+
+def test_a_stopping_execution_looks_like_a_running_one_that_cannot_be_opened_or_stopped() -> None:
+    since = 'datetime="2026-03-04T{0}:00+00:00" data-age title="2026-03-04T{0}:00+00:00"'
+    assert difference("execution-running", page_of(STOPPING)) == [
+        '-<strong class="status status-ok" role="status">Running</strong>',
+        f'-<span class="muted">for <time {since.format("09:15")}>15 min</time></span>',
+        '+<strong class="status status-wait" role="status">Stopping</strong>',
+        f'+<span class="muted">for <time {since.format("09:30")}>0 s</time></span>',
+        '-<p class="break">It is ready: open it.</p>',
+        '+<p class="break">Stop requested by alice.</p>',
+        "->Open</button>",
+        '-<a class="button button-danger" data-dialog href="/executions/e1/stop/">Stop</a>',
+        '+disabled aria-describedby="why-not-open">Open</button>',
+        '+<span class="muted">Stop requested by alice.</span>',
+    ]
+
+
+def test_what_was_found_in_the_log_looks_as_stored() -> None:
+    found = LogFinding(
+        "own", "The licence “<b>” is in use.", "LIC-17: <b>", "Wait for one.", "https://wiki.example/licences"
+    )
+    record = replace(FAILED, findings=(found, replace(found, meaning=FAILED.message, link="")))
+    assert_golden("execution-findings", render_fragment(head(record, None, OWNER), now=NOW))
+    assert "LIC-17" not in render_fragment(head(record, None, Person(False, False, False, has_left=True)), now=NOW)
+
+
+def test_the_rows_look_as_stored() -> None:
+    running = pod_of("e1", node="node-a", phase="Running", ready=True)
+    cluster = replace(ROW, id="e2", kind="cluster", title="Dask", object_name="cluster-e2", message="")
+    member = pod_of("e2", name="worker-1", node="node-a")
+    queued = replace(ROW, id="e3", state="queued", message="You use 25 of 25 slots.", title="<b>bold</b>")
+    whole = source(
+        ROW,
+        cluster,
+        queued,
+        pods=[running, member, pod_of("e2", name="worker-2")],
+        explained={"worker-1": BAD},
+        sees_all=True,
+    )
+    found = execution_rows(whole, ExecutionsView(), NOW)
+    assert_golden("execution-rows", "\n".join(render_fragment(one, now=NOW) for one in found))
+    nothing = execution_rows(source(), ExecutionsView(), NOW)
+    no_match = execution_rows(source(ROW), ExecutionsView(user="bob"), NOW)
+    assert_golden("executions-none", "\n".join(render_fragment(one, now=NOW) for one in (*nothing, *no_match)))
+
+
+def test_the_first_page_shows_ones_own_as_stored() -> None:
+    failed = replace(ROW, id="e2", kind="job", state="failed", message="Out of memory.", requested_at=NOW)
+    running = replace(ROW, title="Explore", workspace_id="w1")
+    queued = replace(ROW, id="e4", title="Waits", state="queued", message="You use 25 of 25 slots.", workspace_id="w4")
+    earlier = replace(ROW, id="e0", title="An earlier execution", state="stopped", workspace_id="w3")
+    execution = WorkspaceExecution("e3", "stopped", NOW, "Stopped by alice.")
+    stopped = WorkspaceRecord(
+        id="w3", name="Churn <2>", title="Churn <2>", owner_id=1, owner_username="alice", project_id="churn", project_name="Churn",
+        project_roles={1: "owner"}, environment_name="JupyterLab", tier_name="Small", created_at=MOMENT,
+        launched_at=MOMENT, latest=execution,
+    )  # fmt: skip
+    known = [stopped, replace(stopped, id="w1", name="Passed over, it runs")]
+    shown = my_executions([failed, running, queued, earlier], known, plain_status)
+    assert_golden("my-executions", render_fragment(shown, now=NOW))
+    assert_golden("my-executions-none", render_fragment(my_executions([], [], plain_status), now=NOW))
+
+
+def plain_status(row: ExecutionRow) -> tuple[StatusLine, str]:
+    return state_status(row.state, message=row.message)
+
+
+def test_the_head_prefers_what_the_pod_shows_now() -> None:
+    shown = head(DEPLOYING, BAD, OWNER).context
+    assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
+
+
+def test_the_time_of_a_stop_counts_from_the_request_and_not_from_the_state_before() -> None:
+    assert head(STOPPING, None, OWNER).context.since == STOPPING.stop_requested_at  # type: ignore[attr-defined]
+    assert head(RUNNING, None, OWNER).context.since == RUNNING.state_since  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("person", "sentence"),
+    [
+        (OWNER, "It is ready: open it."),
+        (OPERATOR, "It is ready. Only alice can open it."),
+        (MEMBER, "It is ready. Only alice can open it."),
+        (replace(OWNER, may_open=False), "It is ready."),
+    ],
+)
+def test_only_who_may_open_it_is_told_to_open_it(person: Person, sentence: str) -> None:
+    assert head(RUNNING, None, person).context.status.note == sentence  # type: ignore[attr-defined]
+    assert actions(RUNNING, person, is_ready=True).context.shows_open is person.may_open  # type: ignore[attr-defined]
+
+
+def test_an_ended_one_says_what_was_stored_whatever_a_leftover_pod_shows() -> None:
+    assert head(FAILED, WAITS, OWNER).context.status.note == FAILED.message  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("record", "person", "ready", "shows", "why"),
+    [
+        (RUNNING, OWNER, True, True, ""),
+        (RUNNING, OWNER, False, True, "Its program is not answering right now."),
+        (DEPLOYING, OWNER, False, True, "You can open it as soon as it runs."),
+        (STOPPING, OWNER, True, True, "It is stopping."),
+        (RUNNING, OPERATOR, True, False, ""),
+        (FAILED, OWNER, True, False, None),
+        (replace(RUNNING, kind="job"), OWNER, True, False, ""),
+    ],
+)
+def test_the_open_button(record: ExecutionRecord, person: Person, ready: bool, shows: bool, why: str | None) -> None:
+    shown = actions(record, person, is_ready=ready).context
+    assert shown.shows_open is shows  # type: ignore[attr-defined]
+    if why is not None:
+        assert shown.why_not_open == why  # type: ignore[attr-defined]
+
+
+def test_the_stop_button_goes_when_stopping_was_asked_for() -> None:
+    def shows(record: ExecutionRecord, person: Person) -> bool:
+        return bool(actions(record, person, is_ready=True).context.shows_stop)  # type: ignore[attr-defined]
+
+    assert shows(QUEUED, OWNER)
+    assert shows(RUNNING, OPERATOR)
+    assert not shows(RUNNING, MEMBER)
+    assert not shows(STOPPING, OWNER)
+    assert not shows(FAILED, OWNER)
+
+
+def places(record: ExecutionRecord) -> list[tuple[str, str, str]]:
+    return [(one.word, one.place, one.took) for one in steps(record).context.steps]  # type: ignore[attr-defined]
+
+
+def test_steps_that_are_done_say_how_long_they_took() -> None:
+    assert places(RUNNING) == [
+        ("Queued", "done", "5 min"),
+        ("Deploying", "done", "5 min"),
+        ("Preparing", "done", "5 min"),
+        ("Running", "now", ""),
+        ("Stopped", "todo", ""),
+    ]
+
+
+def test_what_ended_early_shows_the_steps_that_it_did_not_reach() -> None:
+    record = replace(QUEUED, state="error", lifecycle=(entered("queued"), entered("error", minute=1)))
+    assert [(word, place) for word, place, _ in places(record)] == [
+        ("Queued", "done"), ("Deploying", "skipped"), ("Preparing", "skipped"), ("Running", "skipped"), ("Error", "problem"),
+    ]  # fmt: skip
+
+
+def test_a_stop_has_its_own_steps() -> None:
+    record = replace(RUNNING, state="stopping", lifecycle=(*RUNNING.lifecycle, entered("stopping", minute=28)))
+    assert [(word, place) for word, place, _ in places(record)][-2:] == [("Stopping", "now"), ("Stopped", "todo")]
+
+
+def test_the_cost_is_that_of_the_seconds_for_which_pods_held_nodes() -> None:
+    worker = Decimal("0.60")
+    spending = Spending(ended=((worker, 3600), (Decimal("0.10"), 1800)), running=((worker, MOMENT),))
+    assert spending.until(MOMENT) == Decimal("0.65")
+    assert spending.until(MOMENT + timedelta(minutes=10, seconds=6)) == Decimal("0.751")
+    assert spending.until(MOMENT - timedelta(hours=1)) == Decimal("0.65"), "a clock that is behind takes nothing back"
+
+
+def test_what_never_held_a_node_has_cost_nothing() -> None:
+    stopped = replace(QUEUED, state="stopped", ended_at=NOW)
+    assert [cost(QUEUED), cost(stopped), cost(replace(RUNNING, spending=Spending()))] == [
+        "nothing yet", "nothing", "nothing yet",
+    ]  # fmt: skip
+
+
+def cost(record: ExecutionRecord) -> str:
+    shown = facts(record, OWNER, pods=[], node="", now=NOW).context
+    assert isinstance(shown, Facts)
+    return shown.cost
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [("0", "$0.00"), ("0.001", "less than $0.01"), ("0.309", "$0.31"), ("12345.6", "$12,345.60")]
+)
+def test_money(amount: str, words: str) -> None:
+    assert money(Decimal(amount)) == words
+
+
+def test_prices_and_sizes_in_words() -> None:
+    assert [price_words(Decimal(text)) for text in ("0", "0.05", "0.0500", "0.0125", "2")] == [
+        "free", "$0.05 an hour", "$0.05 an hour", "$0.0125 an hour", "$2.00 an hour",
+    ]  # fmt: skip
+    assert size_words(3500, 14 * 2**30, 1, "2Gi") == "3.5 cores, 14 GiB memory, 1 GPU, 2 GiB shared memory"
+    assert size_words(1000, 2**29, 0) == "1 core, 512 MiB memory"
+    assert [span(seconds) for seconds in (-3, 42, 432, 3600, 11100)] == [
+        "0 s",
+        "42 s",
+        "7 min 12 s",
+        "1 h",
+        "3 h 5 min",
+    ]
+
+
+def headlines(record: ExecutionRecord, events: list[RawObject], nodes: list[RawObject], node: str = "") -> list[str]:
+    found = timeline(
+        record, [decode(one, Event) for one in events], [decode(one, Node) for one in nodes], assigned_node=node
+    )
+    return [one.context.headline for one in found]  # type: ignore[attr-defined]
+
+
+def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
+    pod = pod_of("e1")
+
+    def event(name: str, reason: str, minute: float) -> RawObject:
+        return builders.event(name, about=pod, reason=reason, at=MOMENT + timedelta(minutes=minute))
+
+    events = [event("a", "TriggeredScaleUp", 1), event("b", "Pulling", 5), event("c", "Started", 7)]
+    ready = [builders.condition("Ready", "True", at=MOMENT + timedelta(minutes=4))]
+    node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=ready)
+    old = builders.node("old", created=MOMENT - timedelta(days=1))
+    record = replace(DEPLOYING, lifecycle=(entered("queued"), entered("deploying", minute=0.5)))
+    assert headlines(record, events, [node, old]) == [
+        "Program started", "Pulling the image", "The new node is ready", "A new node joined",
+        "New node requested", "Deploying", "Queued",
+    ]  # fmt: skip
+    assert "A new node joined" not in headlines(record, events, [node], node="another")
+    assert "A new node joined" not in headlines(FAILED, [], [node])
+
+
+def test_a_machine_that_came_back_later_has_no_part_in_the_story() -> None:
+    again = [builders.condition("Ready", "True", at=NOW)]
+    node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=again)
+    told = headlines(RUNNING, [], [node], node="gpu-1")
+    assert "A new node joined" in told
+    assert "The new node is ready" not in told
+
+
+def test_an_event_that_is_stored_and_live_is_told_once_with_the_newer_count() -> None:
+    live = decode(builders.event("ev", about=pod_of("e1"), reason="BackOff", count=9), Event)
+    stored = entered("", reason="BackOff", event_uid=live.metadata.uid, count=3, about="Pod/workspace-e1")
+    record = replace(RECORD, lifecycle=(stored,))
+    (only,) = timeline(record, [live], [], assigned_node="")
+    assert only.context.times == 9  # type: ignore[attr-defined]
+    (kept,) = timeline(record, [], [], assigned_node="")
+    assert (kept.id, kept.context.times) == (only.id, 3)  # type: ignore[attr-defined]
+
+
+def test_usual_warnings_are_not_marked_as_trouble() -> None:
+    def mark(reason: str) -> str:
+        event = builders.event("e", about=pod_of("e1"), reason=reason, kind="Warning")
+        (item,) = timeline(replace(RECORD, lifecycle=()), [decode(event, Event)], [], assigned_node="")
+        return str(item.context.mark)  # type: ignore[attr-defined]
+
+    assert [mark(reason) for reason in ("FailedScheduling", "Failed")] == ["", "problem"]
+
+
+def test_an_empty_story_says_so() -> None:
+    (nothing,) = timeline(RECORD, [], [], assigned_node="")
+    assert nothing.context.headline == "Nothing yet."  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("reason", "times"), [("worker_out_of_memory", 1), ("worker_restarted", 1), ("BackOff", 3)])
+def test_a_programs_starts_are_not_shown_as_ends_of_one_kind(reason: str, times: int) -> None:
+    line = entered("", about="Pod/worker", reason=reason, message="What happened.", count=3, event_uid="u")
+    record = replace(RECORD, lifecycle=(line,))
+    (item,) = timeline(record, [], [], assigned_node="")
+    assert item.context.times == times  # type: ignore[attr-defined]
+    assert ("3 times" in lifecycle_text(record)) is (times == 3)
+
+
+def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
+    record = replace(RECORD, title="a\nb", lifecycle=(entered("failed", message="one\n2026-01-01T00:00:00Z  fake"),))
+    assert len(lifecycle_text(record).splitlines()) == 2
+
+
+def test_the_lifecycle_log_says_in_one_line_how_the_start_went() -> None:
+    start = StartMeasures(total=50, seconds={Phase.QUEUED: 2, Phase.PULLING: 48}, image_cached=False)
+    lines = lifecycle_text(replace(RECORD, lifecycle=(entered("running"),), start=start)).splitlines()
+    assert lines[-1] == "# Start-up: 50 s: waiting for a slot 2.0 s, image pull 48 s (the image was not on the node)."
+
+
+def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> None:
+    containers = [{"name": "run"}, {"name": "nginx"}]
+    pods = [
+        decode(pod_of("e1", name="worker-1", containers=containers), Pod),
+        decode(pod_of("e1", containers=containers, statuses=[builders.container_status("run", ready=True)]), Pod),
+    ]
+
+    def found(pod: str, container: str) -> tuple[str, str, bool]:
+        source = log_source(pods, LogQuery(pod=pod, container=container), main="workspace-e1")
+        assert source is not None
+        return source.pod, source.container, source.has_started
+
+    assert found("", "") == ("workspace-e1", "run", True)
+    assert found("worker-1", "nginx") == ("worker-1", "nginx", False)
+    assert found("../secrets", "nonsense") == ("workspace-e1", "run", True)
+    assert log_source([], LogQuery(), main="x") is None
+
+
+def test_each_state_without_a_log_says_why() -> None:
+    assert len({why_no_log(record) for record in (QUEUED, FAILED, replace(RUNNING, state="stopping"))}) == 3
+
+
+def test_who_contributes_is_the_same_on_pages_and_in_the_database() -> None:
+    assert frozenset(Membership.CONTRIBUTING) == CONTRIBUTING

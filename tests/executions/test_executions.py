@@ -1,0 +1,319 @@
+"""The Executions page over HTTP and its websocket: who sees what, the filter in the URL, ended ones, and updates."""
+
+import gzip
+import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
+from django.test import Client, RequestFactory
+
+from dashboard.executions.history import HistoryPage
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from grid.kube.objects import RawObject
+from grid.kube.resources import EVENTS, PODS
+from grid.models import Execution, State, User
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, make_tier, pod_of, read_executions
+from tests.shell.browsing import client_of
+from tests.shell.live import changed, connected
+from tests.support import builders
+from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
+from tests.support.frozen import on_tier
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOSTILE = '<script>alert("1")</script>'
+
+
+@pytest.fixture
+def mine(people: People, runtime: Runtime) -> Execution:
+    """One running execution of the owner's, in a project with the teammate."""
+    execution = make_execution(people.owner, make_project(people.owner, people.teammate), title="Alice's notebook")
+    read_executions(runtime)
+    return execution
+
+
+def get(user: User, path: str = "/executions/", **query: str) -> Any:
+    client = Client()
+    client.force_login(user)
+    return client.get(path, query)
+
+
+def text(user: User, **query: str) -> str:
+    answer = get(user, **query)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def running(execution: Execution, **fields: Any) -> RawObject:
+    return pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True, **fields)
+
+
+@pytest.mark.parametrize("who", ["owner", "teammate", "operator", "admin"])
+def test_owner_teammate_operator_and_admin_see_the_row(people: People, mine: Execution, who: str) -> None:
+    page = text(getattr(people, who))
+    assert f'id="row-{mine.pk}"' in page
+    assert "1 execution<" in page
+
+
+def test_a_stranger_sees_nothing_and_no_hint_of_it(people: People, mine: Execution) -> None:
+    page = text(people.stranger)
+    for hint in (mine.pk, "Alice", "alice", "Customer churn", "Small", "1 execution"):
+        assert hint not in page
+    assert "Nothing is running or waiting." in page
+
+
+def test_a_stranger_learns_nothing_from_filters_and_ended_ones(people: People, mine: Execution) -> None:
+    Execution.objects.filter(pk=mine.pk).update(state=State.FAILED, ended_at=MOMENT)
+    for query in ({"text": "notebook"}, {"show": "ended"}, {"show": "ended", "text": "notebook"}):
+        page = text(people.stranger, **query)
+        assert mine.pk not in page
+        assert "Customer churn" not in page
+
+
+def test_only_operators_get_links_to_nodes(
+    people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(PODS, running(mine))
+    fill(runtime, cluster)
+    assert 'href="/nodes/node-a/"' in text(people.operator)
+    page = text(people.owner)
+    assert 'href="/nodes/node-a/"' not in page
+    assert f'href="/pods/compute-grid/{mine.object_name}/"' in page
+
+
+def test_a_pod_that_pretends_from_another_namespace_is_not_believed(
+    people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(
+        PODS, pod_of(mine.pk, name="impostor", namespace="elsewhere", node="node-x", phase="Running", ready=True)
+    )
+    fill(runtime, cluster)
+    for user in (people.owner, people.operator):
+        assert "impostor" not in text(user)
+
+
+def test_a_pod_without_a_known_execution_is_shown_to_operators_only(
+    people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(PODS, pod_of("gone", name="lost-pod", node="node-x", phase="Running", ready=True))
+    fill(runtime, cluster)
+    assert "lost-pod" in text(people.operator)
+    assert "lost-pod" not in text(people.owner)
+
+
+@pytest.mark.parametrize("title", [HOSTILE, "x" * 120, "\u202eevil", "日本語 مرحبا", "{{ 7777*7 }}"])
+def test_any_title_is_shown_as_text(people: People, mine: Execution, runtime: Runtime, title: str) -> None:
+    Execution.objects.filter(pk=mine.pk).update(title=title)
+    read_executions(runtime)
+    page = text(people.owner)
+    assert "<script>alert" not in page
+    assert 'dir="auto"' in page
+    assert "54439" not in page
+
+
+def test_the_filter_comes_from_the_url_and_stays_in_every_link(
+    people: People, mine: Execution, runtime: Runtime
+) -> None:
+    other = make_execution(people.owner, mine.project, kind="job", state=State.QUEUED)
+    read_executions(runtime)
+    page = text(people.owner, kind="job", sort="-name")
+    assert f'id="row-{other.pk}"' in page
+    assert f'id="row-{mine.pk}"' not in page
+    assert "?kind=job&amp;sort=name" in page
+    assert '<option value="job" selected>' in page
+    assert "/live/executions/?kind=job&amp;sort=-name" in page
+
+
+def test_nonsense_in_the_url_is_harmless_and_said(people: People, mine: Execution) -> None:
+    page = text(people.owner, sort="-drop table", page="0", kind=HOSTILE, memory=HOSTILE, tier=HOSTILE)
+    assert "<script>alert" not in page
+    assert "is not a quantity" in page
+    assert "No execution matches." in page
+
+
+def test_the_next_page_is_a_link(people: People, runtime: Runtime) -> None:
+    project = make_project(people.owner)
+    for _ in range(3):
+        make_execution(people.owner, project)
+    rows = list(Execution.objects.all())
+    Execution.objects.bulk_create(
+        Execution(
+            id=f"many{number:04}",
+            kind="job",
+            owner=people.owner,
+            project=project,
+            **on_tier(rows[0].tier),
+            environment=rows[0].environment,
+            requested_at=MOMENT + timedelta(seconds=number),
+        )
+        for number in range(205)
+    )
+    read_executions(runtime)
+    page = text(people.owner)
+    assert page.count('id="row-') == 200
+    assert 'href="?page=2" rel="next"' in page
+    assert text(people.owner, page="2").count('id="row-') == 8
+
+
+def test_ended_ones_have_a_tab_with_filter_and_order(people: People, mine: Execution) -> None:
+    failed = make_execution(
+        people.owner, mine.project, state=State.FAILED, title="Broken", message="Out of memory.", ended_at=MOMENT
+    )
+    make_execution(
+        people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT, tier=make_tier("big")
+    )
+    page = text(people.owner, show="ended")
+    assert f'href="/executions/{failed.pk}/"' in page
+    assert "Out of memory." in page
+    assert mine.pk not in page
+    assert "Done" not in text(people.owner, show="ended", status="failed")
+    assert "Broken" not in text(people.owner, show="ended", tier="big")
+    assert "No ended execution matches." in text(people.owner, show="ended", text="zzz")
+
+
+def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
+    Execution.objects.bulk_create(
+        Execution(
+            id=f"old{number:04}", kind="job", owner=people.owner, project=mine.project, **on_tier(mine.tier),
+            environment=mine.environment, state=State.SUCCEEDED, ended_at=MOMENT + timedelta(seconds=number),
+        )
+        for number in range(60)
+    )  # fmt: skip
+    first = text(people.teammate, show="ended")
+    assert first.count('scope="row"') == 50
+    assert "old0059" in first
+    older = re.search(r'href="\?show=ended&amp;before=([^"]+)" rel="next"', first)
+    assert older is not None
+    second = text(people.teammate, show="ended", before=unquote(older[1]))
+    assert second.count('scope="row"') == 10
+    assert "old0009" in second
+    assert 'rel="next"' not in second
+    newer = re.search(r'href="\?show=ended&amp;after=([^"]+)" rel="prev"', second)
+    assert newer is not None
+    again = text(people.teammate, show="ended", after=unquote(newer[1]))
+    listed = re.compile("/executions/(old[0-9]{4})/")
+    assert listed.findall(again) == listed.findall(first)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "",
+        "~",
+        "0001-01-01T00:00:00+14:00~x",
+        "9999-12-31T23:59:59-14:00~x",
+        "yesterday~old1",
+        "2026-01-01~old1",
+        "2026-01-01T00:00:00Z",
+        "9" * 100,
+    ],
+)
+def test_position_that_no_page_has_written_is_the_newest_page(people: People, mine: Execution, position: str) -> None:
+    make_execution(people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT)
+    assert "Done" in text(people.owner, show="ended", before=position, after=position)
+
+
+def test_filter_that_did_not_look_at_everything_says_how_far_it_looked(people: People) -> None:
+    request = RequestFactory().get("/executions/?show=ended")
+    request.user = people.owner
+    context = {
+        "request": request,
+        "view": ExecutionsView(show="ended", text="new"),
+        "page": HistoryPage([], older="x", searched_to=MOMENT),
+        "older": "?older",
+        "now": MOMENT + timedelta(hours=2),
+    }
+    shown = render_to_string("executions/executions_ended.html", context)
+    assert "No match in the part searched." in shown
+    assert "Searched executions that ended in the last <time" in shown
+    assert '<a href="?older" rel="next">Search older</a>' in shown
+    context |= {"view": ExecutionsView(show="ended", text="new", after="x"), "newer": "?newer"}
+    shown = render_to_string("executions/executions_ended.html", context)
+    assert "Searched executions that ended up to <time" in shown
+    assert '<a href="?newer" rel="prev">Search newer</a>' in shown
+
+
+async def test_a_change_reaches_the_browser_as_its_row_only(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def two() -> tuple[Execution, Execution]:
+        project = make_project(people.owner)
+        return make_execution(people.owner, project), make_execution(people.owner, project, state=State.PREPARING)
+
+    first, second = await sync_to_async(two)()
+    for execution in (first, second):
+        cluster.put(PODS, running(execution))
+    fill(runtime, cluster)
+    await sync_to_async(read_executions)(runtime)
+    async with connected("/live/executions/?sort=name", people.owner) as socket:
+        assert ("executions", "innerMorph") in changed(await socket.message())
+        waiting = builders.container_status(
+            state={"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        )
+        cluster.put(PODS, pod_of(second.pk, name=second.object_name, node="node-a", statuses=[waiting]))
+        fill(runtime, cluster)
+        message = await socket.message()
+        assert changed(message) == [(f"row-{second.pk}", "outerMorph")]
+        assert "status-problem" in message
+        assert await socket.is_silent()
+
+
+async def test_a_launch_of_a_teammate_appears_and_a_strangers_does_not(people: People, runtime: Runtime) -> None:
+    project = await sync_to_async(make_project)(people.owner, people.teammate)
+    foreign = await sync_to_async(make_project)(people.stranger, id="secret", name="Secret")
+    async with connected("/live/executions/", people.owner) as socket:
+        await socket.message()
+        await sync_to_async(make_execution)(people.stranger, foreign)
+        await sync_to_async(read_executions)(runtime)
+        assert await socket.is_silent()
+        shared = await sync_to_async(make_execution)(people.teammate, project)
+        await sync_to_async(read_executions)(runtime)
+        assert f"row-{shared.pk}" in await socket.message()
+
+
+async def test_the_websocket_keeps_to_the_filter_of_its_page(people: People, runtime: Runtime) -> None:
+    project = await sync_to_async(make_project)(people.owner)
+    async with connected("/live/executions/?kind=job", people.owner) as socket:
+        await socket.message()
+        await sync_to_async(make_execution)(people.owner, project, kind="workspace")
+        await sync_to_async(read_executions)(runtime)
+        assert await socket.is_silent()
+
+
+async def test_an_event_changes_the_sentence_of_its_pod(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    project = await sync_to_async(make_project)(people.owner)
+    execution = await sync_to_async(make_execution)(people.owner, project, state=State.DEPLOYING)
+    pod = cluster.put(PODS, pod_of(execution.pk, name=execution.object_name))
+    fill(runtime, cluster)
+    await sync_to_async(read_executions)(runtime)
+    async with connected("/live/executions/", people.owner) as socket:
+        await socket.message()
+        scale_up = "pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"
+        cluster.put(
+            EVENTS,
+            builders.event(
+                "up", about=pod, reason="TriggeredScaleUp", message=scale_up, component="cluster-autoscaler"
+            ),
+        )
+        fill(runtime, cluster)
+        assert f"row-{execution.pk}" in await socket.message()
+
+
+def test_the_longest_page_is_small_on_the_wire(people: People, runtime: Runtime) -> None:
+    """Under 100 kB, however much is shown."""
+    project = make_project(people.owner)
+    for number in range(230):
+        make_execution(people.owner, project, title=f"{number}: {'long names happen '[: number % 19]}{number * 7919}")
+    read_executions(runtime)
+    client = client_of(people.owner, headers={"accept-encoding": "gzip"})
+    answer = client.get("/executions/")
+    assert gzip.decompress(answer.content).decode().count('id="row-') == 200
+    assert answer["Content-Encoding"] == "gzip"
+    assert len(answer.content) < 100_000

@@ -1,0 +1,376 @@
+"""The Executions page's rows: which there are, in what order, on which page, and what the URL says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import parse_qsl
+
+import pytest
+from django.http import QueryDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.executions.viewmodels.execution_entry import state_of
+from dashboard.executions.viewmodels.execution_groups import group_of
+from dashboard.executions.viewmodels.execution_lines import ExecutionLine
+from dashboard.executions.viewmodels.executions import choices
+from dashboard.executions.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
+from dashboard.executions.viewmodels.states import STARTED
+from dashboard.shell.viewmodels.listing import Paging
+from grid.core.labels import APP_COMPONENT, KEYS
+from grid.diagnosis.pods import Diagnosis
+from grid.kube.objects import Pod, RawObject
+from grid.metrics.usage import Usage
+from grid.runtime.executions import ExecutionRow
+from tests.executions.executing import ROW, pod_of
+from tests.executions.execution_listing import Source, execution_rows
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+
+NOW = MOMENT + timedelta(minutes=30)
+FINE = Diagnosis("running", "It runs.", "ok", "")
+BAD = Diagnosis("image", "The image cannot be fetched.", "problem", "admin", "Ask your admin.")
+
+
+def source(
+    *rows: ExecutionRow,
+    pods: Sequence[RawObject] = (),
+    orphans: Sequence[RawObject] = (),
+    explained: dict[str, Diagnosis] | None = None,
+    used: dict[str, Usage] | None = None,
+    sees_all: bool = False,
+) -> Source:
+    decoded = [decode(pod, Pod) for pod in pods]
+    return Source(
+        rows=rows,
+        pods_of=lambda id: [pod for pod in decoded if pod.metadata.labels[KEYS.execution] == id],
+        orphans=[decode(pod, Pod) for pod in orphans],
+        usage_of=(used or {}).get,
+        explain=lambda pod: (explained or {}).get(pod.metadata.name, FINE),
+        keys=KEYS,
+        sees_all=sees_all,
+    )
+
+
+def lines(source: Source, query: str = "") -> list[ExecutionLine]:
+    found = execution_rows(source, parsed(query), NOW)
+    return [one.context for one in found if isinstance(one.context, ExecutionLine)]
+
+
+def parsed(query: str) -> ExecutionsView:
+    return ExecutionsView.parse(dict(part.split("=", 1) for part in query.split("&")) if query else {})
+
+
+def paging(source: Source, query: str = "") -> Paging:
+    found = [one.context for one in execution_rows(source, parsed(query), NOW) if isinstance(one.context, Paging)]
+    return found[0]
+
+
+def named(*ids: str) -> list[ExecutionRow]:
+    return [replace(ROW, id=id, object_name=f"workspace-{id}", title=id) for id in ids]
+
+
+def test_an_execution_without_a_pod_says_why_it_waits() -> None:
+    row = replace(ROW, state="queued", message="You use 25 of 25 slots.")
+    (line,) = lines(source(row))
+    assert (line.status.word, line.status.severity, line.status.note) == ("Queued", "wait", "You use 25 of 25 slots.")
+    assert (line.node, line.cpu, line.pod_name) == ("", "", "")
+
+
+def test_a_running_pod_shows_where_it_is_and_what_it_asks_for() -> None:
+    pod = pod_of("e1", node="node-a", phase="Running", ready=True, requests={"cpu": "1500m", "memory": "2Gi"})
+    (line,) = lines(source(ROW, pods=[pod], sees_all=True))
+    assert (line.status.word, line.status.note) == ("Running", "")
+    assert (line.node, line.node_is_link, line.cpu, line.memory, line.gpus) == ("node-a", True, "1.5", "2 GiB", "")
+
+
+def test_a_scientist_gets_no_link_to_the_node() -> None:
+    pod = pod_of("e1", node="node-a", phase="Running", ready=True)
+    assert not lines(source(ROW, pods=[pod]))[0].node_is_link
+
+
+def test_a_diagnosis_becomes_the_reason_and_the_advice() -> None:
+    row = replace(ROW, state="preparing", message="On node-a.")
+    (line,) = lines(source(row, pods=[pod_of("e1", node="node-a")], explained={"workspace-e1": BAD}))
+    assert (line.status.severity, line.status.note, line.advice) == ("problem", BAD.sentence, BAD.next_step)
+
+
+def test_a_clusters_pods_stay_together_with_the_head_first() -> None:
+    cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
+    pods = [
+        pod_of("e1", name="worker-1", node="b", phase="Running", ready=True, requests={"cpu": "1", "memory": "1Gi"}),
+        pod_of("e1", name="worker-2", requests={"cpu": "1", "memory": "1Gi"}),
+        pod_of("e1", name="zhead", labels={APP_COMPONENT: "head"}, node="a", phase="Running", ready=True),
+    ]
+    found = lines(source(*named("z1"), cluster, pods=pods))
+    together = [line for line in found if line.execution_id == "e1"]
+    assert [line.shape for line in together] == ["head", "member", "member", "member"]
+    assert [line.pod_name for line in together[1:]] == ["zhead", "worker-1", "worker-2"]
+    assert (together[0].cpu, together[0].node) == ("2.5", "2 nodes")
+    assert found.index(together[3]) - found.index(together[0]) == 3
+    assert [line.status.word for line in together[1:]] == ["Running", "Running", "Deploying"]
+
+
+def test_a_filter_leaves_a_clusters_own_row_above_the_pods_that_match() -> None:
+    cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
+    pods = [pod_of("e1", name="w-1", node="a", phase="Running", ready=True), pod_of("e1", name="w-2")]
+    assert [line.shape for line in lines(source(cluster, pods=pods), "status=deploying")] == ["head", "member"]
+
+
+def test_an_ended_execution_stays_while_its_pod_does() -> None:
+    row = replace(ROW, state="stopped")
+    assert lines(source(row)) == []
+    assert [line.status.word for line in lines(source(row, pods=[pod_of("e1", node="a", phase="Running")]))] == [
+        "Stopped"
+    ]
+    assert lines(source(row, pods=[pod_of("e1", node="a", phase="Succeeded")])) == []
+
+
+def test_a_pod_of_an_unknown_execution_is_shown_from_its_labels() -> None:
+    orphan = pod_of("gone", name="lost", labels={KEYS.user: "alice", KEYS.workload_type: "Workspace"}, node="a")
+    (line,) = lines(source(orphans=[orphan]))
+    assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
+
+
+def test_pods_of_an_unknown_execution_have_rows_of_their_own() -> None:
+    orphans = [pod_of("gone", name=f"worker-{number}", node="a") for number in range(3)]
+    rows = [one.id for one in execution_rows(source(orphans=orphans), parsed(""), NOW) if one.region]
+    assert len(set(rows)) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("kind=job", ["b"]),
+        ("tier=gpu", ["b"]),
+        ("user=bob", ["c"]),
+        ("project=vision", ["c"]),
+        ("status=queued", ["a"]),
+        ("status=trouble", ["c"]),
+        ("node=node-x", ["b"]),
+        ("text=cannot be FETCHED", ["c"]),
+        ("text=vision", ["c"]),
+        ("restarts=2", ["b"]),
+        ("cpu=2", ["b"]),
+        ("memory=4Gi", ["b"]),
+        ("gpus=1", ["b"]),
+        ("age=1 h", ["a"]),
+        ("kind=job&user=bob", []),
+        ("kind=nonsense", ["a", "b", "c"]),
+    ],
+)
+def test_each_column_filters(query: str, expected: list[str]) -> None:
+    a, b, c = named("a", "b", "c")
+    a = replace(a, state="queued", requested_at=NOW - timedelta(hours=2))
+    b = replace(b, kind="job", tier_id="gpu", tier_name="GPU")
+    c = replace(c, owner_username="bob", project_id="vision", project_name="Vision")
+    pods = [
+        pod_of(
+            "b",
+            node="node-x1",
+            phase="Running",
+            requests={"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"},
+            statuses=[builders.container_status(ready=True, restarts=2)],
+        ),
+        pod_of("c", node="node-y"),
+    ]
+    found = lines(source(a, b, c, pods=pods, explained={"workspace-c": BAD}), query)
+    assert sorted(line.execution_id for line in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("", "cba"),
+        ("-age", "abc"),
+        ("name", "abc"),
+        ("-name", "cba"),
+        ("user", "bac"),
+        ("status", "bca"),
+        ("tier", "cba"),
+    ],
+)
+def test_each_column_sorts(sort: str, expected: str) -> None:
+    a, b, c = named("a", "b", "c")
+    a = replace(a, owner_username="m", state="running", tier_name="z")
+    b = replace(b, owner_username="a", state="queued", tier_name="Y", requested_at=MOMENT + timedelta(minutes=1))
+    c = replace(c, owner_username="z", state="preparing", tier_name="x", requested_at=MOMENT + timedelta(minutes=2))
+    assert "".join(line.execution_id for line in lines(source(a, b, c), f"sort={sort}")) == expected
+
+
+def test_rows_come_in_pages_that_keep_the_filter() -> None:
+    many = source(*named(*(f"e{number:03}" for number in range(450))))
+    assert len(lines(many)) == 200
+    assert paging(many).sentence == "1 to 200 of 450 executions"
+    assert paging(many, "user=alice").next == "?user=alice&page=2"
+    last = paging(many, "page=3")
+    assert (last.sentence, last.previous, last.next) == ("401 to 450 of 450 executions", "?page=2", "")
+    assert len(lines(many, "page=99")) == 50
+
+
+def test_only_rows_that_are_shown_are_explained() -> None:
+    asked: list[str] = []
+
+    def explain(pod: Pod) -> Diagnosis:
+        asked.append(pod.metadata.name)
+        return FINE
+
+    rows = named(*(f"e{number:03}" for number in range(450)))
+    many = source(*rows, pods=[pod_of(row.id, node="a") for row in rows])
+    execution_rows(replace(many, explain=explain), ExecutionsView(), NOW)
+    assert len(asked) == 200
+
+
+def test_an_empty_page_says_what_to_do() -> None:
+    (nothing, _) = execution_rows(source(), ExecutionsView(), NOW)
+    assert "Launch" in nothing.context.advice  # type: ignore[attr-defined]
+    (nothing, _) = execution_rows(source(ROW), ExecutionsView(user="nobody"), NOW)
+    assert "Clear the filter" in nothing.context.advice  # type: ignore[attr-defined]
+
+
+def test_equal_input_gives_equal_fragments_so_nothing_is_sent() -> None:
+    pods = [pod_of("e1", node="a", phase="Running", ready=True)]
+    assert execution_rows(source(ROW, pods=pods), ExecutionsView(), NOW) == execution_rows(
+        source(ROW, pods=pods), ExecutionsView(), NOW + timedelta(hours=3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "state"),
+    [
+        (pod_of("e"), "deploying"),
+        (pod_of("e", node="a"), "preparing"),
+        (pod_of("e", node="a", phase="Running", ready=True), "running"),
+        (pod_of("e", node="a", phase="Failed"), "failed"),
+        (pod_of("e", node="a", phase="Succeeded"), "succeeded"),
+        (pod_of("e", node="a", phase="Running", deletionTimestamp="2026-03-04T09:00:00Z"), "stopping"),
+    ],
+)
+def test_a_pod_has_the_state_that_it_would_give_an_execution(pod: RawObject, state: str) -> None:
+    assert state_of(decode(pod, Pod)) == state
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["text", "kind", "tier", "user", "node", "age", "cpu", "sort", "page", "show", "status"]),
+        st.text(max_size=120) | st.sampled_from(["-name", "ended", "2", "-1", "1e999999999", "9" * 200, "4Gi"]),
+    )
+)
+def test_any_query_gives_a_view_that_survives_its_own_link(query: dict[str, str]) -> None:
+    view = ExecutionsView.parse(query)
+    bounds(view)
+
+    assert ExecutionsView.parse(QueryDict(view.query().removeprefix("?")).dict()) == view
+
+
+def test_a_bound_that_cannot_be_read_is_said_and_does_not_filter() -> None:
+    view = ExecutionsView.parse({"memory": "lots", "age": "2 h", "restarts": "-1"})
+    found = bounds(view)
+    assert found.memory is None
+    assert found.age == timedelta(hours=2)
+    assert [name for name, _ in found.problems] == ["restarts", "memory"]
+
+
+def test_choices_come_from_visible_rows_and_keep_what_the_link_asks_for() -> None:
+    found = choices([ROW, replace(ROW, owner_username="Bob")], ExecutionsView(user="zed"))
+    assert found.users == (("alice", "alice"), ("Bob", "Bob"), ("zed", "zed"))
+    assert found.projects == (("churn", "Customer churn"),)
+
+
+DASK = replace(
+    ROW, id="c1", kind="cluster", framework="dask", tier_name="Large", head_tier_name="Small", title="Features"
+)
+DASK_PODS = (
+    pod_of("c1", name="cluster-c1-worker-b", node="n2", phase="Running", ready=True, labels={APP_COMPONENT: "worker"}),
+    pod_of("c1", name="cluster-c1-worker-a", labels={APP_COMPONENT: "worker"}),
+    pod_of("c1", name="cluster-c1-head-z", node="n1", phase="Running", ready=True, labels={APP_COMPONENT: "head"}),
+)
+
+
+def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
+    found = lines(source(DASK, pods=DASK_PODS))
+    assert [(one.kind, one.tier, one.node) for one in found] == [
+        ("Dask cluster", "Large", "2 nodes"),
+        ("Head", "Small", "n1"),
+        ("Worker", "Large", ""),
+        ("Worker", "Large", "n2"),
+    ]
+    assert {(one.user, one.project) for one in found} == {("alice", "Customer churn")}
+    assert found[0].status.note == "1 of 2 workers runs."
+    starting = pod_of("c1", name="cluster-c1-head-z", labels={APP_COMPONENT: "head"})
+    assert (
+        lines(source(DASK, pods=(DASK_PODS[0], starting)))[0].status.note
+        == "Its head is not running. 1 of 1 worker runs."
+    )
+
+
+def test_a_cluster_that_is_up_before_its_state_says_so_does_not_say_that_it_waits() -> None:
+    preparing = replace(DASK, state="preparing", message="The head is ready; it waits for the first worker.")
+    assert lines(source(preparing, pods=DASK_PODS))[0].status.note == f"{STARTED} 1 of 2 workers runs."
+    without = lines(source(preparing, pods=DASK_PODS[1:]))[0].status.note
+    assert without == "The head is ready; it waits for the first worker. 0 of 1 worker run."
+
+
+def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:
+    used = {
+        f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30),
+        f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31),
+    }
+    found = lines(source(DASK, pods=DASK_PODS, used=used))
+    assert [(one.used_cpu, one.used_memory) for one in found] == [
+        ("1.75", "3 GiB"), ("0.25", "1 GiB"), ("", ""), ("1.5", "2 GiB"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", ["name", "-name", "node", "-cpu", "age", "-restarts", "tier"])
+def test_a_cluster_stays_together_whatever_the_sort(sort: str) -> None:
+    others = [replace(ROW, id=id, object_name=f"workspace-{id}", title=id) for id in ("Alpha", "Zulu")]
+    pods = [*DASK_PODS, pod_of("Alpha", node="n3"), pod_of("Zulu", node="n0")]
+    shapes = [one.shape for one in lines(source(*others, DASK, pods=pods), f"sort={sort}")]
+    start = shapes.index("head")
+    assert shapes[start : start + 4] == ["head", "member", "member", "member"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("features", ["head-z", "worker-a", "worker-b"]),
+        ("ALICE customer churn", ["head-z", "worker-a", "worker-b"]),
+        ("small", ["head-z"]),
+        ("large", ["worker-a", "worker-b"]),
+        ("worker-b", ["worker-b"]),
+        ("deploying", ["worker-a"]),
+        ("n1", ["head-z"]),
+        ("cannot be fetched", ["worker-b"]),
+        ("nothing has this", []),
+    ],
+)
+def test_text_is_searched_in_what_a_clusters_rows_share_and_in_each_row(text: str, expected: list[str]) -> None:
+    found = lines(source(DASK, pods=DASK_PODS, explained={"cluster-c1-worker-b": BAD}), f"text={text}")
+    assert [one.pod_name.removeprefix("cluster-c1-") for one in found[1:]] == expected
+
+
+def test_a_filter_keeps_the_cluster_above_the_workers_that_fit() -> None:
+    found = lines(source(DASK, pods=DASK_PODS), "node=n2")
+    assert [(one.shape, one.pod_name) for one in found] == [("head", ""), ("member", "cluster-c1-worker-b")]
+
+
+def test_each_condition_of_a_filter_can_be_dropped_alone() -> None:
+    view = ExecutionsView.parse({"status": "running", "user": "alice", "cpu": "500m", "text": "x<y", "page": "3"})
+    chips = filter_chips(view, Choices((), (("alice", "alice"),), ()), {"running": "Running"})
+
+    assert [chip.words for chip in chips] == ["“x<y”", "Status: Running", "User: alice", "CPU at least 500m"]
+    left = [ExecutionsView.parse(dict(parse_qsl(chip.without.removeprefix("?")))) for chip in chips]
+    assert [len(filter_chips(each, Choices((), (), ()), {})) for each in left] == [3, 3, 3, 3]
+    assert {each.page for each in left} == {1}
+
+
+def test_a_cluster_of_which_one_pod_changes_keeps_the_entries_of_the_others() -> None:
+    cluster = replace(ROW, kind="cluster", state="running")
+    head, worker = (decode(pod_of("e1", name=name), Pod) for name in ("head", "worker"))
+    before = group_of(cluster, [head, worker], KEYS)
+    after = group_of(cluster, [head, decode(pod_of("e1", name="worker"), Pod)], KEYS, known=before)
+    other = group_of(replace(cluster, title="Renamed"), [head, worker], KEYS, known=before)
+    assert before and after and other
+    assert [old is new for old, new in zip(before.entries, after.entries, strict=True)] == [True, False]
+    assert not any(old is new for old, new in zip(before.entries, other.entries, strict=True))

@@ -1,0 +1,238 @@
+"""The nginx in front of workspaces and apps: its configuration, its place in the pod, and what it reserves."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from msgspec.structs import replace
+
+from grid.configuration import FRONT_ENABLED, FRONT_MAXIMUM_BODY
+from grid.executions.front import FrontSpec, configuration, front_port, token
+from grid.executions.preview import Preview
+from grid.executions.request import draft
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, parse_spec
+from grid.jobs.jobsettings import JobSettings
+from grid.kube.objects import RawObject
+from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
+from grid.tiers.shortages import needed
+from tests.controller.world import World, fresh, in_world
+from tests.executions.test_manifests import objects, spec
+from tests.files.test_files_in_git import FILES
+from tests.support.builders import condition, container_status, stamp
+from tests.support.golden import assert_golden
+from tests.support.podsecurity import violations
+from tests.support.shop import NOW, Shop
+
+FRONT = FrontSpec(
+    image="nginx:1",
+    port=19080,
+    cores="10m",
+    memory="32Mi",
+    body_mebibytes=64,
+    page="https://grid.test/executions/abc/?a='$b'",
+)
+with_fronts = override_settings(FRONT_IMAGE="nginx:1")
+
+
+def test_the_configuration() -> None:
+    assert_golden(
+        "front", configuration(FRONT, upstream=("unix:PROGRAM_SOCKET",), is_any_answer_ready=True), ending="conf"
+    )
+
+
+def test_the_front_is_a_sidecar_before_the_executor() -> None:
+    pod = objects(spec(front=FRONT, files=FILES), front_key="k")[PODS]["spec"]
+    assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
+    without = objects(spec(files=FILES))[PODS]["spec"]
+    assert pod["containers"][0]["command"] == without["containers"][0]["command"]
+    front = objects(spec(front=FRONT), front_key="k")[PODS]["spec"]
+    del front["containers"]
+    assert_golden("pod-with-front", json.dumps(front, indent=1), ending="json")
+
+
+def test_the_key_is_in_the_secret_alone_and_only_nginx_mounts_it() -> None:
+    made = objects(spec(front=FRONT), front_key="the-key")
+    secret = made[SECRETS]["data"]
+    assert "the-key" in base64.b64decode(secret["front.key"]).decode()
+    assert "the-key" not in json.dumps([body for resource, body in made.items() if resource != SECRETS])
+    (program,) = made[PODS]["spec"]["containers"]
+    assert not {mount["name"] for mount in program["volumeMounts"]} & {"front", "front-key", "front-run"}
+    assert "front.key" not in json.dumps(program)
+
+
+def test_without_a_front_nothing_is_added() -> None:
+    made = objects(spec())
+    assert "initContainers" not in made[PODS]["spec"]
+    assert "nginx.conf" not in made[CONFIG_MAPS]["data"]
+    assert "front.key" not in made[SECRETS]["data"]
+
+
+def test_tokens_differ_by_execution_key_and_time() -> None:
+    found = [token("abc", "k", 1), token("abd", "k", 1), token("abc", "l", 1), token("abc", "k", 2)]
+    assert len({one.partition(",")[0] for one in found}) == 4
+    assert found[0].endswith(",1")
+
+
+def test_the_front_never_has_its_programs_port() -> None:
+    assert (front_port(8888), front_port(19080)) == (19080, 19081)
+
+
+def test_workspaces_have_a_front_where_there_is_an_image_and_it_is_on(
+    shop: Shop, configure: Callable[..., None]
+) -> None:
+    def front() -> FrontSpec | None:
+        return parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
+
+    assert front() is None
+    with with_fronts:
+        configure(FRONT_MAXIMUM_BODY, 7)
+        found = front()
+        assert found is not None
+        assert (found.image, found.body_mebibytes) == ("nginx:1", 7)
+        assert found.page.endswith("/executions/new/")
+        configure(FRONT_ENABLED, 0)
+        assert front() is None
+
+
+BOTH_WAYS = ("lab", "--sock={socket}", "--ip={host}", "--port={port}", "--base={base_url}")
+
+
+def program_of(made: ExecutionSpec) -> RawObject:
+    """Its container, with the variables by name."""
+    (run,) = objects(made, front_key="the-key")[PODS]["spec"]["containers"]
+    return {**run, "env": {one["name"]: one for one in run["env"]}}
+
+
+def with_command(*command: str, readiness_path: str = "", **changes: Any) -> ExecutionSpec:
+    return spec(
+        environment=EnvironmentSpec(id="x", name="X", image="x", command=command, readiness_path=readiness_path),
+        **changes,
+    )
+
+
+def test_behind_a_front_a_program_listens_on_a_socket_that_only_it_and_nginx_mount() -> None:
+    made = objects(with_command(*BOTH_WAYS, front=FRONT, files=FILES), front_key="k")
+    pod = made[PODS]["spec"]
+    (run,) = pod["containers"]
+    assert run["command"] == ["lab", "--sock=/run/program/web.sock", "--base=/"]
+    everybody = [*pod["containers"], *pod["initContainers"]]
+    mounting = {
+        one["name"] for one in everybody if any(mount["mountPath"] == "/run/program" for mount in one["volumeMounts"])
+    }
+    assert mounting == {"run", "nginx"}
+    assert {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
+    assert "server unix:PROGRAM_SOCKET;" in made[CONFIG_MAPS]["data"]["nginx.conf"]
+    assert violations(made[PODS]["metadata"], pod) == []
+
+
+def test_without_a_front_it_listens_on_its_pods_address() -> None:
+    run = program_of(with_command(*BOTH_WAYS))
+    assert run["command"] == ["lab", "--ip=$(GRID_LISTEN_HOST)", "--port=8888", "--base=/"]
+    assert run["env"]["GRID_LISTEN_HOST"]["value"] == "$(POD_IP)"
+    assert list(run["env"]).index("POD_IP") < list(run["env"]).index("GRID_LISTEN_HOST")
+    assert run["readinessProbe"]["tcpSocket"] == {"port": 8888}
+    assert "sockets" not in {mount["name"] for mount in run["volumeMounts"]}
+
+
+def test_a_program_that_knows_only_ports_listens_on_its_pods_loopback_behind_a_front() -> None:
+    made = with_command("web", "--ip={host}", "--port={port}", front=FRONT)
+    run = program_of(made)
+    assert run["command"] == ["web", "--ip=$(GRID_LISTEN_HOST)", "--port=8888"]
+    assert run["env"]["GRID_LISTEN_HOST"]["value"] == "127.0.0.1"
+    whole = objects(made, front_key="k")
+    (nginx,) = whole[PODS]["spec"]["initContainers"]
+    assert {"name": "GRID_LISTEN_HOST", "value": "127.0.0.1"} in nginx["env"]
+    text = whole[CONFIG_MAPS]["data"]["nginx.conf"]
+    assert "server PROGRAM_HOST:8888 max_fails=0;\n" in text
+    assert "server POD_ADDRESS:8888 max_fails=0 backup;\n" in text, "where its command says $(POD_IP)"
+
+
+@pytest.mark.parametrize(("path", "kind"), [("", "startupProbe"), ("/healthz?full=1", "readinessProbe")])
+def test_the_kubelet_asks_for_the_program_at_its_front_with_a_key_of_its_own(path: str, kind: str) -> None:
+    run = program_of(with_command(*BOTH_WAYS, front=FRONT, readiness_path=path))
+    assert {name for name in run if name.endswith("Probe")} == {kind}
+    asked = run[kind]["httpGet"]
+    assert (asked["port"], asked["path"]) == (19080, path or "/")
+    (header,) = asked["httpHeaders"]
+    assert header["name"] == "x-grid-probe"
+    secret = base64.b64decode(objects(with_command(front=FRONT), front_key="the-key")[SECRETS]["data"]["front.key"])
+    assert f'set $probe_key "{header["value"]}";' in secret.decode()
+    assert "the-key" not in header["value"]
+
+
+@with_fronts
+def test_jobs_without_a_page_and_clusters_have_no_front(shop: Shop) -> None:
+    assert parse_spec(shop.launch(kind="job", environment=shop.job)).front is None
+    assert parse_spec(shop.launch_cluster()).front is None
+
+
+@with_fronts
+def test_a_job_with_a_page_has_three_containers_and_runs_before_its_page_is_there(shop: Shop) -> None:
+    made = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(page_port=6006)))
+    assert made.front is not None
+    assert made.port == 6006
+    pod = objects(replace(made, files=FILES))[PODS]["spec"]
+    assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
+    (run,) = pod["containers"]
+    assert "readinessProbe" not in run
+    assert run["ports"] == [{"name": "http", "containerPort": 6006, "protocol": "TCP"}]
+
+
+def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
+    def requests() -> Any:
+        (plan,) = Preview.of(draft(shop.request(), now=NOW, execution_id="new")).pods()
+        return plan.requests
+
+    without = requests()
+    with with_fronts:
+        preview = Preview.of(draft(shop.request(), now=NOW, execution_id="new"))
+        assert preview.beside() == {"cpu": 10, "memory": 32 * 2**20}
+        (needs,) = preview.needs()
+        assert needed(needs)["requests.memory"] == without["memory"] + 32 * 2**20, "a quota counts all containers"
+        assert needed(needs)["pods"] == 1
+        assert requests() == {**without, "cpu": without["cpu"] + 10, "memory": without["memory"] + 32 * 2**20}
+
+
+@in_world
+async def test_without_native_sidecars_the_front_is_an_ordinary_container_that_goes_when_the_program_has_ended(
+    shop: Shop,
+) -> None:
+    with with_fronts:
+        world, execution = World(), shop.launch()
+    world.cluster.server.registry.native_sidecars = False
+    controller = world.controller()
+    await world.step(controller)
+    pod = world.pod_of(execution)
+    assert not pod["spec"].get("initContainers")
+    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "nginx"]
+
+    async def becomes(phase: str, run: RawObject, ready: bool) -> None:
+        pod = world.pod_of(execution)
+        pod["spec"]["nodeName"] = "node-a"
+        pod["status"] = {
+            "phase": phase,
+            "conditions": [condition("PodScheduled", "True"), condition("Ready", str(ready))],
+            "containerStatuses": [
+                container_status("nginx", ready=True),
+                container_status("run", ready=ready, state=run),
+            ],
+        }
+        world.cluster.put(PODS, pod)
+        await world.step(controller)
+
+    running = {"running": {"startedAt": stamp(world.now)}}
+    for _ in range(2):
+        await becomes("Running", running, True)
+    assert fresh(execution).state == "running"
+    await becomes("Running", {"terminated": {"exitCode": 1, "reason": "Error"}}, False)
+    assert fresh(execution).state == "running", "it is started again"
+    await becomes("Running", {"terminated": {"exitCode": 0, "reason": "Completed"}}, False)
+    assert fresh(execution).state == "finishing"
+    for _ in range(3):
+        world.behave()
+        await world.step(controller)
+    assert world.pods() == []
+    assert fresh(execution).state == "succeeded"

@@ -1,0 +1,216 @@
+"""What a launch has frozen stays as it was written, whatever people and the controller do with the execution afterwards."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Case, F, Sum, When
+
+from grid.executions import lifecycle
+from grid.executions.changes import resize, restart_head
+from grid.executions.request import request_stop
+from grid.models import Execution, HardwareTier
+from grid.models.execution import FROZEN_AT_LAUNCH, FrozenAtLaunch
+from tests.clusters.test_cluster_attached import both_running
+from tests.clusters.test_cluster_life import to_end
+from tests.controller.world import World, fresh, in_world
+from tests.support.frozen import write_frozen
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import passes
+
+
+def stored() -> dict[str, tuple[Any, ...]]:
+    """The frozen columns of each execution as the database has them, byte for byte."""
+    names = FROZEN_AT_LAUNCH.intersection(field.column for field in Execution._meta.concrete_fields)
+    columns = ", ".join(f"CAST({name} AS text)" for name in sorted(names))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, {columns} FROM grid_execution")
+        return {row[0]: row[1:] for row in cursor.fetchall()}
+
+
+@in_world
+async def test_a_pair_that_is_changed_restarted_and_stopped_keeps_what_was_frozen(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    frozen = stored()
+    controller = world.controller()
+    await both_running(world, controller, workspace, cluster)
+    for minimum, maximum in ((3, 8), (1, 2)):
+        resize(cluster, minimum=minimum, maximum=maximum, by="alice", now=world.now)
+        restart_head(cluster, by="alice", now=world.now)
+        await both_running(world, controller, workspace, cluster)
+        await passes(60)
+        await world.step(controller)
+    assert (fresh(cluster).workers_minimum, cluster.workers_maximum) == (1, 2)
+    assert cluster.status["restart_taken_up"]
+    request_stop(cluster, by="alice", now=world.now)
+    await to_end(world, controller, cluster)
+    request_stop(workspace, by="alice", now=world.now)
+    await to_end(world, controller, workspace)
+    assert stored() == frozen
+
+
+def test_a_workspace_whose_cluster_was_stopped_before_it_started_keeps_what_was_frozen(shop: Shop) -> None:
+    _, cluster = shop.launch_with_cluster()
+    frozen = stored()
+    request_stop(cluster, by="alice", now=NOW)
+    assert stored() == frozen
+
+
+def saved(execution: Execution) -> None:
+    execution.save()
+
+
+def saved_by_name(execution: Execution) -> None:
+    execution.save(update_fields=["title", "spec"])
+
+
+def updated(execution: Execution) -> None:
+    Execution.objects.filter(pk=execution.pk).update(spec={})
+
+
+def updated_in_bulk(execution: Execution) -> None:
+    Execution.objects.bulk_update([execution], ["spec"])
+
+
+def updated_by_the_writer_of_states(execution: Execution) -> None:
+    lifecycle.update(execution.pk, {"spec": {}}, revision=execution.revision, now=NOW)
+
+
+def saved_as_if_it_were_new(execution: Execution) -> None:
+    execution._state.adding = True
+    execution.save(force_update=True)
+
+
+def created_over_it(execution: Execution) -> None:
+    Execution.objects.bulk_create([execution], update_conflicts=True, unique_fields=["id"], update_fields=["spec"])
+
+
+def updated_by_the_base_manager(execution: Execution) -> None:
+    Execution._base_manager.filter(pk=execution.pk).update(spec={})
+
+
+WRITES = [
+    saved,
+    saved_by_name,
+    saved_as_if_it_were_new,
+    updated,
+    updated_in_bulk,
+    updated_by_the_writer_of_states,
+    updated_by_the_base_manager,
+    created_over_it,
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Callable[[Execution], None]) -> None:
+    execution, frozen = shop.launch(), stored()
+    execution.spec = {"another": "one"}
+    with pytest.raises(FrozenAtLaunch, match=r"only the launch writes .*spec"), transaction.atomic():
+        write(execution)
+    assert stored() == frozen
+
+
+@pytest.mark.parametrize("column", sorted(FROZEN_AT_LAUNCH))
+def test_no_frozen_column_is_updated(shop: Shop, column: str) -> None:
+    with pytest.raises(FrozenAtLaunch, match=column):
+        Execution.objects.filter(pk=shop.launch().pk).update(**{column: 0})
+
+
+def test_what_may_change_is_saved_by_its_name(shop: Shop) -> None:
+    execution = shop.launch()
+    execution.title = "Another"
+    execution.save(update_fields=["title"])
+    assert fresh(execution).title == "Another"
+
+
+GPU_TIER = {"cores": "3500m", "memory": "14Gi", "gpus": 2, "gpu_resource": "amd.com/gpu", "cost_per_hour": "0.5301"}
+
+
+@pytest.fixture
+def gpu_tier(shop: Shop) -> HardwareTier:
+    return HardwareTier.objects.create(id="gpu", name="GPU", node_pool="default-gpu", **GPU_TIER)
+
+
+OF_A_POD = ("node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource", "price_per_hour")
+ON_SMALL = ("default", 1000, 4 * 2**30, 0, "", Decimal("0.05"))
+ON_GPU = ("default-gpu", 3500, 14 * 2**30, 2, "amd.com/gpu", Decimal("0.5301"))
+NOTHING = ("", 0, 0, 0, "", 0)
+
+
+def of_a_pod(execution: Execution, prefix: str = "") -> tuple[Any, ...]:
+    return tuple(getattr(fresh(execution), f"{prefix}{name}") for name in OF_A_POD)
+
+
+def test_a_launch_notes_what_a_pod_requests_and_costs_and_later_edits_of_the_tier_change_nothing(
+    shop: Shop, gpu_tier: HardwareTier
+) -> None:
+    execution = shop.launch(tier=gpu_tier)
+    HardwareTier.objects.update(node_pool="other", cores="9", memory="9Gi", gpus=9, cost_per_hour=9)
+    assert of_a_pod(execution) == ON_GPU
+    assert (of_a_pod(execution, "head_"), execution.framework) == (NOTHING, "")
+
+
+def test_a_cluster_notes_its_worker_and_its_head_apart(shop: Shop, gpu_tier: HardwareTier) -> None:
+    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2, workers_maximum=5)
+    assert (of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_GPU, ON_SMALL)
+    assert (cluster.framework, cluster.workers_minimum, cluster.workers_maximum) == ("dask", 2, 5)
+
+
+def test_a_cluster_of_fixed_size_has_as_many_workers_at_most_as_at_least(shop: Shop) -> None:
+    cluster = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=9)
+    assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
+
+
+def test_a_workspace_and_its_cluster_each_note_their_own_tier(shop: Shop, gpu_tier: HardwareTier) -> None:
+    workspace, cluster = shop.launch_with_cluster(tier=gpu_tier)
+    assert (of_a_pod(workspace), of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_SMALL, ON_GPU, ON_SMALL)
+
+
+def test_sql_sums_what_is_asked_for_at_least_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
+    shop.launch()
+    shop.launch(tier=gpu_tier)
+    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2)
+    resize(cluster, minimum=3, maximum=4, by="alice", now=NOW)
+    pods = Case(When(kind="cluster", then=F("workers_minimum")), default=F("slots"))
+    found = Execution.objects.unsettled().order_by().values("node_pool")
+    sums = found.annotate(
+        gpus_in_all=Sum(F("gpus") * pods),
+        millicores_in_all=Sum(F("millicores") * pods + F("head_millicores")),
+        price_in_all=Sum(F("price_per_hour") * pods + F("head_price_per_hour")),
+    )
+    by_pool = {row["node_pool"]: (row["gpus_in_all"], row["millicores_in_all"], row["price_in_all"]) for row in sums}
+    assert by_pool["default"] == (0, 1000, pytest.approx(Decimal("0.05")))
+    assert by_pool["default-gpu"] == (8, 4 * 3500 + 1000, pytest.approx(4 * Decimal("0.5301") + Decimal("0.05")))
+
+
+@pytest.mark.parametrize("column", ["millicores", "memory_bytes", "gpus", "price_per_hour", "head_price_per_hour"])
+def test_the_database_refuses_less_than_nothing(shop: Shop, column: str) -> None:
+    cluster = shop.launch_cluster()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        write_frozen(cluster, **{column: -1})
+
+
+@pytest.mark.parametrize("column", ["head_millicores", "head_memory_bytes", "head_gpus", "head_price_per_hour"])
+def test_the_database_refuses_a_head_of_what_is_no_cluster(shop: Shop, column: str) -> None:
+    workspace = shop.launch()
+    with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
+        write_frozen(workspace, **{column: 1})
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"workers_minimum": 0},
+        {"workers_minimum": 6},
+        {"workers_maximum": 1},
+        {"head_tier": None},
+        {"kind": "job"},
+    ],
+)
+def test_the_database_refuses_a_cluster_without_head_or_workers(shop: Shop, columns: dict[str, Any]) -> None:
+    cluster = shop.launch_cluster()
+    with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
+        write_frozen(cluster, **columns)

@@ -1,0 +1,99 @@
+"""The Ingress of an execution, where an installation asks for one, and what it takes to be let in."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from grid.executions import ingress
+from grid.executions.front import FrontSpec, IngressSpec, configuration
+from grid.executions.ingress import auth_key
+from grid.executions.request import draft
+from grid.executions.spec import parse_spec
+from grid.kube.resources import CONFIG_MAPS, INGRESSES, SERVICES
+from grid.workspaces.shutdown.records import watched_run
+from tests.controller.world import World, fresh, in_world, to_running
+from tests.executions.networks import network
+from tests.executions.test_manifests import spec
+from tests.support.golden import assert_golden
+from tests.support.shop import NOW, Shop
+
+INGRESS = IngressSpec(
+    class_name="nginx", tls_secret="wildcard", origin="https://abc.workspaces.test:8443", proxy="proxy.system.svc:80"
+)
+FRONT = FrontSpec(image="nginx:1", port=19080, cores="10m", memory="32Mi", body_mebibytes=64, ingress=INGRESS)
+asked_for = override_settings(
+    FRONT_IMAGE="nginx:1", INGRESS_CLASS="nginx", WORKSPACE_ORIGIN="https://workspaces.test", WORKSPACE_PATHS=False
+)
+
+
+def test_the_objects() -> None:
+    made = ingress.objects(spec(front=FRONT), namespace="n", anchor_uid="u", front_key="k")
+    assert [(one.resource, one.name) for one in made] == [
+        (SERVICES, "workspace-abc"),
+        (SERVICES, "workspace-abc-proxy"),
+        (INGRESSES, "workspace-abc-proxy"),
+        (INGRESSES, "workspace-abc"),
+    ]
+    assert_golden("ingress", json.dumps([one.body for one in made], indent=1), ending="json")
+
+
+def test_the_configuration_of_a_front_behind_an_ingress() -> None:
+    assert_golden(
+        "front-behind-ingress",
+        configuration(FRONT, upstream=("unix:PROGRAM_SOCKET",), is_any_answer_ready=True),
+        ending="conf",
+    )
+
+
+def test_the_key_of_one_execution_tells_nothing_about_another_or_about_tokens() -> None:
+    assert len({auth_key("abc", "k"), auth_key("abd", "k"), auth_key("abc", "l")}) == 3
+    assert "k3y" not in auth_key("abc", "k3y")
+
+
+@pytest.mark.django_db
+def test_there_is_one_only_where_the_installation_asks_for_it(shop: Shop) -> None:
+    def found() -> IngressSpec | None:
+        front = parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
+        return front.ingress if front else None
+
+    assert found() is None
+    with override_settings(FRONT_IMAGE="nginx:1"):
+        assert found() is None
+    with asked_for:
+        made = found()
+        assert made is not None
+        assert (made.class_name, made.host) == ("nginx", "new.workspaces.test")
+        with override_settings(WORKSPACE_PATHS=True):
+            assert found() is None, "all executions share a host name"
+        shop.workspace.allows_service_workers = True
+        shop.workspace.save()
+        assert found() is None, "the proxy makes their scripts harmless"
+
+
+@pytest.mark.django_db
+@in_world
+async def test_it_comes_with_the_execution_which_owns_it(shop: Shop) -> None:
+    world, plain = World(), shop.launch()
+    with asked_for:
+        straight = shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    made = [*world.cluster.objects(INGRESSES), *world.cluster.objects(SERVICES)]
+    name = fresh(straight).object_name
+    (anchor,) = [one for one in world.cluster.objects(CONFIG_MAPS) if one["metadata"]["name"] == name]
+    assert {one["metadata"]["name"] for one in made} == {name, f"{name}-proxy"}
+    owners: list[Any] = [owner["uid"] for one in made for owner in one["metadata"]["ownerReferences"]]
+    assert owners == [anchor["metadata"]["uid"]] * 4
+    runs = [watched_run(fresh(one)) for one in (plain, straight)]
+    assert [run.is_straight for run in runs if run] == [False, True]
+
+
+def test_only_an_ingress_that_is_named_reaches_fronts_and_nothing_else() -> None:
+    net = network(ingress="ingress-nginx")
+    for port in (19080, 19081):
+        assert net.lets("the ingress controller", "another workspace", port)
+        assert not net.lets("a pod of another namespace", "another workspace", port)
+        assert not net.lets("the ingress controller", "head", port)
+    assert not net.lets("the ingress controller", "another workspace", 8888)

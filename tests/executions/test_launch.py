@@ -1,0 +1,337 @@
+"""The launch form over HTTP: what is offered, what is refused and where it is said, and that one form launches once."""
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from dashboard.executions.viewmodels.launch import TierOffer, tier_cards
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
+from grid.core.labels import SIMULATED
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
+from grid.kube.resources import NODES, PODS
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier
+from tests.shell.browsing import client_of
+from tests.support import builders
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    """A project of the owner's, one environment, two tiers."""
+    make_environment()
+    make_tier("small", is_default=True, cost_per_hour=Decimal("0.05"))
+    make_tier(
+        "gpu", name="GPU", cores="3500m", memory="12Gi", gpus=1, cost_per_hour=Decimal("0.53"), node_pool="default-gpu"
+    )
+    return make_project(people.owner, people.teammate)
+
+
+def page(user: User, query: str = "") -> str:
+    answer = client_of(user).get(f"/launch/{query}")
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def filled(**changed: str) -> dict[str, str]:
+    return {
+        "kind": "workspace",
+        "project": "churn",
+        "environment": "jupyterlab",
+        "tier": "small",
+        "token": "t1",
+        **changed,
+    }
+
+
+def test_the_form_shows_tiers_with_size_and_price_and_marks_the_default(people: People, offered: Project) -> None:
+    shown = page(people.owner)
+    for words in ("1 core<", "4 GiB", "3.5 cores", "12 GiB", "1 GPU", "$0.05 an hour", "$0.53 an hour"):
+        assert words in shown
+    assert re.search(r'value="small" required checked', shown)
+    assert "You use 0 of 25 slots." in shown
+
+
+def test_a_launch_goes_to_the_page_of_what_it_started(people: People, offered: Project) -> None:
+    answer = client_of(people.owner).post("/launch/", filled(title="  My notebook "))
+    execution = Execution.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/executions/{execution.pk}/")
+    assert (execution.owner, execution.title, execution.state) == (people.owner, "My notebook", State.QUEUED)
+    assert (execution.project, execution.tier_id, execution.kind) == (offered, "small", "workspace")
+
+
+def test_a_member_launches_as_themselves(people: People, offered: Project) -> None:
+    client_of(people.teammate).post("/launch/", filled())
+    assert Execution.objects.get().owner == people.teammate
+
+
+@pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
+def test_who_is_not_in_the_project_cannot_launch_in_it(people: People, offered: Project, who: str) -> None:
+    user = getattr(people, who)
+    make_project(user, id="own", name="Own")
+    assert "Customer churn" not in page(user)
+    answer = client_of(user).post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "Choose one of your projects" in answer.content.decode()
+    assert not Execution.objects.exists()
+
+
+def test_a_foreign_site_cannot_launch(people: People, offered: Project) -> None:
+    assert client_of(people.owner, enforce_csrf_checks=True).post("/launch/", filled()).status_code == 403
+    assert not Execution.objects.exists()
+
+
+def test_looking_at_the_form_launches_nothing(people: People, offered: Project) -> None:
+    client_of(people.owner).get("/launch/", filled())
+    assert not Execution.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("project", "", "Choose a project."),
+        ("project", "nonsense", "Choose one of your projects"),
+        ("environment", "", "Choose an environment."),
+        ("environment", "<script>", "This environment is no longer available"),
+        ("tier", "", "Choose a hardware tier."),
+        ("tier", "none-such", "This hardware tier is not available to you"),
+        ("title", "x" * 121, "Use at most 120 characters"),
+        ("title", "two\u2028lines", "Use visible characters"),
+        ("title", "\u202eevil", "Use visible characters"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(
+    people: People, offered: Project, field: str, value: str, sentence: str
+) -> None:
+    answer = client_of(people.owner).post("/launch/", filled(**{field: value}))
+    assert answer.status_code == 422
+    shown = answer.content.decode()
+    assert re.search(rf'id="id_{field}_error"><p>{re.escape(sentence)}', shown)
+    assert not Execution.objects.exists()
+
+
+def test_what_was_typed_is_still_there_after_a_refusal(people: People, offered: Project) -> None:
+    answer = client_of(people.owner).post(
+        "/launch/", filled(tier="gpu", title='<script>alert("x")</script>', project="zzz")
+    )
+    shown = answer.content.decode()
+    assert 'value="gpu" required checked' in shown
+    assert 'value="t1"' in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script>alert" not in shown
+
+
+def test_a_hostile_title_is_launched_as_text(people: People, offered: Project) -> None:
+    client_of(people.owner).post("/launch/", filled(title="<script>alert(1)</script>"))
+    assert Execution.objects.get().title == "<script>alert(1)</script>"
+
+
+def test_what_is_hidden_archived_or_for_others_is_not_offered(people: People, offered: Project) -> None:
+    make_tier("old", name="Old tier", is_archived=True)
+    make_tier("hidden", name="Hidden tier", is_visible=False)
+    make_tier("jobs", name="Jobs tier", kinds=["job"])
+    special = make_tier("special", name="Special tier")
+    special.groups.add(Group.objects.create(name="chosen few"))
+    make_environment("ancient", name="Ancient", is_archived=True)
+    shown = page(people.owner)
+    for name in ("Old tier", "Hidden tier", "Jobs tier", "Special tier", "Ancient"):
+        assert name not in shown
+    assert client_of(people.owner).post("/launch/", filled(tier="special")).status_code == 422
+    people.owner.groups.add(Group.objects.get(name="chosen few"))
+    assert "Special tier" in page(people.owner)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sending_a_form_twice_launches_once(people: People, offered: Project) -> None:
+    """Nothing is looked up first: the database's unique key decides, so it makes no difference how close the two clicks are."""
+    client = client_of(people.owner)
+    first, second = client.post("/launch/", filled()), client.post("/launch/", filled())
+    assert Execution.objects.count() == 1
+    assert first["Location"] == second["Location"]
+    assert "launched once" in client.get(second["Location"]).content.decode()
+
+
+def test_an_old_form_leads_to_its_workspace_when_the_history_has_dropped_the_execution(
+    people: People, offered: Project
+) -> None:
+    client = client_of(people.owner)
+    client.post("/launch/", filled())
+    Execution.objects.all().delete()
+    workspace = Workspace.objects.get()
+    assert client.post("/launch/", filled())["Location"] == f"/workspaces/{workspace.pk}/"
+    Workspace.objects.update(deleted_at=timezone.now())
+    answer = client.post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "This form was sent before, and the workspace that it launched was deleted." in answer.content.decode()
+    assert not Execution.objects.exists()
+
+
+def test_going_back_and_choosing_differently_launches_again(people: People, offered: Project) -> None:
+    client = client_of(people.owner)
+    client.post("/launch/", filled())
+    client.post("/launch/", filled(tier="gpu"))
+    assert Execution.objects.count() == 2
+
+
+def test_each_showing_of_the_form_may_launch(people: People, offered: Project) -> None:
+    client = client_of(people.owner)
+    tokens = {re.findall(r'name="token" value="([^"]+)"', page(people.owner))[0] for _ in range(2)}
+    assert len(tokens) == 2
+    for token in tokens:
+        client.post("/launch/", filled(token=token))
+    assert Execution.objects.count() == 2
+
+
+def test_the_same_form_of_two_people_launches_for_each(people: People, offered: Project) -> None:
+    for user in (people.owner, people.teammate):
+        assert client_of(user).post("/launch/", filled()).status_code == 302
+    assert Execution.objects.count() == 2
+
+
+def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) -> None:
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=GLOBAL_QUEUE_LIMIT.key, value="0")
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
+    answer = client_of(people.owner).post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "the queue holds 0" in answer.content.decode()
+
+
+def test_what_was_launched_last_is_chosen_and_a_newcomer_gets_no_framework(people: People, offered: Project) -> None:
+    dask = make_environment("a-dask", name="A Dask notebook", frameworks={"dask": "2026.8.0"})
+    assert 'value="jupyterlab" required checked' in page(people.owner)
+    make_execution(people.owner, offered, environment=dask, tier=HardwareTier.objects.get(pk="gpu"))
+    shown = page(people.owner)
+    assert 'value="a-dask" required checked' in shown
+    assert 'value="gpu" required checked' in shown
+    assert shown.index('value="a-dask"') < shown.index('value="jupyterlab"')
+
+
+def test_the_form_says_that_it_will_queue_and_why(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cards = {"nvidia.com/gpu": "4"}
+    cluster.put(NODES, builders.node("node-g", pool="default-gpu", cpu="16", memory="64Gi", extended=cards))
+    fill(runtime, cluster)
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
+    assert "will wait in the queue" not in page(people.owner)
+    make_execution(people.teammate, offered, tier=HardwareTier.objects.get(pk="gpu"), slots_reserved_at=timezone.now())
+    assert "The only place of this tier is taken" in page(people.owner)
+    make_execution(people.owner, offered, slots_reserved_at=timezone.now())
+    shown = page(people.owner)
+    assert "You use 1 of 1 slot." in shown
+    assert "All your slots are in use" in shown
+
+
+def test_a_pool_without_a_machine_is_said_at_its_tier(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default"))
+    fill(runtime, cluster)
+    assert page(people.owner, "?tier=small").count("no autoscaler is known that starts one") == 1
+
+
+def test_a_node_that_is_only_played_takes_no_work(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default", labels={SIMULATED: "true"}))
+    fill(runtime, cluster)
+    assert "free place" not in page(people.owner)
+
+
+def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:
+    make_project(people.owner, id="aaa", name="Another")
+    model = make_execution(people.owner, offered, tier=HardwareTier.objects.get(pk="gpu"), title="Run 7")
+    shown = page(people.owner, f"?from={model.pk}")
+    assert 'value="gpu" required checked' in shown
+    assert 'value="Run 7"' in shown
+    assert '<option value="churn" selected>' in shown
+
+
+def test_launch_again_of_what_one_may_not_see_is_an_empty_form(people: People, offered: Project) -> None:
+    model = make_execution(people.owner, offered, title="Secret plan")
+    make_project(people.stranger, id="own", name="Own")
+    assert "Secret plan" not in page(people.stranger, f"?from={model.pk}")
+
+
+def test_who_has_no_project_is_told_what_to_do(people: People, offered: Project) -> None:
+    shown = page(people.stranger)
+    assert "You are not a contributor of any project yet." in shown
+    assert '<form class="form launch"' not in shown
+
+
+def test_kinds_are_offered_where_there_is_an_environment_for_them(people: People, offered: Project) -> None:
+    assert "?kind=job" not in page(people.owner)
+    Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11")
+    shown = page(people.owner, "?kind=job")
+    assert "Python script" in shown
+    assert "JupyterLab" not in shown
+    client_of(people.owner).post("/launch/", filled(kind="job", environment="script"))
+    assert Execution.objects.get().kind == "job"
+
+
+def test_an_environment_of_another_kind_is_refused(people: People, offered: Project) -> None:
+    answer = client_of(people.owner).post("/launch/", filled(kind="job"))
+    assert answer.status_code == 422
+    assert not Execution.objects.exists()
+
+
+PLAN = PodPlan("Small", "default", {"cpu": 2000, "memory": 4 * 2**30, "pods": 1})
+OFFER = TierOffer(
+    id="small",
+    name="Small",
+    description="",
+    cores="2",
+    memory="4Gi",
+    gpus=0,
+    cost_per_hour=Decimal("0.05"),
+    is_default=True,
+    maximum=4,
+    running=0,
+    plan=PLAN,
+)
+ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35, "pods": 9}, {"cpu": 1000, "pods": 9}))
+
+
+@pytest.mark.parametrize(
+    ("running", "pool", "word"),
+    [
+        (0, LaunchPool("default", (ROOMY,)), "ok: 4 free places 0 of at most 4 executions on this tier now."),
+        (1, LaunchPool("default", (ROOMY,)), "ok: 3 free places 1 of at most 4 executions on this tier now."),
+        (4, LaunchPool("default", (ROOMY,)), "wait: Waits All 4 places of this tier are taken"),
+        (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
+        (0, LaunchPool("default"), "problem: No node The pool default has no node, and no autoscaler is known"),
+        (0, LaunchPool("default", (replace(ROOMY, takes_pods=False),)), "wait: Waits for room The pool default has no"),
+        (
+            4,
+            LaunchPool("default", (TINY,)),
+            "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node",
+        ),
+        (0, None, "neutral: Unknown The cluster does not answer now."),
+    ],
+)
+def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | None, word: str) -> None:
+    pools = None if pool is None else {"default": pool}
+    (card,) = tier_cards([replace(OFFER, running=running)], chosen="", pools=pools)
+    assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)
+
+
+def test_a_tier_as_large_as_a_whole_node_says_the_same_as_the_card(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default", cpu="1", memory="4Gi"))
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
+    cluster.put(PODS, builders.pod("agent", node="node-a", requests={"cpu": "100m"}, owner=daemon))
+    fill(runtime, cluster)
+    shown = page(people.owner, "?tier=small")
+    assert shown.count('<span class="status status-problem">Can never fit</span>') == 1
+    assert shown.count("asks for 1 core; the largest node of the pool default offers 0.9 cores") == 2

@@ -1,0 +1,332 @@
+"""The card beside the launch form, asked over HTTP: its verdict follows the cluster, the queue and the history; links and objects."""
+
+import asyncio
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.executions.launch_facts import NODES_AT_ONCE, pool_states
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
+from grid.models import Environment, Execution, HardwareTier, Project, StartUp, State
+from grid.runtime import Runtime
+from grid.starts.startuphistory import FEWEST_NODE_STARTS, FEWEST_STARTS
+from tests.browser.administering import AUTOSCALER
+from tests.conftest import People
+from tests.executions.executing import make_execution, pod_of
+from tests.executions.launching import ALONE, ATTACHED, configure, offer_clusters, page, sent
+from tests.shell.live import Clock
+from tests.support import builders
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill, runtime_of
+
+FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    return offer_clusters(people)
+
+
+def asked(people: People, **changed: str) -> str:
+    status, shown = sent(people.owner, FORM | changed, "/launch/estimate/")
+    assert status == 200
+    assert not Execution.objects.filter(title="never launched").exists()
+    return shown
+
+
+@pytest.mark.django_db
+def test_the_verdict_follows_the_cluster(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    assert "No node" in asked(people)
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    fill(runtime, cluster)
+    assert "The pool default has 4 free places for Small." in asked(people)
+    cluster.put(PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
+    fill(runtime, cluster)
+    assert "Waits for room" in asked(people)
+    cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
+    fill(runtime, cluster)
+    assert "Needs 1 new node" in asked(people)
+    HardwareTier.objects.filter(pk="medium").update(cores="64")
+    never = asked(people, tier="medium")
+    assert "Can never fit" in never
+    assert "asks for 64 cores; the largest node of the pool default offers 4" in never
+    assert 'name="choose" value="tier:small"' in never
+    assert "$0.05 an hour, $1.20 a day" in asked(people)
+
+
+@pytest.mark.django_db
+def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: Runtime) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    sent(people.owner, FORM)
+    assert "You use 0 of 1 slots; this starts by itself when" not in asked(people, token="t2")
+    Execution.objects.update(slots_reserved_at="2026-01-01T00:00Z", state="running")
+    HardwareTier.objects.update(node_pool="default")
+    shown = asked(people, token="t2")
+    assert "No node" in shown, "what can never start comes first"
+    configure(GLOBAL_QUEUE_LIMIT.key, 0)
+    assert "Not accepted now" in asked(people, token="t2")
+
+
+@pytest.mark.django_db
+def test_how_long_a_new_node_takes_is_said_once_enough_have_started(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    cluster.put(PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
+    cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
+    fill(runtime, cluster)
+    for number in range(FEWEST_NODE_STARTS):
+        assert "How long a node takes to start here is not known yet." in asked(people)
+        StartUp.objects.create(
+            execution_id=f"e{number}",
+            at=timezone.now(),
+            ran=True,
+            kind="workspace",
+            tier_id="small",
+            environment_id="jupyterlab",
+            node_pool="default",
+            image="lab:1",
+            total=300.0,
+            node_wait=200.0 + 10 * number,
+            node_started=True,
+        )
+    assert "A node usually takes 3 min 40 s to start here." in asked(people)
+
+
+@pytest.mark.django_db
+def test_how_long_a_launch_would_queue_is_said_once_the_history_tells(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    fill(runtime, cluster)
+    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    now = timezone.now()
+    make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
+    shown = asked(people, token="t2")
+    assert "Queues as 1st" in shown
+    assert "When it starts is not known yet: too few executions like those that hold the slots have ended." in shown
+    for _ in range(10):
+        times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
+        times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
+        make_execution(people.owner, offered, state=State.STOPPED, **times)
+    shown = asked(people, token="t2")
+    assert "Expected to start in about 25 min" in shown
+    assert "launches like this one usually start within 30 seconds." in shown
+
+
+@pytest.mark.django_db
+def test_how_long_a_launch_would_wait_for_room_is_said_once_the_history_tells(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    now = timezone.now()
+    holder = make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    cluster.put(PODS, pod_of(holder.pk, node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"}))
+    fill(runtime, cluster)
+    shown = asked(people)
+    assert "Waits for room" in shown
+    assert "When it starts is not known yet: too few executions like those that hold the nodes have ended." in shown
+    for _ in range(10):
+        times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
+        times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
+        make_execution(people.owner, offered, state=State.STOPPED, **times)
+    shown = asked(people)
+    assert "Expected to start in about 25 min" in shown
+    assert (
+        "Room for it is usually free after another 24 minutes; launches like this one then start within 30 seconds."
+        in shown
+    )
+    foreign = builders.pod("foreign", node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"})
+    cluster.remove(PODS, f"workspace-{holder.pk}", namespace=NAMESPACE)
+    cluster.put(PODS, foreign)
+    fill(runtime, cluster)
+    assert "the pods on the nodes that it may use are no executions, and nothing tells when they end." in asked(people)
+
+
+@pytest.mark.django_db
+def test_an_image_that_is_on_no_node_is_said_with_its_size_and_how_long_its_pull_takes(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    image, others = Environment.objects.get(pk="jupyterlab").image, ["registry.k8s.io/pause:3.10"]
+    lacks = builders.node("node-a", cpu="4", status={"images": [{"names": others, "sizeBytes": 300_000}]})
+    has = builders.node("node-b", pool="q", status={"images": [{"names": [image], "sizeBytes": 2_254_857_830}]})
+    cluster.put(NODES, lacks)
+    fill(runtime, cluster)
+    assert "Its image is not on these nodes and is pulled first." in asked(people)
+    started: dict[str, Any] = {
+        "at": timezone.now(), "ran": True, "kind": "workspace", "tier_id": "small", "environment_id": "jupyterlab",
+        "node_pool": "default", "image": image, "image_cached": False, "node_started": False,
+    }  # fmt: skip
+    for number in range(FEWEST_STARTS):
+        measured = {"total": 90.0, "queued": 0.0, "pulling": 80.0, "image_bytes": 4_509_715_660}
+        StartUp.objects.create(execution_id=f"e{number}", **started, **measured)
+    shown = asked(people)
+    assert "Its image of 4.2 GiB is not on these nodes and is pulled first, usually in about 1 min 20 s here." in shown
+    assert "Launches like this one usually take 1 min 30 s to start." in shown
+    cluster.put(
+        NODES, {**has, "metadata": {**has["metadata"], "name": "node-b", "labels": lacks["metadata"]["labels"]}}
+    )
+    cluster.put(NODES, {**lacks, "status": {**lacks["status"], "images": []}})
+    fill(runtime, cluster)
+    assert "is not on these nodes" not in asked(people), "one of the nodes has it"
+
+
+@pytest.mark.django_db
+def test_a_quota_of_the_namespace_is_named_before_the_launch(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    meta = {"name": "team", "namespace": NAMESPACE}
+    status = {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "1500m"}}
+    cluster.put(RESOURCE_QUOTAS, {"metadata": meta, "spec": {"hard": status["hard"]}, "status": status})
+    fill(runtime, cluster)
+    shown = asked(people)
+    assert "The namespace refuses it now" in shown
+    assert "has 0.5 of 2 cores (requests.cpu) left, and this takes 1 core (requests.cpu)." in shown
+    cluster.remove(RESOURCE_QUOTAS, "team", namespace=NAMESPACE)
+    assert "The namespace refuses it now" in asked(people), "it is remembered for half a minute"
+    clock.seconds += 31
+    assert "Starts now" in asked(people)
+    item = {"type": "Container", "max": {"memory": "1Gi"}}
+    cluster.put(LIMIT_RANGES, {"metadata": {**meta, "name": "sizes"}, "spec": {"limits": [item]}})
+    clock.seconds += 31
+    assert "The limit range “sizes” allows a container at most 1 GiB of memory" in asked(people)
+
+
+@pytest.mark.django_db
+def test_without_a_script_checking_and_choosing_launch_nothing(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+    fill(runtime, cluster)
+    status, shown = sent(people.owner, FORM | {"check": "on", "tier": "medium"})
+    assert (status, Execution.objects.count()) == (200, 0)
+    assert "The pool default has 1 free place for Medium." in shown
+    status, shown = sent(people.owner, FORM | {"choose": "tier:medium"})
+    assert (status, Execution.objects.count()) == (200, 0)
+    assert re.search(r'value="medium" required checked', shown)
+    status, shown = sent(people.owner, FORM | {"choose": "project:other"})
+    assert (status, Execution.objects.count()) == (200, 0)
+    assert 'value="churn" selected' in shown
+
+
+# --- A link that fills the form
+
+
+def link_in(shown: str) -> str:
+    found = re.search(r'href="(/launch/\?[^"]*)" data-copy-link', shown)
+    assert found is not None
+    return found[1].replace("&amp;", "&").removeprefix("/launch/")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "fields", [FORM | {"tier": "medium", "title": "A & B"}, ATTACHED, ALONE | {"workers_maximum": "9", "autoscale": ""}]
+)
+def test_a_link_opens_the_form_as_it_was(
+    people: People, offered: Project, runtime: Runtime, fields: dict[str, str]
+) -> None:
+    first = link_in(sent(people.owner, fields, "/launch/estimate/")[1])
+    for reader in (people.owner, people.teammate):
+        opened = page(reader, first)
+        assert link_in(opened) == first
+        assert "not available" not in opened
+    if "title" in fields:
+        assert 'value="A &amp; B"' in opened
+        assert 'value="medium" required checked' in opened
+    if fields["kind"] == "cluster":
+        assert not re.search(r'name="autoscale"[^>]* checked', opened)
+
+
+@pytest.mark.django_db
+def test_a_link_to_what_the_reader_may_not_use_says_so_and_chooses_nothing(
+    people: People, offered: Project, runtime: Runtime
+) -> None:
+    HardwareTier.objects.filter(pk="medium").update(is_visible=False)
+    shown = page(people.owner, "?kind=workspace&project=secret-project&tier=medium&environment=jupyterlab")
+    assert "The project that was asked for is not available to you; choose another." in shown
+    assert "The hardware tier that was asked for is not available to you; choose another." in shown
+    assert "The environment that" not in shown
+    assert not re.search(r'name="tier"[^>]* checked', shown)
+    assert '<option value="" selected>Choose a project</option>' in shown
+    assert "Fill in what is missing" in shown
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query",
+    [
+        '?title=%3Cscript%3Ealert(1)%3C/script%3E&tier="><b>&project=%00&environment=%27',
+        "?kind=cluster&workers_minimum=%3Cb%3E&framework=%22%3E&worker_tier=%00&autoscale=maybe&local_storage=%3Cb%3E",
+        "?kind=%3Cscript%3E&with_cluster=on&head_tier=x" + "y" * 3000,
+    ],
+)
+def test_hostile_links_are_only_text(people: People, offered: Project, runtime: Runtime, query: str) -> None:
+    shown = page(people.owner, query)
+    assert "<script>alert" not in shown
+    assert "<b>" not in shown
+    assert "&lt;script&gt;alert(1)" in shown or "title=" not in query
+    assert Execution.objects.count() == 0
+
+
+# --- The objects
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("fields", "kinds"), [(FORM, ["Pod"]), (ALONE, ["Deployment", "Deployment"])])
+def test_the_objects_are_shown_without_secret_values(
+    people: People, offered: Project, runtime: Runtime, fields: dict[str, str], kinds: list[str]
+) -> None:
+    status, shown = sent(people.owner, fields, "/launch/objects/")
+    assert status == 200
+    assert Execution.objects.count() == 0
+    assert re.findall(r"^kind: (Pod|Deployment)$", shown, re.MULTILINE) == kinds
+    if fields is FORM:
+        assert "token: (hidden)" in shown
+    sent(people.owner, fields)
+    assert f"-{Execution.objects.get().pk}" in shown, "the names are those of the launch"
+
+
+@pytest.mark.django_db
+def test_the_objects_of_an_unfinished_form_are_not_known(people: People, offered: Project, runtime: Runtime) -> None:
+    status, shown = sent(people.owner, FORM | {"tier": ""}, "/launch/objects/")
+    assert status == 422
+    assert "The form is not complete" in shown
+
+
+@pytest.mark.django_db
+def test_who_is_not_in_the_project_sees_no_objects_of_it(people: People, offered: Project, runtime: Runtime) -> None:
+    status, shown = sent(people.stranger, FORM, "/launch/objects/")
+    assert status == 422
+    assert "churn" not in shown
+
+
+# --- A large cluster
+
+
+async def test_the_loop_gets_a_pause_while_many_nodes_are_counted() -> None:
+    cluster = FakeCluster()
+    for number in range(2 * NODES_AT_ONCE):
+        cluster.put(NODES, builders.node(f"n{number}", cpu="8"))
+    runtime = runtime_of(cluster)
+    pauses = 0
+
+    async def others() -> None:
+        nonlocal pauses
+        while True:
+            await asyncio.sleep(0)
+            pauses += 1
+
+    beside = asyncio.create_task(others())
+    found = await pool_states(runtime)
+    beside.cancel()
+    assert found is not None
+    assert found["default"].size == 2 * NODES_AT_ONCE
+    assert pauses

@@ -1,0 +1,417 @@
+"""The objects of an execution, whole."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.core.labels import KEYS, NODE_POOL
+from grid.executions.manifests import build, labels_of
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec, parse_spec
+from grid.executions.storage import Storage
+from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
+from grid.models import Execution
+from grid.workspaces import own_packages
+
+# What every pod of ours may not do.
+CONFINED = {
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+    "securityContext": {
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "fsGroup": 1000,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
+
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+LABELS = {
+    "app.kubernetes.io/name": "jupyterlab",
+    "app.kubernetes.io/instance": "workspace-abc",
+    "app.kubernetes.io/component": "workspace",
+    "app.kubernetes.io/managed-by": "compute-grid",
+    "dominodatalab.com/workload-type": "workspace",
+    "dominodatalab.com/hardware-tier-id": "gpu",
+    "dominodatalab.com/project-id": "churn",
+    "dominodatalab.com/starting-user-username": "alice",
+    "dominodatalab.com/execution-id": "abc",
+}
+OWNER = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "workspace-abc",
+    "uid": "anchor-uid",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+
+
+def spec(**changes: Any) -> ExecutionSpec:
+    whole: dict[str, Any] = {
+        "id": "abc",
+        "kind": "workspace",
+        "owner": "alice",
+        "title": "Explore “all” of it",
+        "port": 8888,
+        "address": "https://abc.ws.test/",
+        "workspace": "first",
+        "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
+        "home": HomeSpec(volume_name="home-churn-7", volume_size="5Gi"),
+        "environment": EnvironmentSpec(
+            id="jupyterlab",
+            name="JupyterLab",
+            image="lab:4",
+            command=("lab", "--ip=$(POD_IP)", "--port={port}", "--base={base_url}", "--json={}", "--root={project}"),
+            variables={"THREADS": "2", "HOME": "/theirs", "URL": "http://$(POD_IP):1/"},
+        ),
+        "tier": tier(),
+    }
+    return ExecutionSpec(**(whole | changes))
+
+
+def tier(**changes: Any) -> TierSpec:
+    whole: dict[str, Any] = {
+        "id": "gpu",
+        "name": "GPU",
+        "node_pool": "default-gpu",
+        "cores": "3",
+        "cores_limit": "4",
+        "memory": "12Gi",
+        "memory_limit": "14Gi",
+        "gpus": 1,
+        "gpu_resource": "nvidia.com/gpu",
+        "shared_memory": "2Gi",
+        "ephemeral_storage": "20Gi",
+        "tolerations": ({"key": "team", "operator": "Equal", "value": "vision"},),
+        "extra_labels": {"team": "vision", "app.kubernetes.io/managed-by": "them"},
+        "extra_annotations": {"cost-centre": "42", "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+    }
+    return TierSpec(**(whole | changes))
+
+
+def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
+    """By resource; of the two claims the project's, which comes first."""
+    built = build(spec, namespace="grid", token="secret", anchor_uid="anchor-uid", **more)
+    return {manifest.resource: manifest.body for manifest in reversed(built)}
+
+
+def test_they_come_in_the_order_of_creation_with_the_anchor_first() -> None:
+    built = build(spec(), namespace="grid", token="t")
+    assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
+
+
+def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
+    assert objects(spec())[CONFIG_MAPS] == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS},
+        "data": {
+            "execution": "abc",
+            "tier": "gpu",
+            "environment": "jupyterlab",
+            "default_setting_overrides.json": '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}',
+            "jupyter_server_config.json": json.dumps(
+                {
+                    "ServerApp": {
+                        "terminado_settings": {
+                            "shell_command": ["sh", "-c", 'exec "${SHELL:-$(command -v bash || command -v sh)}"']
+                        }
+                    }
+                }
+            ),
+            "sitecustomize.py": Path(own_packages.__file__).read_text(),
+        },
+    }
+
+
+def test_the_secret_goes_with_the_anchor() -> None:
+    assert objects(spec())[SECRETS] == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]},
+        "type": "Opaque",
+        "data": {
+            "token": base64.b64encode(b"secret").decode(),
+            "variable.THREADS": base64.b64encode(b"2").decode(),
+            "variable.HOME": base64.b64encode(b"/theirs").decode(),
+        },
+    }
+
+
+def test_no_value_of_an_environments_variables_is_written_in_a_pod_unless_it_refers_to_another() -> None:
+    secret = EnvironmentSpec(
+        id="x",
+        name="X",
+        image="x",
+        variables={"PASSWORD": "hunter2", "URL": "postgres://grid:$(PASSWORD)@db", "PRICE": "2$$", "token": "mine"},
+    )
+    made = objects(spec(environment=secret))
+    assert "hunter2" not in str(made[PODS])
+    variables = {one.pop("name"): one for one in made[PODS]["spec"]["containers"][0]["env"]}
+    assert variables["URL"] == {"value": "postgres://grid:$(PASSWORD)@db"}
+    assert list(variables)[-4:] == ["PASSWORD", "URL", "PRICE", "token"], "Kubernetes fills in from what comes before"
+    for name, value in (("PASSWORD", b"hunter2"), ("PRICE", b"2$$"), ("token", b"mine")):
+        assert variables[name] == {"valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": f"variable.{name}"}}}
+        assert base64.b64decode(made[SECRETS]["data"][f"variable.{name}"]) == value
+    assert base64.b64decode(made[SECRETS]["data"]["token"]) == b"secret", (
+        "nobody's variable takes the place of the token"
+    )
+
+
+@pytest.mark.parametrize(("name", "secrets"), [("", None), ("our-registry", [{"name": "our-registry"}])])
+def test_the_image_is_fetched_with_the_credentials_that_the_environment_names(name: str, secrets: object) -> None:
+    environment = EnvironmentSpec(id="x", name="X", image="registry.example.com/x", image_pull_secret=name)
+    assert objects(spec(environment=environment))[PODS]["spec"].get("imagePullSecrets") == secrets
+
+
+def test_the_projects_volume_outlives_every_execution() -> None:
+    assert objects(spec())[VOLUME_CLAIMS] == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "project-churn",
+            "namespace": "grid",
+            "labels": {"app.kubernetes.io/managed-by": "compute-grid", "dominodatalab.com/project-id": "churn"},
+        },
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "10Gi"}}},
+    }
+
+
+def test_the_home_of_a_person_in_a_project_is_a_volume_of_its_own_and_outlives_every_execution() -> None:
+    built = build(spec(), namespace="grid", token="t", anchor_uid="anchor-uid")
+    (home,) = [one for one in built if one.name == "home-churn-7"]
+    assert home.body == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "home-churn-7",
+            "namespace": "grid",
+            "labels": {
+                "app.kubernetes.io/managed-by": "compute-grid",
+                "dominodatalab.com/project-id": "churn",
+                "dominodatalab.com/starting-user-username": "alice",
+            },
+        },
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}},
+    }
+
+
+def test_what_was_launched_before_there_were_homes_has_one_that_goes_with_its_pod() -> None:
+    built = build(spec(home=None), namespace="grid", token="t")
+    assert [one.name for one in built if one.resource == VOLUME_CLAIMS] == ["project-churn"]
+    assert {"name": "home", "emptyDir": {"sizeLimit": "20Gi"}} in built[-1].body["spec"]["volumes"]
+
+
+@pytest.mark.parametrize("kind", ["job", "app"])
+def test_a_job_and_an_app_run_where_the_projects_code_is_with_a_home_of_their_owner(kind: str) -> None:
+    (container,) = objects(spec(kind=kind))[PODS]["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert (container["workingDir"], variables["HOME"]) == ("/mnt/project", "/home/grid")
+    assert "JUPYTER_RUNTIME_DIR" not in variables
+
+
+def test_storage_is_chosen_by_the_installation() -> None:
+    built = build(spec(), namespace="grid", token="t", storage=Storage("ReadWriteOnce", "local-path"))
+    for claim in (one.body["spec"] for one in built if one.resource == VOLUME_CLAIMS):
+        assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteOnce"], "local-path")
+
+
+GPU_CONTAINER = {
+    "name": "run",
+    "image": "lab:4",
+    "command": [
+        "lab",
+        "--ip=$(POD_IP)",
+        "--port=8888",
+        "--base=/",
+        "--json={}",
+        "--root=/mnt/project",
+    ],
+    "workingDir": "/home/grid",
+    "env": [
+        {"name": "GRID_EXECUTION_ID", "value": "abc"},
+        {"name": "GRID_BASE_URL", "value": "/"},
+        {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
+        {"name": "HOME", "value": "/home/grid"},
+        {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
+        {
+            "name": "JUPYTER_TOKEN",
+            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
+        },
+        {"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"},
+        {"name": "PYTHONPATH", "value": "/etc/grid/jupyter/python"},
+        {"name": "GRID_PACKAGES_PATH", "value": "/home/grid/.local/grid/jupyterlab"},
+        {"name": "JUPYTERLAB_WORKSPACES_DIR", "value": "/home/grid/.jupyter/lab/workspaces/first"},
+        {
+            "name": "THREADS",
+            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
+        },
+        {"name": "URL", "value": "http://$(POD_IP):1/"},
+    ],
+    "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
+    "readinessProbe": {
+        "tcpSocket": {"port": 8888},
+        "periodSeconds": 2,
+        "timeoutSeconds": 2,
+        "failureThreshold": 3,
+    },
+    "resources": {
+        "requests": {
+            "cpu": "3",
+            "memory": "12Gi",
+            "ephemeral-storage": "2Gi",
+            "nvidia.com/gpu": "1",
+        },
+        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
+    },
+    "volumeMounts": [
+        {"name": "project", "mountPath": "/mnt/project"},
+        {"name": "home", "mountPath": "/home/grid"},
+        {"name": "runtime", "mountPath": "/run/grid"},
+        {"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True},
+        {"name": "shared-memory", "mountPath": "/dev/shm"},
+    ],
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+}
+
+
+def test_the_pod_of_a_workspace_on_a_gpu() -> None:
+    assert objects(spec())[PODS] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "workspace-abc",
+            "namespace": "grid",
+            "labels": {**LABELS, "team": "vision"},
+            "annotations": {
+                "cost-centre": "42",
+                "dominodatalab.com/title": "Explore “all” of it",
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            },
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "containers": [GPU_CONTAINER],
+            "volumes": [
+                {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},
+                {"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}},
+                {
+                    "name": "jupyter",
+                    "configMap": {
+                        "name": "workspace-abc",
+                        "items": [
+                            {
+                                "key": "default_setting_overrides.json",
+                                "path": "labconfig/default_setting_overrides.json",
+                            },
+                            {"key": "jupyter_server_config.json", "path": "jupyter_server_config.json"},
+                            {"key": "sitecustomize.py", "path": "python/sitecustomize.py"},
+                        ],
+                        "optional": True,
+                    },
+                },
+                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+            ],
+            "restartPolicy": "OnFailure",
+            "terminationGracePeriodSeconds": 30,
+            "nodeSelector": {NODE_POOL: "default-gpu"},
+            "tolerations": [
+                {"key": "team", "operator": "Equal", "value": "vision"},
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            ],
+            **CONFINED,
+        },
+    }
+
+
+def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
+    plain = tier(gpus=0, shared_memory="", ephemeral_storage="", tolerations=())
+    pod = objects(spec(kind="job", port=0, tier=plain))[PODS]["spec"]
+    (container,) = pod["containers"]
+    assert (pod["restartPolicy"], pod["tolerations"]) == ("Never", [])
+    assert not {"ports", "readinessProbe"} & container.keys()
+    assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project", "/home/grid"]
+
+
+def environment_of(spec: ExecutionSpec) -> dict[str, dict[str, Any]]:
+    (container,) = objects(spec)[PODS]["spec"]["containers"]
+    return {one["name"]: one for one in container["env"]}
+
+
+def test_an_environment_may_configure_jupyterlab_itself() -> None:
+    own = EnvironmentSpec(id="x", name="X", image="x", variables={"JUPYTER_CONFIG_PATH": "/theirs"})
+    assert "secretKeyRef" in environment_of(spec(environment=own))["JUPYTER_CONFIG_PATH"]["valueFrom"]
+    assert not {"JUPYTER_CONFIG_PATH", "JUPYTERLAB_WORKSPACES_DIR"} & environment_of(spec(kind="job")).keys()
+
+
+def test_a_workspace_launched_before_its_id_was_frozen_keeps_jupyterlabs_own_folder() -> None:
+    assert "JUPYTERLAB_WORKSPACES_DIR" not in environment_of(spec(workspace=""))
+
+
+@pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])
+def test_a_tenth_of_the_nodes_disk_that_may_be_written_is_reserved(limit: str, request_: str) -> None:
+    (container,) = objects(spec(tier=tier(ephemeral_storage=limit)))[PODS]["spec"]["containers"]
+    assert container["resources"]["limits"]["ephemeral-storage"] == limit
+    assert container["resources"]["requests"]["ephemeral-storage"] == request_
+
+
+def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:
+    own = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert objects(spec(tier=tier(tolerations=(own,))))[PODS]["spec"]["tolerations"] == [own]
+
+
+@pytest.mark.parametrize("address", ["https://abc.x.test/", "https://x.test/w/abc/"])
+def test_it_is_ready_when_its_readiness_path_answers_below_its_root(address: str) -> None:
+    own = EnvironmentSpec(id="x", name="X", image="x", readiness_path="/healthz?full")
+    (container,) = objects(spec(environment=own, address=address))[PODS]["spec"]["containers"]
+    root = "/w/abc/" if "/w/" in address else "/"
+    assert container["readinessProbe"]["httpGet"] == {"path": f"{root}healthz?full", "port": 8888}
+    assert "tcpSocket" not in container["readinessProbe"]
+
+
+def test_an_image_without_a_command_runs_its_own() -> None:
+    image_only = EnvironmentSpec(id="x", name="X", image="x")
+    assert "command" not in objects(spec(environment=image_only))[PODS]["spec"]["containers"][0]
+
+
+@given(st.text(max_size=150), st.text(max_size=120))
+def test_texts_of_people_become_valid_label_values(owner: str, title: str) -> None:
+    for value in labels_of(spec(owner=owner, title=title)).values():
+        assert LABEL_VALUE.fullmatch(value), value
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_two_users_never_share_a_label(one: str, other: str) -> None:
+    if one != other:
+        assert labels_of(spec(owner=one))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]
+
+
+def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_gave_then() -> None:
+    frozen: dict[str, Any] = msgspec.to_builtins(spec())
+    now = build(parse_spec(Execution(spec=frozen)), namespace="compute-grid", token="t")
+    then = build(
+        parse_spec(Execution(spec={key: value for key, value in frozen.items() if key != "cluster"})),
+        namespace="compute-grid",
+        token="t",
+    )
+    assert then == now
+
+
+@pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])
+def test_a_spec_that_cannot_be_read_says_so(stored: object) -> None:
+    with pytest.raises(ValueError, match="What was stored at launch cannot be read"):
+        parse_spec(Execution(spec=stored))

@@ -1,0 +1,56 @@
+"""Launches and links at which PostgreSQL, or a queue that an operator changed, once ended in an error."""
+
+import pytest
+from django.utils import timezone
+
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.models import Execution, HardwareTier, QueueOrder, State
+from grid.queue import ordering
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.executions.launching import configure, offer_clusters
+from tests.shell.browsing import client_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
+
+
+def test_the_form_opens_while_the_queue_is_full_and_locks_nobody(people: People, runtime: Runtime) -> None:
+    project = offer_clusters(people)
+    HardwareTier.objects.filter(pk="small").update(maximum_simultaneous=1)
+    configure(GLOBAL_QUEUE_LIMIT.key, 1)
+    for number in range(3):
+        make_execution(people.teammate, project, state=State.QUEUED, title=f"waiting {number}")
+    assert client_of(people.owner).get("/launch/").status_code == 200
+
+
+def test_a_form_that_launched_what_is_held_now_can_be_looked_at_again(people: People, runtime: Runtime) -> None:
+    offer_clusters(people)
+    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
+    client = client_of(people.owner)
+    assert client.post("/launch/", FORM).status_code == 302
+    ordering.hold(Execution.objects.get().pk, by=people.operator, reason="maintenance", now=timezone.now())
+    assert client.post("/launch/estimate/", FORM).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["project", "tier", "environment", "title", "head_tier", "kind"])
+def test_a_nul_in_a_link_to_the_form_is_only_ignored(people: People, runtime: Runtime, field: str) -> None:
+    offer_clusters(people)
+    assert client_of(people.owner).get("/launch/", {field: "a\0b"}).status_code == 200
+
+
+@pytest.mark.parametrize("reason", ["mainte\0nance", "x" * 5000])
+def test_any_reason_of_an_operator_is_kept_in_one_line(people: People, runtime: Runtime, reason: str) -> None:
+    waiting = make_execution(people.owner, make_project(people.owner), state=State.QUEUED)
+    sent = {"do": "hold", "reason": reason}
+    assert client_of(people.operator).post(f"/queue/{waiting.pk}/", sent).status_code == 302
+    assert QueueOrder.objects.get().held_reason in ("mainte nance", "x" * ordering.REASON_LONGEST)
+
+
+@pytest.mark.parametrize(
+    "path", ["/knowledge/a%00b/", "/knowledge/a%00b/found/", "/tiers/a%00b/archive/", "/environments/a%00b/"]
+)
+def test_a_nul_in_an_address_is_nobody_s_name(people: People, runtime: Runtime, path: str) -> None:
+    assert client_of(people.admin).get(path).status_code == 404

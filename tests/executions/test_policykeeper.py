@@ -1,0 +1,167 @@
+"""The policies of executions' namespace are made, brought back and never opened too far."""
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from grid.core.egress import read_egress
+from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.executions.policykeeper import Network, PolicyKeeper, resolve
+from grid.kube.objects import RawObject
+from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS, NETWORK_POLICIES
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+
+EGRESS, _ = read_egress(["0.0.0.0/0"], ["10.20.0.5:9000"])
+DEFAULT = {"name": "kubernetes", "namespace": "default"}
+
+
+def serving(*addresses: str) -> FakeCluster:
+    cluster = FakeCluster()
+    endpoints = [{"addresses": [address]} for address in addresses]
+    cluster.put(ENDPOINT_SLICES, {"metadata": DEFAULT, "addressType": "IPv4", "endpoints": endpoints})
+    return cluster
+
+
+def keeper(cluster: FakeCluster, hosts: dict[str, list[str]] | None = None, network: Network | None = None) -> Any:
+    known = hosts if hosts is not None else {}
+
+    async def look_up(host: str) -> Iterable[str]:
+        if host not in known:
+            raise OSError("Name or service not known")
+        return known[host]
+
+    chosen = network or Network(EGRESS, tuple(known))
+    return PolicyKeeper(cluster, NAMESPACE, chosen, rng=random.Random(1), resolve=look_up)
+
+
+def policy(cluster: FakeCluster, name: str) -> RawObject:
+    (found,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == name]
+    return found
+
+
+def shut(cluster: FakeCluster) -> list[str]:
+    """What is cut out of the way outward; one that is not open at all cannot be asked."""
+    blocks = [
+        peer["ipBlock"]
+        for rule in policy(cluster, "executions")["spec"]["egress"]
+        for peer in rule["to"]
+        if "ipBlock" in peer
+    ]
+    (outward,) = [block for block in blocks if block["cidr"] == "0.0.0.0/0"]
+    return list(outward["except"])
+
+
+def is_open(cluster: FakeCluster) -> bool:
+    return any("ipBlock" in peer for rule in policy(cluster, "executions")["spec"]["egress"] for peer in rule["to"])
+
+
+async def test_both_policies_are_made_without_the_api_servers_and_the_databases_addresses() -> None:
+    cluster = serving("34.1.2.3", "34.1.2.4")
+    await keeper(cluster, {"db.example.com": ["20.4.5.6"]}).keep()
+    assert {"34.1.2.3/32", "34.1.2.4/32", "20.4.5.6/32", "10.0.0.0/8"} <= set(shut(cluster))
+    assert {one["metadata"]["name"] for one in cluster.objects(NETWORK_POLICIES)} == {"executions", "user-interfaces"}
+
+
+async def test_a_second_look_writes_nothing() -> None:
+    cluster = serving("34.1.2.3")
+    kept = keeper(cluster)
+    await kept.keep()
+    await kept.keep()
+    assert cluster.count("create") == 2
+    assert cluster.count("replace") == 0
+
+
+async def test_what_somebody_deleted_or_changed_is_brought_back() -> None:
+    cluster = serving("34.1.2.3")
+    kept = keeper(cluster)
+    await kept.keep()
+    whole = policy(cluster, "executions")["spec"]
+    cluster.put(NETWORK_POLICIES, {**policy(cluster, "executions"), "spec": {**whole, "egress": [{}]}})
+    cluster.remove(NETWORK_POLICIES, "user-interfaces", namespace=NAMESPACE)
+    await kept.keep()
+    assert policy(cluster, "executions")["spec"] == whole
+    assert policy(cluster, "user-interfaces")
+
+
+async def test_an_api_server_that_moved_is_shut_at_its_new_address() -> None:
+    cluster = serving("34.1.2.3")
+    kept = keeper(cluster)
+    await kept.keep()
+    cluster.put(ENDPOINT_SLICES, {"metadata": DEFAULT, "endpoints": [{"addresses": ["34.7.7.7"]}]})
+    await kept.keep()
+    assert "34.7.7.7/32" in shut(cluster)
+
+
+async def test_where_there_are_no_slices_endpoints_are_read() -> None:
+    cluster = FakeCluster()
+    cluster.put(ENDPOINTS, {"metadata": DEFAULT, "subsets": [{"addresses": [{"ip": "34.1.2.3"}]}]})
+    await keeper(cluster).keep()
+    assert "34.1.2.3/32" in shut(cluster)
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["forbidden", "not there"])
+async def test_nothing_is_open_while_nobody_says_where_the_api_server_is(
+    is_refused: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = FakeCluster()
+    kept = keeper(cluster)
+    for _ in range(2):
+        if is_refused:
+            cluster.fail_next(NotAllowed("endpointslices is forbidden"), verb="get")
+        await kept.keep()
+    assert not is_open(cluster)
+    assert policy(cluster, "user-interfaces"), "the proxy reaches them all the same"
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "API server" in line
+
+
+async def test_an_endpoints_object_without_addresses_opens_nothing() -> None:
+    cluster = serving()
+    await keeper(cluster).keep()
+    assert not is_open(cluster)
+
+
+async def test_a_cluster_that_does_not_answer_changes_nothing() -> None:
+    cluster = serving("34.1.2.3")
+    kept = keeper(cluster)
+    await kept.keep()
+    cluster.fail_next(ClusterUnavailable("connection refused"), verb="get")
+    with pytest.raises(ClusterUnavailable):
+        await kept.keep()
+    assert is_open(cluster)
+
+
+async def test_a_database_whose_name_cannot_be_found_keeps_all_shut_until_it_was_found_once() -> None:
+    cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
+    found = hosts.pop("db.example.com")
+    kept = keeper(cluster, hosts, Network(EGRESS, ("db.example.com",)))
+    await kept.keep()
+    assert not is_open(cluster)
+    hosts["db.example.com"] = found
+    await kept.keep()
+    assert "20.4.5.6/32" in shut(cluster)
+    hosts["db.example.com"] = ["20.4.5.7"]
+    await kept.keep()
+    hosts.clear()
+    await kept.keep()
+    assert {"20.4.5.6/32", "20.4.5.7/32"} <= set(shut(cluster)), "a name may give out the former one again"
+
+
+async def test_a_new_leader_that_finds_no_name_for_a_moment_cuts_nothing_off_and_shuts_all_when_it_lasts() -> None:
+    cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
+    network = Network(EGRESS, ("db.example.com",))
+    assert await keeper(cluster, hosts, network).keep()
+    new_leader = keeper(cluster, {}, network)
+    for _ in range(7):
+        assert not await new_leader.keep()
+        assert is_open(cluster)
+    assert not await new_leader.keep()
+    assert not is_open(cluster)
+
+
+async def test_a_name_is_resolved_to_all_its_addresses() -> None:
+    assert set(await resolve("127.0.0.1")) == {"127.0.0.1"}
+    assert set(await resolve("localhost")) & {"127.0.0.1", "::1"}

@@ -1,0 +1,88 @@
+"""A program that is killed for memory, or ends with an error, and is started again in its pod: its history and the download say so."""
+
+from typing import Any
+
+import pytest
+
+from dashboard.executions.records import read_record
+from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
+from grid.controller.controller import Controller
+from grid.kube.resources import PODS
+from grid.models import Execution
+from tests.clusters.test_cluster_life import notes
+from tests.controller.world import World, fresh, in_world
+from tests.support.builders import condition, container_status, stamp
+from tests.support.shop import Shop
+
+
+async def running(world: World, controller: Controller, execution: Execution) -> None:
+    await world.step(controller)
+    world.schedule(world.pod_of(execution))
+    await world.step(controller)
+    world.start(world.pod_of(execution))
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+
+
+def ended(world: World, execution: Execution, *, restarts: int, **end: Any) -> None:
+    """Its program has ended and runs again."""
+    pod = world.pod_of(execution)
+    last = {"terminated": {"finishedAt": stamp(world.now), **end}}
+    pod["status"]["containerStatuses"] = [container_status(ready=True, restarts=restarts, lastState=last)]
+    pod["status"]["conditions"] = [condition("Ready", "True")]
+    world.cluster.put(PODS, pod)
+
+
+@in_world
+async def test_a_kill_for_memory_is_in_the_history_once_with_its_count(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await running(world, controller, execution)
+    world.passes(60)
+    ended(world, execution, restarts=1, exitCode=137, reason="OOMKilled")
+    for _ in range(2):
+        await world.step(controller)
+    assert fresh(execution).state == "running"
+    (line,) = notes(execution, "out_of_memory")
+    assert line.message.startswith("The program used more memory than its limit of 4 GiB and was ended. It is started")
+    assert (line.level, line.at, line.count) == ("Warning", world.now, 1)
+
+    ended(world, execution, restarts=3, exitCode=137, reason="OOMKilled")
+    for each in (controller, world.controller()):
+        await world.step(each)
+    (line,) = notes(execution, "out_of_memory")
+    assert line.count == 3
+    assert "It was started again 3 times in all." in line.message
+
+
+@in_world
+async def test_the_page_and_the_download_tell_of_it_when_the_pod_is_gone(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await running(world, controller, execution)
+    ended(world, execution, restarts=2, exitCode=137, reason="OOMKilled")
+    await world.step(controller)
+    record = read_record(execution.pk)
+    assert record is not None
+    (item,) = [one.context for one in timeline(record, [], [], assigned_node="") if "out_of_memory" in str(one.context)]
+    assert (item.headline, item.mark, item.times) == ("It used more memory than its tier has", "problem", 1)  # type: ignore[attr-defined]
+    (line,) = [line for line in lifecycle_text(record).splitlines() if "out_of_memory" in line]
+    assert "Warning" in line
+    assert "The program used more memory than its limit" in line
+    assert "(2 times)" not in line, "which would be kills"
+
+
+@pytest.mark.parametrize(("end", "told"), [({"exitCode": 1, "reason": "Error"}, 1), ({"exitCode": 0}, 0)])
+def test_another_bad_end_is_told_too_and_a_good_one_is_not(shop: Shop, end: dict[str, Any], told: int) -> None:
+    @in_world
+    async def tell() -> None:
+        world, execution = World(), shop.launch()
+        controller = world.controller()
+        await running(world, controller, execution)
+        ended(world, execution, restarts=1, **end)
+        await world.step(controller)
+        lines = notes(execution, "restarted")
+        assert len(lines) == told
+        assert all("exit code 1" in line.message for line in lines)
+
+    tell()

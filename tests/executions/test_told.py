@@ -1,0 +1,246 @@
+"""The controller is woken by what the database tells: sooner than by asking, and without reading what was not written."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from grid.controller import pollreads
+from grid.controller.controller import Controller
+from grid.database.changefeed import Change
+from grid.executions import ledger
+from grid.executions.request import request_stop
+from grid.models import Execution, Membership
+from grid.queue import admission
+from tests.controller.world import World, fresh, in_world
+from tests.support.changefeed import ScriptedFeed
+from tests.support.shop import Shop
+from tests.support.virtual import cancelled, loop_time, passes
+
+
+@asynccontextmanager
+async def polling(world: World, feed: ScriptedFeed | None) -> AsyncIterator[Controller]:
+    """It listens and polls, and nothing else of it runs."""
+    controller = world.controller(monotonic=loop_time)
+    tasks = [asyncio.create_task(controller._poll_for_ever())]
+    if feed is not None:
+        tasks.append(asyncio.create_task(controller.listen_to(feed).run()))
+    await passes(0.5)
+    try:
+        yield controller
+    finally:
+        for task in tasks:
+            await cancelled(task)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Which rows' versions were read: the ids, or None for all."""
+    found: list[object] = []
+    read = ledger.row_versions
+
+    def noted(data_plane: str, ids: Any = None) -> dict[str, int]:
+        found.append(None if ids is None else sorted(ids))
+        return read(data_plane, ids)
+
+    monkeypatch.setattr(ledger, "row_versions", noted)
+    return found
+
+
+@in_world
+async def test_what_was_launched_has_a_slot_as_soon_as_it_is_told(shop: Shop, reads: list[object]) -> None:
+    world, feed = World(), ScriptedFeed()
+    async with polling(world, feed):
+        reads.clear()
+        execution = shop.launch()
+        feed.told.put_nowait({Change(execution.pk)})
+        await passes(0.1)
+        assert fresh(execution).state == "deploying"
+        assert reads == [[execution.pk]], "and no other row was read for it"
+
+
+@in_world
+async def test_without_a_feed_it_is_found_within_a_second(shop: Shop) -> None:
+    world = World()
+    async with polling(world, None):
+        execution = shop.launch()
+        await passes(1.1)
+        assert fresh(execution).state == "deploying"
+
+
+@in_world
+async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object]) -> None:
+    async with polling(World(), ScriptedFeed()):
+        reads.clear()
+        await passes(600)
+        assert reads == [None] * len(reads)
+        assert 9 <= len(reads) <= 11
+
+
+@in_world
+async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_is_told(shop: Shop) -> None:
+    world, feed = World(), ScriptedFeed()
+    async with polling(world, feed) as controller:
+        execution = shop.launch()
+        feed.told.put_nowait({Change(execution.pk)})
+        await passes(0.1)
+        assert await controller._queue.get() == execution.pk
+        controller._queue.done(execution.pk)
+        world.passes(timedelta(days=10).total_seconds())
+        await passes(6)
+        assert not controller.idle
+
+
+@in_world
+async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together(
+    shop: Shop, reads: list[object]
+) -> None:
+    feed = ScriptedFeed()
+    async with polling(World(), feed):
+        reads.clear()
+        for number in range(1000):
+            feed.told.put_nowait({Change(f"gone-{number}")})
+            await passes(0.001)
+        await passes(0.1)
+        assert len(reads) <= 52
+        told = {id for ids in reads if isinstance(ids, list) for id in ids}
+        assert len(told) == 1000 or None in reads
+
+
+@in_world
+async def test_what_an_execution_with_slots_does_decides_nothing_about_the_queue_until_it_ends(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided: list[str] = []
+    decide = admission.admit_next
+
+    def noted(data_plane: str, **kwargs: Any) -> Any:
+        decided.append(data_plane)
+        return decide(data_plane, **kwargs)
+
+    monkeypatch.setattr(admission, "admit_next", noted)
+    world, feed = World(), ScriptedFeed()
+    execution, cluster = shop.launch(), shop.launch_cluster()
+    async with polling(world, feed):
+        await passes(1)
+        rows = Execution.objects.filter(pk=execution.pk)
+        assert fresh(execution).slots_reserved_at is not None
+        for changed, is_decided in (
+            ({"state": "running"}, False),
+            ({"slots_freed_at": world.now, "ended_at": world.now, "state": "succeeded"}, True),
+            ({"settled_at": world.now}, True),
+        ):
+            decided.clear()
+            rows.update(**changed)
+            feed.told.put_nowait({Change(execution.pk)})
+            await passes(0.1)
+            assert bool(decided) is is_decided, changed
+        decided.clear()
+        feed.told.put_nowait({Change(cluster.pk)})  # it may have given slots back
+        await passes(0.1)
+        assert decided
+
+
+@in_world
+async def test_whoever_leaves_a_project_is_noticed_as_soon_as_it_is_told(shop: Shop) -> None:
+    world, feed = World(), ScriptedFeed()
+    theirs = shop.launch(owner=shop.people.teammate)
+    async with polling(world, feed):
+        Membership.objects.filter(user=shop.people.teammate).delete()
+        feed.told.put_nowait({Change(project=shop.project.pk)})
+        await passes(0.1)
+        assert fresh(theirs).access_lost_at is not None
+
+
+@in_world
+async def test_a_cluster_ends_with_its_workspace_as_soon_as_that_is_told(shop: Shop) -> None:
+    world, feed = World(), ScriptedFeed()
+    workspace, cluster = shop.launch(), shop.launch_cluster()
+    Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace)
+    async with polling(world, feed):
+        request_stop(fresh(workspace), by="alice", now=world.now)
+        feed.told.put_nowait({Change(workspace.pk)})
+        await passes(0.1)
+        assert fresh(cluster).stop_requested_at is not None
+
+
+@in_world
+async def test_what_was_told_while_the_database_was_away_is_not_lost(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, feed = World(), ScriptedFeed()
+    read = ledger.row_versions
+    async with polling(world, feed):
+        execution = shop.launch()
+
+        def away(data_plane: str, ids: Any = None) -> dict[str, int]:
+            raise OperationalError("server closed the connection")
+
+        monkeypatch.setattr(ledger, "row_versions", away)
+        feed.told.put_nowait({Change(execution.pk)})
+        await passes(0.5)
+        assert fresh(execution).state == "queued"
+        monkeypatch.setattr(ledger, "row_versions", read)
+        await passes(3)
+        assert fresh(execution).state == "deploying"
+
+
+@in_world
+async def test_when_the_feed_is_lost_it_asks_each_second_again(
+    shop: Shop, reads: list[object], caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = ScriptedFeed()
+    with caplog.at_level(logging.WARNING):
+        async with polling(World(), feed):
+            for _ in range(50):
+                feed.told.put_nowait("the server is going away")
+            await passes(10)
+            reads.clear()
+            await passes(10)
+            assert 9 <= len(reads) <= 14
+    assert caplog.text.count("changes are not told") == 1
+
+
+@in_world
+async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, feed = World(), ScriptedFeed()
+    read = pollreads.read_written
+    async with polling(world, feed) as controller:
+        database = controller._database
+
+        async def slow(work: Any, *args: Any, **kwargs: Any) -> Any:
+            if work is read:
+                await asyncio.sleep(10)
+            return await database(work, *args, **kwargs)
+
+        monkeypatch.setattr(controller, "_database", slow)
+        feed.told.put_nowait({Change("gone")})
+        await passes(10.05)
+        monkeypatch.setattr(controller, "_database", database)
+        execution = shop.launch()
+        feed.told.put_nowait({Change(execution.pk)})
+        await passes(1.1)
+        assert fresh(execution).state == "deploying"
+
+
+@in_world
+async def test_a_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
+    world, feed = World(), ScriptedFeed()
+    execution = shop.launch()
+    async with polling(world, feed) as controller:
+        world.refresh(controller)
+        controller.pods.mark_synced(loop_time())
+        for _ in range(40):  # so that one of them meets a poll
+            controller.pods.mark_failed("connection reset")
+            await passes(0.3)
+            controller.pods.mark_heard(loop_time())
+            world.now += timedelta(seconds=1)
+            await passes(0.9)
+    assert not [one for one in execution.lifecycle.all() if "did not answer" in one.message]

@@ -1,0 +1,333 @@
+"""The files of a project in Git, on real repositories. Who may open them: tests/access."""
+
+import base64
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.test import AsyncClient, Client
+from pytest_django.fixtures import Settings
+
+from dashboard.files.viewmodels.files import SHOWN_BYTES
+from grid.files import git
+from grid.files.git import AnswerTooLong, GitBusy
+from grid.files.repositories import Repository
+from grid.models import Membership, Project, RunFiles, State
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.files.conftest import Run, Runs, repository, runs
+from tests.shell.browsing import client_of
+
+__all__ = ["repository", "runs"]
+FILES = "/projects/churn/files/"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+def project(people: People, settings: Settings, tmp_path: Path) -> Project:
+    settings.REPOSITORIES = str(tmp_path / "volume")
+    made = make_project(people.owner, people.teammate)
+    made.files = Project.Files.GIT
+    made.save()
+    return made
+
+
+@pytest.fixture
+def run(project: Project, runs: Runs, repository: Repository) -> Run:
+    """One that writes into the project's repository."""
+    repository.path.rename(repository.path.with_name("churn.git"))
+    made = runs()
+    made.task = replace(made.task, repository=repository.path.with_name("churn.git"))
+    return made.prepare()
+
+
+@pytest.fixture
+def owner(people: People) -> Client:
+    return client_of(people.owner)
+
+
+def text(client: Client, path: str, status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def test_a_project_without_files_says_where_they_come_from(owner: Client, project: Project) -> None:
+    assert "is saved here when it ends" in text(owner, FILES)
+    assert "is saved here when it ends" in text(owner, f"{FILES}history/")
+
+
+def test_folders_and_texts_are_shown(owner: Client, run: Run) -> None:
+    (run.work / "data").mkdir()
+    (run.work / "data" / "a & b.csv").write_text("x,y\n1,<script>\n")
+    run.save()
+    assert "data/" in text(owner, FILES)
+    folder = text(owner, f"{FILES}?at=main&path=data")
+    assert "path=data%2Fa+%26+b.csv" in folder
+    shown = text(owner, f"{FILES}?path=data/{quote('a & b.csv')}")
+    assert "1,&lt;script&gt;" in shown
+    assert "15 B" in shown
+
+
+@pytest.mark.parametrize(
+    "query", ["path=none", "path=../x", "at=none", "at=--all", "at=main^{tree}", "path=a/b", "at=" + "0" * 40]
+)
+def test_what_is_not_there_is_not_found(owner: Client, run: Run, query: str) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    for page in (FILES, f"{FILES}download/"):
+        assert owner.get(f"{page}?{query}").status_code == 404
+
+
+def test_a_file_that_is_no_text_or_too_long_is_not_shown_whole(owner: Client, run: Run) -> None:
+    (run.work / "binary").write_bytes(b"\0\1")
+    (run.work / "long.txt").write_text("x" * (SHOWN_BYTES + 1))
+    (run.work / "empty").touch()
+    (run.work / "link").symlink_to("/etc/passwd")
+    run.save()
+    assert "This is not text" in text(owner, f"{FILES}?path=binary")
+    assert "Only the first 256 KiB" in text(owner, f"{FILES}?path=long.txt")
+    assert "This file is empty" in text(owner, f"{FILES}?path=empty")
+    link = text(owner, f"{FILES}?path=link")
+    assert "not followed" in link
+    assert "/etc/passwd" in link
+    assert "root:" not in link
+
+
+async def download(people: People, query: str) -> tuple[Any, bytes]:
+    client = AsyncClient()
+    await client.aforce_login(people.owner)
+    answer: Any = await client.get(f"{FILES}download/?{query}")
+    return answer, b"".join([chunk async for chunk in answer])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("page.html", b"<script>alert(1)</script>", "application/octet-stream"),
+        ("drawing.svg", b"<svg onload='alert(1)'/>", "application/octet-stream"),
+        ("plot.PNG", PIXEL, "image/png"),
+        ('quo"te\n.txt', b"1", "application/octet-stream"),
+        ("big.bin", b"x" * 200_000, "application/octet-stream"),
+    ],
+)
+async def test_a_download_is_never_a_page_of_ours(
+    people: People, run: Run, name: str, content: bytes, kind: str
+) -> None:
+    (run.work / name).write_bytes(content)
+    run.save()
+    answer, body = await download(people, f"path={quote(name)}")
+    assert body == content
+    assert answer["Content-Type"] == kind
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in answer["Content-Security-Policy"]
+    assert "\n" not in answer["Content-Disposition"]
+
+
+def test_an_image_is_shown_in_the_place_of_a_picture(owner: Client, run: Run) -> None:
+    (run.work / "plot.png").write_bytes(PIXEL)
+    commit = run.save()["ended"]
+    shown = text(owner, f"{FILES}?path=plot.png")
+    assert f'src="{FILES}download/?at={commit}&amp;path=plot.png"' in shown
+
+
+def test_the_history_is_paged_and_leads_to_each_commit(owner: Client, run: Run) -> None:
+    first = ""
+    for number in range(52):
+        (run.work / "a").write_text(str(number))
+        first = first or run.save()["ended"]
+        last = run.save()["ended"]
+    page = text(owner, f"{FILES}history/?path=a")
+    assert f"at={last}" in page
+    assert f"at={first}" not in page
+    assert "skip=50" in page
+    assert f"at={first}" in text(owner, f"{FILES}history/?path=a&skip=50")
+    assert ">0<" in text(owner, f"{FILES}?at={first}&path=a")
+    assert owner.get(f"{FILES}history/?skip=-1").status_code == 200
+
+
+def test_branches_can_be_chosen(owner: Client, run: Run) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    run.task = replace(run.task, branch="")
+    (run.work / "a").write_text("2")
+    run.save()
+    assert f"<option>{run.task.name}</option>" in text(owner, FILES)
+    assert ">2<" in text(owner, f"{FILES}?at={run.task.name}&path=a")
+    assert ">1<" in text(owner, f"{FILES}?path=a")
+
+
+def test_what_could_not_be_pushed_is_pushed_again_by_a_contributor(owner: Client, people: People, run: Run) -> None:
+    execution = make_execution(people.owner, Project.objects.get(), id="a", kind="job")
+    RunFiles.objects.create(execution=execution, kept="repository", problem="It could not be pushed.")
+    (run.work / "a").write_text("1")
+    run.save()
+    (run.work / "b").write_text("2")
+    lock = run.task.repository / "refs" / "heads" / "main.lock"
+    lock.touch()
+    assert run.save()["kept"] == "repository"
+    name, path = run.task.name, f"{FILES}push-again/"
+    assert name in text(owner, FILES)
+    lock.rename(lock.with_name(f"{name}.lock"))
+    assert "could not be pushed now" in owner.post(path, {"name": name}, follow=True).content.decode()
+    lock.with_name(f"{name}.lock").unlink()
+    for wrong in ("", "../../x", "job-none", "x\0"):
+        assert "could not be pushed now" in owner.post(path, {"name": wrong}, follow=True).content.decode()
+    assert (
+        f"on branch {name} now" in client_of(people.teammate).post(path, {"name": name}, follow=True).content.decode()
+    )
+    assert ">2<" in text(owner, f"{FILES}?at={name}&path=b")
+    files = RunFiles.objects.get()
+    assert (files.branch, files.kept, files.problem) == (name, "", "")
+
+
+def test_who_only_looks_at_the_project_has_no_way_to_its_files(people: People, project: Project, run: Run) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
+    looker = client_of(people.stranger)
+    assert FILES not in text(looker, "/projects/churn/")
+    for page in (FILES, f"{FILES}history/", f"{FILES}download/?path=a"):
+        assert looker.get(page).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(GitBusy("x"), "Try again in a moment"), (AnswerTooLong("x"), "too much in this place")]
+)
+def test_why_files_are_not_listed_is_said(
+    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Repository, "folder", fails)
+    assert said in text(owner, FILES, 503)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_download_that_gets_no_turn_is_refused_before_it_begins(
+    people: People, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    monkeypatch.setattr(git, "_downloads", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(git, "_PATIENCE", 0.01)
+    with git._downloads:
+        client = AsyncClient()
+        await client.aforce_login(people.owner)
+        answer: Any = await client.get(f"{FILES}download/?path=a")
+    assert (answer.status_code, "Try again in a moment" in answer.content.decode()) == (503, True)
+
+
+def test_a_volume_that_cannot_be_read_is_said(owner: Client, run: Run) -> None:
+    (run.work / "a").write_text("1")
+    run.save()
+    (run.task.repository / "HEAD").write_text("nonsense")
+    assert "cannot be read now" in text(owner, FILES, 503)
+    assert "cannot be read now" in text(owner, f"{FILES}history/", 503)
+    assert owner.get(f"{FILES}download/?path=a").status_code == 404
+
+
+def test_a_project_with_a_volume_has_no_such_pages(owner: Client, project: Project, settings: Settings) -> None:
+    settings.REPOSITORIES = ""
+    assert owner.get(FILES).status_code == 404
+    settings.REPOSITORIES = "/somewhere"
+    Project.objects.update(files=Project.Files.VOLUME)
+    assert owner.get(FILES).status_code == 404
+
+
+# --- The choice ---
+
+
+def test_an_owner_has_the_files_kept_in_git(owner: Client, people: People, settings: Settings, tmp_path: Path) -> None:
+    settings.REPOSITORIES = str(tmp_path)
+    project = make_project(people.owner)
+    page = owner.get("/projects/churn/").content.decode()
+    assert "moves no files" in page
+    assert owner.post("/projects/churn/", {"name": "Churn", "files": "git"}).status_code == 302
+    project.refresh_from_db()
+    assert project.files == "git"
+    assert (tmp_path / "churn.git" / "HEAD").exists()
+    assert owner.post("/projects/churn/", {"name": "Churn"}).status_code == 302
+    project.refresh_from_db()
+    assert project.files == "git", "what was not sent stays"
+    assert owner.post("/projects/churn/", {"name": "Churn", "files": "svn"}).status_code == 400
+
+
+def test_without_a_volume_for_repositories_git_is_not_offered(owner: Client, people: People) -> None:
+    project = make_project(people.owner)
+    assert "moves no files" not in owner.get("/projects/churn/").content.decode()
+    owner.post("/projects/churn/", {"name": "Churn", "files": "git"})
+    project.refresh_from_db()
+    assert project.files == "volume"
+
+
+def test_a_volume_that_cannot_be_written_is_said_at_the_field(
+    owner: Client, people: People, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    settings.REPOSITORIES = str(tmp_path / "file")
+    project = make_project(people.owner)
+    answer = owner.post("/projects/churn/", {"name": "Churn", "files": "git"})
+    assert answer.status_code == 400
+    assert "could not be created" in answer.content.decode()
+    project.refresh_from_db()
+    assert project.files == "volume"
+
+
+def test_an_admin_makes_a_project_with_files_in_git(people: People, settings: Settings, tmp_path: Path) -> None:
+    settings.REPOSITORIES = str(tmp_path)
+    sent = {"id": "fresh", "name": "Fresh", "volume_size": "10Gi", "files": "git", "owner": people.owner.pk}
+    answer = client_of(people.admin).post("/projects/new/", sent)
+    assert answer.status_code == 302
+    assert (tmp_path / "fresh.git" / "HEAD").exists()
+
+
+# --- The page of an execution ---
+
+
+@pytest.mark.usefixtures("runtime")
+def test_an_execution_tells_its_commits_to_members(people: People, project: Project) -> None:
+    execution = make_execution(people.owner, project, state=State.SUCCEEDED, spec={"files": {"branch": "main"}})
+    page = f"/executions/{execution.pk}/"
+    assert "did not report" in text(client_of(people.owner), page)
+    RunFiles.objects.create(execution=execution, began="a" * 40, ended="b" * 40, branch="main")
+    shown = text(client_of(people.teammate), page)
+    assert f"{FILES}?at={'a' * 40}" in shown
+    assert f"{FILES}?at={'b' * 40}" in shown
+    Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
+    for looker in (people.operator, people.stranger):
+        shown = text(client_of(looker), page)
+        assert "on branch main" in shown
+        assert FILES not in shown
+
+
+@pytest.mark.usefixtures("runtime")
+def test_an_execution_offers_to_push_again_what_is_kept(people: People, project: Project) -> None:
+    execution = make_execution(people.owner, project, state=State.SUCCEEDED, spec={"files": {"branch": "main"}})
+    RunFiles.objects.create(execution=execution, ended="b" * 40, kept="repository", problem="It could not be pushed: x")
+    page = text(client_of(people.owner), f"/executions/{execution.pk}/")
+    assert "Push them again" in page
+    assert "kept beside the branches" in page
+
+
+@pytest.mark.usefixtures("runtime")
+def test_an_execution_names_what_of_its_files_is_left_out(people: People, project: Project) -> None:
+    execution = make_execution(people.owner, project, state=State.SUCCEEDED, spec={"files": {"branch": "main"}})
+    names = "d/<i>/…/d (its path has more than 4095 bytes)"
+    RunFiles.objects.create(
+        execution=execution, ended="b" * 40, branch="main", left_out=1, left_out_names=names, kept="home"
+    )
+    page = text(client_of(people.owner), f"/executions/{execution.pk}/")
+    assert "1 files could not be saved and are not in it: d/&lt;i&gt;/…/d (its path has more than 4095 bytes)." in page
+    assert "A copy of all is in HOME" in page

@@ -1,0 +1,422 @@
+"""Executions of a project whose files are in Git: their pod, and how their files are fetched and saved around the program."""
+
+import json
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from grid.configuration import NAMESPACE, RESULTS_SIZE
+from grid.controller.controller import Controller
+from grid.core.errors import Rejected
+from grid.executions.manifests import build
+from grid.executions.preview import Preview
+from grid.executions.request import draft, request_stop
+from grid.executions.spec import FilesSpec, parse_spec
+from grid.files.filesaving import record
+from grid.files.run_report import FilesReport
+from grid.jobs.jobsettings import JobSettings, read_record
+from grid.kube.objects import RawObject
+from grid.kube.resources import PODS
+from grid.models import ConfigRecord, Execution, JobRun, LifecycleEntry, Notification, Project, RunFiles
+from tests.controller.world import World, fresh, in_world, states_of
+from tests.executions.test_manifests import spec
+from tests.support.builders import condition, container_status, stamp
+from tests.support.shop import NOW, Shop
+
+COMMIT, OTHER = "a" * 40, "b" * 40
+FILES = FilesSpec(claim="repositories", repository="churn.git", image="executor:1", cores="50m", memory="64Mi")
+SAVED = {"code": 0, "began": COMMIT, "ended": OTHER, "branch": "main"}
+
+
+def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> None:
+    assert parse_spec(shop.launch()).files is None
+    Project.objects.update(files=Project.Files.GIT)
+    assert parse_spec(shop.launch_cluster()).files is None
+    files = parse_spec(shop.launch()).files
+    assert files is not None
+    assert (files.repository, files.branch, files.largest_gibibytes) == ("churn.git", "main", 50)
+
+
+@pytest.mark.parametrize(("asked", "branch", "commit"), [("", "main", ""), ("tidy", "tidy", ""), (COMMIT, "", COMMIT)])
+def test_a_job_begins_at_a_branch_or_commit_and_so_do_all_its_attempts(
+    shop: Shop, asked: str, branch: str, commit: str
+) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    execution = shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked, retries=1))
+    files = parse_spec(execution).files
+    assert files is not None
+    assert (files.branch, files.commit) == (branch, commit)
+    assert execution.run is not None
+    assert read_record(execution.run.settings.record).job.files_at == asked
+
+
+@pytest.mark.parametrize("asked", ["--all", "a..b", "main^{tree}", "a b", "x" * 300])
+def test_what_names_no_branch_or_commit_is_refused(shop: Shop, asked: str) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    with pytest.raises(Rejected, match="Name a branch"):
+        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked))
+
+
+def test_a_branch_is_refused_where_files_are_on_a_volume(shop: Shop) -> None:
+    with pytest.raises(Rejected, match="not in Git"):
+        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="main"))
+
+
+def test_a_workspace_goes_on_where_it_left_its_files(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
+    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(shop.launch(workspace=first.workspace, after=60)).files
+    assert files is not None
+    assert files.branch == first.object_name
+
+
+def test_a_workspace_whose_last_changes_were_not_pushed_goes_on_at_the_branch_before(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
+    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    second = shop.launch(workspace=first.workspace, after=60)
+    RunFiles.objects.create(
+        execution=second, began=OTHER, branch="", kept="repository", problem="It could not be pushed"
+    )
+    Execution.objects.filter(pk=second.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
+    assert files is not None
+    assert files.branch == first.object_name
+
+
+def test_a_job_keeps_the_results_of_its_working_folder_within_the_bound_and_a_workspace_none(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=RESULTS_SIZE.key, value="5")
+    files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(folder="training"))).files
+    assert files is not None
+    assert (files.results, files.results_bytes) == ("training/results", 5 * 2**20)
+    made = {one.name: one.body for one in build(spec(files=files), namespace="grid", token="t")}
+    (executor,) = made["workspace-abc"]["spec"]["initContainers"]
+    assert {"--results=training/results", f"--results-bytes={5 * 2**20}"} <= set(executor["args"])
+    files = parse_spec(shop.launch()).files
+    assert files is not None
+    assert files.results == ""
+
+
+def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
+    def requests() -> Any:
+        (plan,) = Preview.of(draft(shop.request(), now=NOW, execution_id="new")).pods()
+        return plan.requests
+
+    without = requests()
+    Project.objects.update(files=Project.Files.GIT)
+    added = {"cpu": 50, "memory": 64 * 2**20, "ephemeral-storage": 64 * 2**20}
+    assert requests() == {name: amount + added.get(name, 0) for name, amount in without.items()}
+
+
+# --- Around the program ---
+
+
+class NewKubelet:
+    """Writes the pod's status as the node's kubelet would."""
+
+    def __init__(self, world: World, execution: Execution) -> None:
+        self._world = world
+        self._execution = execution
+
+    @property
+    def pod(self) -> RawObject:
+        return self._world.pod_of(self._execution)
+
+    def reports(self, executor: RawObject, run: RawObject, phase: str, *, started: bool, ready: bool = False) -> None:
+        pod = self.pod
+        pod["status"] = {
+            "phase": phase,
+            "conditions": [condition("PodScheduled", "True"), condition("Ready", "True" if ready else "False")],
+            "initContainerStatuses": [{**container_status("executor", ready=started), "started": started, **executor}],
+            "containerStatuses": [container_status(ready=ready, state=run)],
+        }
+        self._world.cluster.put(PODS, pod)
+
+    def fetches(self) -> None:
+        waits = {"waiting": {"reason": "PodInitializing"}}
+        self.reports({"state": _running(self._world)}, waits, "Pending", started=False)
+
+    def runs(self) -> None:
+        running = _running(self._world)
+        self.reports({"state": running}, running, "Running", started=True, ready=True)
+
+    def ends(self, code: int = 0) -> None:
+        """The program has ended, and the executor saves."""
+        self.reports({"state": _running(self._world)}, _ended(code), "Running", started=True)
+
+    def saved(self, report: dict[str, Any], code: int = 0) -> None:
+        executor = {"state": _ended(0, json.dumps(report))}
+        self.reports(executor, _ended(code), "Failed" if code else "Succeeded", started=False)
+
+    def cannot_fetch(self, report: dict[str, Any]) -> None:
+        executor = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 1}
+        executor["lastState"] = _ended(report["code"], json.dumps(report))
+        self.reports(executor, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
+
+
+def _running(world: World) -> RawObject:
+    return {"running": {"startedAt": stamp(world.now)}}
+
+
+def _ended(code: int, message: str = "") -> RawObject:
+    return {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}}
+
+
+class Kubelet(Protocol):
+    """What reports the states of an execution's containers."""
+
+    def __init__(self, world: World, execution: Execution) -> None: ...
+    def fetches(self) -> None: ...
+    def runs(self) -> None: ...
+
+
+K = TypeVar("K", bound=Kubelet)
+
+
+async def prepared(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Controller, Execution, K]:
+    """A world with an execution whose files are being fetched."""
+    Project.objects.update(files=Project.Files.GIT)
+    environment = shop.job if kind == "job" else shop.workspace
+    world, execution = World(), shop.launch(kind=kind, environment=environment)
+    controller, kubelet = world.controller(), of(world, execution)
+    await world.step(controller)
+    world.schedule(world.pod_of(execution))
+    await world.step(controller)
+    kubelet.fetches()
+    await world.step(controller)
+    assert fresh(execution).state == "preparing"
+    return world, controller, execution, kubelet
+
+
+async def runs(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Controller, Execution, K]:
+    world, controller, execution, kubelet = await prepared(shop, of, kind)
+    kubelet.runs()
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+    return world, controller, execution, kubelet
+
+
+@in_world
+async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_are_saved(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    kubelet.ends()
+    await world.step(controller)
+    assert fresh(execution).state == "finishing"
+    assert "deletionTimestamp" not in kubelet.pod["metadata"]
+    assert execution.slots_freed_at is None
+    kubelet.saved(SAVED)
+    await world.step(controller)
+    assert world.pods() == []
+    assert fresh(execution).state == "succeeded"
+    assert states_of(execution)[-2:] == ["finishing", "succeeded"]
+    files = RunFiles.objects.get(execution=execution)
+    assert (files.began, files.ended, files.branch, files.problem) == (COMMIT, OTHER, "main", "")
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert told.message == "The project's files are saved: commit bbbbbbbb on main."
+
+
+@in_world
+async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    kubelet.ends(7)
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("finishing", "exit_code")
+    kubelet.saved(SAVED, 7)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "failed"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    assert fresh(execution).state == "stopping"
+    assert kubelet.pod["spec"]["terminationGracePeriodSeconds"] == 930
+    kubelet.ends()
+    await world.step(controller)
+    assert fresh(execution).state == "stopping"
+    kubelet.saved(SAVED)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "stopped"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    kubelet.saved(SAVED)
+    world.refresh(controller)  # the watch saw it, and then its deletion
+    world.behave()
+    world.refresh(controller)
+    await world.step(controller)
+    assert fresh(execution).state == "stopped"
+    assert RunFiles.objects.get().ended == OTHER
+
+
+@in_world
+async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    kubelet.saved({**SAVED, "branch": "", "kept": "repository", "problem": "It could not be pushed: no space"})
+    for _ in range(2):
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)
+    assert fresh(execution).state == "succeeded"
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (told.level, "push them again" in told.message) == ("Warning", True)
+    notice = Notification.objects.get(event="files_not_saved")
+    assert (notice.user.username, notice.sentence) == (execution.owner.username, told.message)
+    assert RunFiles.objects.get().kept == "repository"
+
+
+@in_world
+async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
+    await world.step(controller)
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (told.level, told.message.partition(".")[0]) == ("Warning", "Saving its files was cut short")
+    assert RunFiles.objects.get().problem == "Saving its files was cut short"
+    assert Notification.objects.filter(event="files_not_saved").count() == 1
+
+
+def test_trouble_with_files_is_told_once_and_of_a_sweep_for_one_run(shop: Shop) -> None:
+    def told() -> int:
+        return Notification.objects.filter(event="files_not_saved").count()
+
+    first, second = (shop.launch(kind="job", environment=shop.job) for _ in range(2))
+    trouble, good = FilesReport(problem="Saving was cut short", kept="unsure"), FilesReport(branch="main")
+    for report, count in ((good, 0), (trouble, 1), (trouble, 1), (good, 1), (trouble, 2)):
+        record(first.pk, report, NOW)
+        assert told() == count
+    record(second.pk, FilesReport(results_problem="1 files are not kept"), NOW)
+    record(second.pk, FilesReport(code=4, problem="The repository cannot be used"), NOW)
+    assert told() == 2, "too many results, and files that were never fetched, are no trouble with saving"
+    JobRun.objects.update(sweep="1")
+    Execution.objects.filter(pk=first.pk).update(state="succeeded", settled_at=NOW, ended_at=NOW)
+    Execution.objects.filter(pk=second.pk).update(run=first.run)
+    record(second.pk, FilesReport(results_problem="It could not be pushed", results_kept="home"), NOW)
+    assert told() == 2
+
+
+@in_world
+async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing_short(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet, "workspace")
+    request_stop(execution, by="alice", now=world.now)
+    await world.step(controller)
+    kubelet.reports({"state": _ended(137)}, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
+    await world.step(controller)
+    assert not RunFiles.objects.exists()
+
+
+@in_world
+async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    names = "d/…/a (its path has more than 4095 bytes), b (it cannot be read)"
+    kubelet.saved({**SAVED, "left_out": 2, "left_out_names": names, "kept": "home"})
+    await world.step(controller)
+    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert told.level == "Warning"
+    assert told.message.endswith(f"2 files could not be saved and are not in it: {names}.")
+    assert (RunFiles.objects.get().kept, RunFiles.objects.get().left_out_names) == ("home", names)
+
+
+@in_world
+async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet)
+    kubelet.ends()
+    await world.step(controller)
+    kept = {"results": OTHER, "results_files": 3, "results_bytes": 70}
+    kubelet.saved({**SAVED, **kept, "results_problem": "1 files are not kept", "results_kept": "home"})
+    await world.step(controller)
+    files = RunFiles.objects.get(execution=execution)
+    assert (files.results, files.results_files, files.results_bytes) == (OTHER, 3, 70)
+    assert (files.results_problem, files.results_kept) == ("1 files are not kept", "home")
+    entry = LifecycleEntry.objects.get(reason="FilesSaved")
+    assert entry.message.endswith("Results: 3 files. 1 files are not kept.")
+    assert entry.level == "Warning"
+
+
+@in_world
+async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet)
+    kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("error", "files_missing")
+    assert execution.message == "The project's repository has no branch other. Choose another branch or commit."
+
+
+@in_world
+async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -> None:
+    world, controller, execution, kubelet = await prepared(shop, NewKubelet)
+    kubelet.cannot_fetch({"code": 4, "problem": "The project's repository cannot be used: no answer"})
+    await world.step(controller)
+    assert fresh(execution).state == "preparing"
+    kubelet.runs()
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop: Shop) -> None:
+    world, controller, _, kubelet = await runs(shop, NewKubelet)
+    kubelet.ends()
+    await world.step(controller)
+    world.passes(1020)
+    await world.step(controller)
+    assert "deletionTimestamp" in kubelet.pod["metadata"]
+
+
+@in_world
+async def test_a_workspace_that_crashes_is_started_again_with_its_files(shop: Shop) -> None:
+    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
+    kubelet.ends(1)
+    await world.step(controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_an_init_container_that_the_cluster_adds_is_not_asked_about(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world, execution = World(), shop.launch()
+    create = world.cluster.create
+
+    async def meshed(resource: Any, body: RawObject, **more: Any) -> RawObject:
+        """As a cluster whose service mesh changes every pod."""
+        if resource == PODS:
+            steps = [{"name": "mesh-init", "image": "mesh:1"}, *body["spec"]["initContainers"]]
+            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
+        return await create(resource, body, **more)
+
+    monkeypatch.setattr(world.cluster, "create", meshed)
+    await world.step(world.controller())
+    assert fresh(execution).state != "error"
+    assert len(world.pods()) == 1
+
+
+@in_world
+async def test_the_pod_that_is_only_tried_is_asked_for_once(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world = World()
+    for second in range(3):
+        shop.launch(after=second)
+    await world.step(world.controller())
+    assert len(world.pods()) == 3
+    tried = [one for one in world.cluster.requests if one.resource == PODS and "dry run" in str(one)]
+    assert len(tried) == 1

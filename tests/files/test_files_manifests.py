@@ -1,0 +1,94 @@
+"""The pod of an execution whose files are in Git: its executor, as a native sidecar or as an ordinary container."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from grid.executions.manifests import Manifest, build
+from grid.executions.ordinarysidecars import bare, without_sidecars
+from grid.kube.resources import PODS, VOLUME_CLAIMS
+from tests.executions.test_front import FRONT
+from tests.executions.test_manifests import spec
+from tests.files.test_files_in_git import FILES
+from tests.support.golden import assert_golden
+
+
+def test_the_executor_is_a_sidecar_that_alone_sees_the_repository() -> None:
+    made = {
+        one.name: one.body for one in build(spec(files=FILES, title="It costs $(HOME)"), namespace="grid", token="t")
+    }
+    assert_golden("pod-with-files-in-git", json.dumps(made["workspace-abc"]["spec"], indent=1), ending="json")
+    assert "project-churn" not in made
+    # A person's text, in which Kubernetes would expand variables.
+    (executor,) = made["workspace-abc"]["spec"]["initContainers"]
+    assert {"name": "GRID_TITLE", "value": "It costs $$(HOME)"} in executor["env"]
+
+
+@pytest.mark.parametrize("kind", ["workspace", "job"])
+def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_saves(kind: str) -> None:
+    made_of = build(spec(files=FILES, kind=kind), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    before = json.dumps(pod.body)
+    made = without_sidecars(pod)
+    assert json.dumps(pod.body) == before
+    assert made.name == pod.name
+    if kind == "workspace":
+        assert_golden("pod-with-files-in-git-ordinary", json.dumps(made.body["spec"], indent=1), ending="json")
+    (step,), (run, executor) = made.body["spec"]["initContainers"], made.body["spec"]["containers"]
+    assert (step["name"], run["name"], executor["name"]) == ("executor-prepare", "run", "executor")
+    # Nobody starts the setup step of a job again.
+    assert any("--patience" in one for one in step["args"]) == (kind == "job")
+    assert run == pod.body["spec"]["containers"][0]
+    assert not {"restartPolicy", "startupProbe", "lifecycle"} & {*step, *executor}
+
+
+def test_without_native_sidecars_nginx_stands_between_the_program_and_the_executor() -> None:
+    made_of = build(spec(files=FILES, front=FRONT), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    made = without_sidecars(pod).body["spec"]
+    assert [one["name"] for one in made["initContainers"]] == ["executor-prepare"]
+    assert [one["name"] for one in made["containers"]] == ["run", "nginx", "executor"]
+    (front,) = [one for one in pod.body["spec"]["initContainers"] if one["name"] == "nginx"]
+    assert made["containers"][1] == {key: value for key, value in front.items() if key != "restartPolicy"}
+
+
+def test_what_is_tried_has_nothing_that_an_older_server_refuses() -> None:
+    (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
+    (step,) = bare(pod).body["spec"]["initContainers"]
+    assert step["restartPolicy"] == "Always"
+    assert not {"startupProbe", "lifecycle"} & {*step}
+
+
+def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
+    (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
+    other = {"name": "other", "image": "other:1"}
+    both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
+    made = without_sidecars(Manifest(pod.resource, {**pod.body, "spec": both}))
+    assert [one["name"] for one in made.body["spec"]["initContainers"]] == ["other", "executor-prepare"]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "limits"),
+    [
+        (("50m", "64Mi"), [("1", "128Mi"), ("1", "1Gi")]),
+        (("1000m", "1Gi"), [("1", "1Gi"), ("1", "1Gi")]),
+        (("1500m", "2Gi"), [("1500m", "2Gi"), ("1500m", "2Gi")]),
+    ],
+)
+def test_no_container_beside_the_program_reserves_more_than_it_may_have(
+    reserved: tuple[str, str], limits: list[tuple[str, str]]
+) -> None:
+    cores, memory = reserved
+    files, front = replace(FILES, cores=cores, memory=memory), replace(FRONT, cores=cores, memory=memory)
+    made_of = build(spec(files=files, front=front), namespace="grid", token="t")
+    (pod,) = [one for one in made_of if one.resource == PODS]
+    found = [one["resources"] for one in pod.body["spec"]["initContainers"]]
+    assert [(one["requests"]["cpu"], one["requests"]["memory"]) for one in found] == [reserved, reserved]
+    assert [(one["limits"]["cpu"], one["limits"]["memory"]) for one in found] == limits
+
+
+def test_the_claim_of_repositories_is_no_new_volume() -> None:
+    made = build(spec(files=FILES), namespace="grid", token="t")
+    (claim,) = [one.body for one in made if one.resource == VOLUME_CLAIMS and one.name == "repositories"]
+    assert claim["spec"]["storageClassName"] == ""

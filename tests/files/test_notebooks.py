@@ -1,0 +1,231 @@
+"""Notebooks on the page of a file: what is shown of good ones, and that nothing of bad ones is more than text."""
+
+import base64
+import json
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from dashboard.files.viewmodels.notebooks import (
+    ALL_TEXT,
+    NOTEBOOK_BYTES,
+    SHOWN_CELLS,
+    SHOWN_IMAGES,
+    SHOWN_LINES,
+    SHOWN_OUTPUTS,
+    SHOWN_TEXT,
+    NotANotebook,
+    notebook,
+)
+from grid.edge import textwork
+from grid.edge.textwork import TextTooLong, TextWorkBusy, TextWorkFailed
+from grid.files.repositories import Repositories
+from grid.files.uploading import upload
+from grid.models import Project
+from tests.conftest import People
+from tests.executions.executing import make_project
+from tests.files.test_files import PIXEL
+from tests.shell.browsing import client_of
+from tests.support.textwork import FailingWorkers
+
+EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1))\x1b]8;;http://x\x07"
+PNG = base64.b64encode(PIXEL).decode()
+
+
+def made(*cells: Any, **fields: Any) -> bytes:
+    return json.dumps({"nbformat": 4, "cells": list(cells), **fields}).encode()
+
+
+def code(*outputs: Any, source: Any = "1", **fields: Any) -> dict[str, Any]:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs), **fields}
+
+
+def data(**forms: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {name.replace("__", "/"): value for name, value in forms.items()}}
+
+
+def html(content: bytes) -> str:
+    return render_to_string("files/fragments/notebook.html", {"notebook": notebook(content)})
+
+
+def test_code_text_and_images_are_shown() -> None:
+    stream = {"output_type": "stream", "name": "stdout", "text": ["\x1b[31mred\x1b[0m\n", "a\rb <\n"]}
+    failed = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": ["\x1b[1mTrace", "back"]}
+    shown = html(
+        made(
+            {"cell_type": "markdown", "source": ["# Head\n", "*a* <b>"]},
+            code(stream, failed, data(image__png=PNG, text__plain="<Figure>"), source="print(1)", execution_count=7),
+            {"cell_type": "raw", "source": "as it is"},
+        )
+    )
+    assert "# Head\n*a* &lt;b&gt;" in shown
+    assert "[7]" in shown and "<code>print(1)</code>" in shown
+    assert '<span class="ansi-1">red</span>\nb &lt;\n' in shown
+    assert '<span class="ansi-bold">Trace</span>\nback' in shown
+    assert f'src="data:image/png;base64,{PNG}"' in shown and "Figure" not in shown
+    assert "as it is" in shown
+
+
+def test_html_svg_and_javascript_are_left_out_and_said() -> None:
+    evil = "<script>alert(1)</script>"
+    svg, both = {"image/svg+xml": evil, "application/javascript": evil}, {"text/html": evil, "text/plain": "a  b"}
+    shown = html(
+        made(code({"output_type": "display_data", "data": svg}, {"output_type": "execute_result", "data": both}))
+    )
+    assert "Its JavaScript and SVG is left out" in shown and "Its HTML is left out" in shown
+    assert "a  b" in shown and "alert" not in shown
+
+
+@pytest.mark.parametrize(
+    "image", [EVIL, PNG + '"', "javascript:alert(1)", "PHN2Zz4=", "", [1], {"a": 1}, "iVBORw0KGg" + "A" * 2**22]
+)
+def test_an_image_that_is_none_is_left_out(image: Any) -> None:
+    shown = html(made(code(data(image__png=image), data(image__jpeg=image))))
+    assert "<img" not in shown and shown.count("is left out") == 2
+
+
+def test_a_script_in_every_field_is_text() -> None:
+    kinds = ("stream", "error", "display_data", "execute_result", EVIL)
+    outputs = [
+        {
+            "output_type": kind,
+            "name": EVIL,
+            "text": EVIL,
+            "ename": EVIL,
+            "evalue": EVIL,
+            "traceback": [EVIL],
+            "data": forms,
+        }
+        for kind in kinds
+        for forms in ({"text/plain": EVIL}, {"text/html": EVIL}, {EVIL: EVIL}, {"image/png": EVIL})
+    ]
+    cells = [code(*outputs, source=EVIL, execution_count=EVIL, metadata={EVIL: EVIL}, id=EVIL)]
+    cells += [
+        {"cell_type": kind, "source": EVIL, "attachments": {EVIL: {"image/png": EVIL}}}
+        for kind in ("markdown", "raw", EVIL)
+    ]
+    shown = html(made(*cells, metadata={"language_info": {"name": EVIL}}))
+    assert shown.encode()
+    for tag in ("<script", "<img", "<a "):
+        assert tag not in shown
+    assert "&lt;script&gt;" in shown
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"no",
+        b"[]",
+        b"null",
+        b"1e999",
+        b'{"cells": {}}',
+        b'{"cells": null}',
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"cells": [{"source": "\\ud800"}]}',  # is no text: half a character
+        *(b"9" * 5000, b'{"worksheets": [{"cells": []}]}', b'{"cells": [' + b"[" * 100_000 + b"]"),
+    ],
+)
+def test_what_is_no_notebook_is_refused_with_a_sentence(content: bytes) -> None:
+    with pytest.raises(NotANotebook, match="Its text is shown"):
+        notebook(content)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, True, "x", [], {}, [[1]], [None], {"a": []}, 1.5, 10**30])
+def test_fields_of_wrong_types_are_passed_over(wrong: Any) -> None:
+    output = {"output_type": wrong, "text": wrong, "data": wrong, "traceback": wrong}
+    outputs = [wrong, output, *({**output, "output_type": kind} for kind in ("stream", "error", "display_data"))]
+    outputs.append(data(text__plain=wrong, image__png=wrong))
+    cell = code(*outputs, source=wrong, execution_count=wrong)
+    shown = html(made(wrong, cell, {**cell, "outputs": wrong, "cell_type": wrong}, metadata={"language_info": wrong}))
+    assert "Cell 3" in shown
+
+
+def test_a_giant_notebook_is_cut() -> None:
+    text = "x" * (SHOWN_TEXT + 1)
+    stream = {"output_type": "stream", "text": text}
+    cells = [code(*[stream] * (SHOWN_OUTPUTS + 5), source=text)] * 3 + [code(data(image__png=PNG))] * (SHOWN_CELLS + 5)
+    found = notebook(made(*cells))
+    assert len(found.cells) == SHOWN_CELLS and found.note.startswith("The cells after the first 300 are left out")
+    assert found.cells[0].outputs[-1].note == "The outputs after the first 20 are left out."
+    assert len(found.cells[0].text) == SHOWN_TEXT and "cut here" in found.cells[0].note
+    texts = [text for cell in found.cells for text in (cell.text, *(one.html for one in cell.outputs))]
+    assert sum(map(len, texts)) <= ALL_TEXT
+    images = [one for cell in found.cells for one in cell.outputs if one.kind == "image"]
+    assert len(images) == SHOWN_IMAGES
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "[%s]",
+        '{"cells": [], "other": [%s]}',
+        '{"cells": [%s]}',
+        '{"cells": [{"cell_type": "code", "outputs": [%s]}]}',
+        '{"cells": [{"source": [%s]}]}',
+        '{"cells": [{"cell_type": "code", "outputs": [{"output_type": "display_data", "data": {"text/plain": [%s]}}]}]}',
+        '{"cells": [{"cell_type": "code", "outputs": [{"output_type": "display_data", "data": [%s]}]}]}',
+        '{"cells": [], "metadata": {"language_info": [%s]}}',
+    ],
+)
+@pytest.mark.parametrize("part", ["[]", "{}", '"a"', "1.5", '{"a":[[[]]]}'])
+def test_a_hostile_notebook_is_passed_over_without_an_object_for_each_part(around: str, part: str) -> None:
+    content = (around % ",".join([part] * 50_000)).encode()
+    tracemalloc.start()
+    try:
+        with suppress(NotANotebook):
+            notebook(content)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 500_000  # json.loads takes megabytes for most of them
+
+
+def test_a_text_of_many_lines_is_cut() -> None:
+    found = notebook(made(code(source=["a\n"] * (SHOWN_LINES + 1))))
+    assert found.cells[0].text == "a\n" * SHOWN_LINES and "cut here" in found.cells[0].note
+    assert notebook(b"\xef\xbb\xbf" + made(code(source=["a\n"] * SHOWN_LINES))).cells[0].note == ""
+
+
+@pytest.fixture
+def owner(people: People, settings: Settings, tmp_path: Path) -> Client:
+    settings.REPOSITORIES = str(tmp_path)
+    make_project(people.owner)
+    Project.objects.update(files=Project.Files.GIT)
+    repository = Repositories(tmp_path).of("churn")
+    repository.create()
+    files = {"good.ipynb": made(code(source="<b>")), "bad.ipynb": b"<script>", "big.ipynb": b" " * (NOTEBOOK_BYTES + 1)}
+    upload(repository, "", files, author="alice")
+    return client_of(people.owner)
+
+
+def test_the_page_of_a_file_shows_a_notebook_or_says_why_not(owner: Client) -> None:
+    def page(query: str) -> str:
+        answer = owner.get(f"/projects/churn/files/?path={query}")
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    assert 'class="notebook"' in page("good.ipynb") and "<code>&lt;b&gt;</code>" in page("good.ipynb")
+    assert "&quot;cells&quot;" in page("good.ipynb&as=text")
+    assert "This is not a notebook" in page("bad.ipynb") and "&lt;script&gt;" in page("bad.ipynb")
+    assert "Notebooks over 8 MiB are shown as text" in page("big.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [(TextTooLong(), "This notebook takes too long to show. Download it."), (TextWorkBusy(), "Try again in a moment.")],
+)
+def test_notebook_that_cannot_be_read_now_is_shown_as_text(
+    owner: Client, monkeypatch: pytest.MonkeyPatch, error: TextWorkFailed, sentence: str
+) -> None:
+    monkeypatch.setattr(textwork, "workers", FailingWorkers(error))
+    page = owner.get("/projects/churn/files/?path=good.ipynb").content.decode()
+    assert sentence in page and "&quot;cells&quot;" in page and 'class="notebook"' not in page

@@ -1,0 +1,218 @@
+"""A project's remote repository: storing it, its secret, and what an execution gets of it."""
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+
+from grid.core.errors import Rejected
+from grid.database.encryption import decrypt
+from grid.executions.manifests import build
+from grid.executions.spec import parse_spec
+from grid.files import stored_remotes as remotes
+from grid.files.filesaving import sentence_of
+from grid.files.run_report import FilesReport
+from grid.jobs.jobsettings import JobSettings
+from grid.kube.resources import SECRETS
+from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
+from grid.secrets.storedsecrets import SecretMissing
+from tests.controller.world import World, fresh, in_world
+from tests.executions.test_manifests import spec
+from tests.files.test_files_in_git import FILES
+from tests.support.shop import NOW, Shop
+
+TOKEN = "tok3n-of-the-tests"
+URL = "https://git.example.com/churn.git"
+HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)).decode()
+OTHER_HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"n" * 32).decode()
+
+
+def private_key(passphrase: bytes = b"") -> str:
+    protection = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+    form = PrivateFormat.PKCS8 if passphrase else PrivateFormat.OpenSSH
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, form, protection).decode()
+
+
+def put(shop: Shop, **changed: Any) -> RemoteRepository:
+    given: dict[str, Any] = {"url": URL, "branch": "main", "username": "", "secret": TOKEN}
+    return remotes.put(shop.project, by=shop.people.owner, now=NOW, **(given | changed))
+
+
+def problems(shop: Shop, **changed: Any) -> str:
+    with pytest.raises(Rejected) as caught:
+        put(shop, **changed)
+    return str(caught.value)
+
+
+def use(shop: Shop, **changed: Any) -> RemoteRepository:
+    stored = put(shop, **changed)
+    Project.objects.update(files=Project.Files.REMOTE)
+    return stored
+
+
+def test_the_secret_is_stored_encrypted_and_the_audit_log_has_none(shop: Shop) -> None:
+    stored = put(shop)
+    assert (stored.username, stored.is_usable) == ("git", True)
+    assert TOKEN not in stored.ciphertext and decrypt(stored.ciphertext) == TOKEN
+    assert not AuditEntry.objects.filter(changes__icontains=TOKEN).exists()
+    assert put(shop, secret="", branch="tidy").branch == "tidy"
+    assert decrypt(RemoteRepository.objects.get().ciphertext) == TOKEN
+    assert remotes.encrypt_remotes_again() == (1, 0)
+
+
+@pytest.mark.parametrize("url", ["https://evil.example.com/churn.git", "https://git.example.com/other.git"])
+def test_a_secret_never_goes_to_another_url_than_its_own(shop: Shop, url: str) -> None:
+    put(shop)
+    assert "each URL needs its own" in problems(shop, url=url, secret="")
+    assert RemoteRepository.objects.get().url == URL
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"secret": ""}, "Enter the token"),
+        ({"secret": "two words"}, "one line without blanks"),
+        ({"secret": "a\nb"}, "one line without blanks"),
+        ({"secret": "x" * 20_000}, "at most 16 KiB"),
+        ({"url": "git@host:a", "secret": "no key"}, "no private key"),
+        ({"url": "git@host:a", "secret": private_key(b"phrase")}, "protected by a passphrase"),
+        ({"branch": "--all"}, "Name a branch"),
+        ({"branch": "a" * 40}, "Name a branch"),
+        ({"username": "a b"}, "no blanks"),
+        ({"url": "file:///etc"}, "Use https://"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_a_sentence_and_without_the_secret(
+    shop: Shop, changed: dict[str, Any], said: str
+) -> None:
+    message = problems(shop, **changed)
+    assert said in message and (not changed.get("secret") or changed["secret"] not in message)
+    assert not RemoteRepository.objects.exists()
+
+
+def test_an_ssh_server_is_used_once_its_key_is_confirmed_and_no_longer_when_the_host_changes(shop: Shop) -> None:
+    key = private_key()
+    stored = put(shop, url="git@host:a", secret=key)
+    assert not stored.is_usable
+    with pytest.raises(Rejected, match="in the meantime"):
+        remotes.confirm(shop.project, by=shop.people.owner, key=HOST_KEY, url="ssh://git@other/a")
+    remotes.confirm(shop.project, by=shop.people.owner, key=HOST_KEY, url=stored.url)
+    assert remotes.is_usable(shop.project)
+    assert put(shop, url="git@host:b", secret=key.replace("\n", "\r\n")).is_usable
+    assert decrypt(RemoteRepository.objects.get().ciphertext) == key
+    assert not put(shop, url="git@elsewhere:b", secret=key).is_usable
+
+
+def test_nothing_is_launched_while_the_repository_is_not_usable(shop: Shop) -> None:
+    Project.objects.update(files=Project.Files.REMOTE)
+    with pytest.raises(Rejected, match="not set up"):
+        shop.launch()
+    put(shop, url="git@host:a", secret=private_key())
+    with pytest.raises(Rejected, match="nobody has confirmed"):
+        shop.launch()
+    shop.launch_cluster()  # its pods have no files of the project
+
+
+def test_it_is_not_forgotten_while_files_are_there(shop: Shop) -> None:
+    use(shop)
+    with pytest.raises(Rejected, match="Choose another place"):
+        remotes.remove(shop.project, by=shop.people.owner)
+    Project.objects.update(files=Project.Files.VOLUME)
+    remotes.remove(shop.project, by=shop.people.owner)
+    assert not RemoteRepository.objects.exists()
+
+
+@in_world
+async def test_only_the_executor_of_its_pod_has_the_secret(shop: Shop) -> None:
+    use(shop, branch="develop")
+    world, execution = World(), shop.launch()
+    files = parse_spec(execution).files
+    assert files is not None
+    assert (files.remote, files.branch) == (URL, "develop")
+    await world.step(world.controller())
+    pod = world.pod_of(execution)
+    assert TOKEN not in json.dumps(pod)
+    (volume,) = [one for one in pod["spec"]["volumes"] if "secret" in one and one["name"] == "remote"]
+    secret = await world.cluster.get(SECRETS, volume["secret"]["secretName"], namespace=pod["metadata"]["namespace"])
+    assert {name: base64.b64decode(text).decode() for name, text in secret["data"].items()} == {
+        "username": "git",
+        "token": TOKEN,
+    }
+    assert secret["metadata"]["ownerReferences"][0]["name"] == execution.object_name
+    mounted = [
+        one["name"]
+        for one in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
+        if any(mount["name"] == "remote" for mount in one["volumeMounts"])
+    ]
+    assert mounted == ["executor"]
+    (executor,) = pod["spec"]["initContainers"]
+    assert f"--remote={URL}" in executor["args"]
+
+
+@in_world
+async def test_what_was_launched_with_one_url_never_gets_the_secret_of_another(shop: Shop) -> None:
+    use(shop)
+    world, execution = World(), shop.launch()
+    put(shop, url="https://elsewhere.example.com/a", secret="another")
+    await world.step(world.controller())
+    assert fresh(execution).state == "error"
+    assert "changed after the launch" in fresh(execution).message
+
+
+def test_a_resumed_workspace_begins_where_it_left_this_repository_or_else_at_its_branch(shop: Shop) -> None:
+    use(shop, branch="develop")
+    first = shop.launch()
+    first.refresh_from_db()
+    RunFiles.objects.create(execution=first, branch=first.object_name)
+    Execution.objects.update(state="stopped", settled_at=NOW, ended_at=NOW)
+    files = parse_spec(second := shop.launch(workspace=first.workspace, after=60)).files
+    assert files is not None
+    assert (files.branch, files.fallback, files.largest_gibibytes) == (first.object_name, "develop", 50)
+    (pod,) = [one.body for one in build(parse_spec(second), namespace="grid", token="t") if one.body["kind"] == "Pod"]
+    assert "--fallback=develop" in pod["spec"]["initContainers"][0]["args"]
+    Execution.objects.update(state="stopped", settled_at=NOW, ended_at=NOW)
+    put(shop, url="https://elsewhere.example.com/a", secret="another", branch="master")
+    files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
+    assert files is not None
+    assert (files.branch, files.fallback) == ("master", ""), (
+        "the other repository's branches say nothing about this one"
+    )
+
+
+def test_the_branch_that_a_person_asked_for_is_never_replaced(shop: Shop) -> None:
+    use(shop)
+    files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="tidy"))).files
+    assert files is not None
+    assert (files.branch, files.fallback) == ("tidy", "")
+
+
+def test_a_branch_that_is_gone_is_in_the_history() -> None:
+    report = FilesReport(began="a" * 40, ended="b" * 40, branch="main", instead_of="workspace-x")
+    assert sentence_of(report).startswith("The branch workspace-x, where the workspace had left its files, is gone")
+    assert "so it began at the project's usual one. The project's files are saved: commit" in sentence_of(report)
+
+
+def test_a_secret_that_cannot_be_read_is_a_sentence(shop: Shop) -> None:
+    use(shop)
+    RemoteRepository.objects.update(ciphertext="x")
+    made = parse_spec(shop.launch())
+    with pytest.raises(SecretMissing, match="store it again"):
+        remotes.files_for(made)
+
+
+def test_without_values_the_objects_show_no_secret() -> None:
+    files = msgspec.structs.replace(FILES, remote=URL)
+    made = {one.name: one.body for one in build(spec(files=files), namespace="grid", token="t")}
+    assert made["workspace-abc-remote"]["data"] == {}
+
+
+def test_git_on_a_server_is_reported_in_words() -> None:
+    said = "It could not be pushed: fatal: unable to access 'https://x/': Could not resolve host: x"
+    assert FilesReport(problem=said, remote=True).worded.problem == (
+        "It could not be pushed: There is no such host. Look at its name in the URL"
+    )
+    assert FilesReport(problem=said).worded.problem == said

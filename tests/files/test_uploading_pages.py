@@ -1,0 +1,108 @@
+"""Uploads into a project's files, on real repositories. Who may do it: tests/access, and below for a viewer and a stranger."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
+from grid.files.repositories import Repositories
+from grid.models import Membership, Project
+from tests.conftest import People
+from tests.executions.executing import make_project
+from tests.executions.launching import configure
+from tests.shell.browsing import client_of
+from tests.support.settings import change
+
+FILES = "/projects/churn/files/"
+UPLOAD = f"{FILES}upload/"
+
+
+@pytest.fixture
+def project(people: People, settings: Settings, tmp_path: Path) -> Project:
+    settings.REPOSITORIES = str(tmp_path)
+    made = make_project(people.owner, people.teammate)
+    Project.objects.update(files=Project.Files.GIT)
+    return made
+
+
+@pytest.fixture
+def owner(people: People, project: Project) -> Client:
+    return client_of(people.owner)
+
+
+def send(client: Client, *files: tuple[str, bytes], **fields: str) -> Any:
+    return client.post(UPLOAD, {"chosen": [SimpleUploadedFile(*one) for one in files], **fields})
+
+
+def said(answer: Any) -> str:
+    assert answer.status_code == 422
+    return str(answer.content.decode())
+
+
+def test_several_files_are_one_commit_under_the_persons_name(owner: Client, people: People) -> None:
+    assert "Upload some" in owner.get(FILES).content.decode()
+    answer = send(owner, ("a & b.csv", b"x,<script>\n"), ("c.bin", b"\0" * 3_000_000), folder="data/")
+    assert (answer.status_code, answer["Location"]) == (302, f"{FILES}?path=data")
+    page = owner.get(answer["Location"]).content.decode()
+    assert "Saved: a &amp; b.csv and c.bin" in page
+    assert "path=data%2Fc.bin" in page
+    assert "x,&lt;script&gt;" in owner.get(f"{FILES}?path=data/{quote('a & b.csv')}").content.decode()
+    history = owner.get(f"{FILES}history/").content.decode()
+    assert people.owner.username in history
+    assert history.count("Upload data/") == 1
+
+
+def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> None:
+    send(owner, ("a", b"1"))
+    mate = client_of(people.teammate)
+    page = said(send(mate, ("a", b"2"), ("b", b"2")))
+    assert "a exists already. Choose the files again" in page
+    assert 'name="replace"' in page
+    assert ">1<" in owner.get(f"{FILES}?path=a").content.decode()
+    assert send(mate, ("a", b"2"), replace="on").status_code == 302
+    assert ">2<" in owner.get(f"{FILES}?path=a").content.decode()
+
+
+def test_what_cannot_be_saved_says_why(owner: Client, settings: Settings, tmp_path: Path) -> None:
+    assert "Choose at least one file" in said(send(owner))
+    assert "Choose at least one file" in said(owner.post(UPLOAD, {"chosen": "text", "folder": ""}))
+    assert "a name that Git keeps" in said(send(owner, (".git", b"")))
+    assert "too long" in said(send(owner, ("x" * 300, b"")))
+    assert "are called “a”" in said(send(owner, ("a", b"1"), ("a", b"2")))
+    assert "at most 50" in said(send(owner, *((str(number), b"") for number in range(51))))
+    for folder in ("/etc", "../x", "a/.git/hooks", "a\0b", "x\n"):
+        page = said(send(owner, ("a", b"1"), folder=folder))
+        assert 'id="id_folder_error"' in page
+    configure(UPLOAD_SIZE.key, 1)
+    assert "together; at most 1 MiB" in said(send(owner, ("a", bytes(2**20)), ("b", b"1")))
+    Project.objects.update(is_archived=True)
+    assert "archived" in said(send(owner, ("a", b"1")))
+    Project.objects.update(is_archived=False)
+    (tmp_path / "file").touch()
+    settings.REPOSITORIES = str(tmp_path / "file")
+    assert "Nothing was saved" in said(send(owner, ("a", b"1")))
+
+
+def test_a_repository_grows_only_to_its_bound(owner: Client, people: People, tmp_path: Path) -> None:
+    change(REPOSITORY_SIZE.key, "1", actor=people.admin)
+    assert send(owner, ("a", b"1")).status_code == 302
+    with (tmp_path / "churn.git" / "objects" / "large").open("wb") as large:
+        large.truncate(2**30)  # of a sparse file, which takes no room
+    assert "would have 1.0 GiB, and may have 1 GiB" in said(send(owner, ("b", b"1")))
+    change(REPOSITORY_SIZE.key, "0", actor=people.admin)
+    assert send(owner, ("b", b"1")).status_code == 302
+
+
+def test_only_the_owner_and_contributors_upload(people: People, project: Project, tmp_path: Path) -> None:
+    Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
+    for who, status in ((people.stranger, 403), (people.operator, 403), (people.admin, 403)):
+        assert send(client_of(who), ("a", b"1")).status_code == status
+    Membership.objects.filter(user=people.stranger).delete()
+    assert send(client_of(people.stranger), ("a", b"1")).status_code == 404
+    assert not Repositories(tmp_path).of("churn").exists
+    assert send(client_of(people.teammate), ("a", b"1")).status_code == 302

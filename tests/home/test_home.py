@@ -1,0 +1,113 @@
+"""Home says of each execution what the Executions page and its own page say, in its present state and as that changes."""
+
+import re
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from grid.kube.objects import RawObject
+from grid.kube.resources import EVENTS, PODS
+from grid.models import Execution, State
+from grid.runtime import Runtime
+from tests.clusters.clustering import head_pod, make_cluster
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, make_workspace, pod_of, read_executions
+from tests.shell.live import connected
+from tests.support import builders
+from tests.support.builders import MOMENT, container_status
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+from tests.workspaces.workspaces import page
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CRASHES = "The program keeps crashing (4 restarts)"
+_AGAIN = container_status(
+    restarts=4,
+    state={"waiting": {"reason": "CrashLoopBackOff"}},
+    lastState={"terminated": {"exitCode": 1, "finishedAt": "2026-03-04T08:59:00Z"}},
+)
+
+
+def crashing(execution: Execution) -> RawObject:
+    return pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", statuses=[_AGAIN])
+
+
+def test_a_crash_loop_is_told_as_everywhere_else(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    execution = make_execution(people.owner, make_project(people.owner), started_at=MOMENT)
+    cluster.put(PODS, crashing(execution))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    for path in ("/", "/executions/", f"/executions/{execution.pk}/"):
+        shown = page(people.owner, path)
+        assert CRASHES in shown, path
+        assert re.search(r'status-problem"[^>]*>Running', shown), path
+        assert "See the end of the log." in shown, path
+
+
+def test_a_cluster_whose_head_crashes_has_a_problem_in_both_lists(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    execution = make_cluster(people.owner, make_project(people.owner))
+    cluster.put(PODS, head_pod(execution.pk, ready=False, statuses=[_AGAIN]))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    for path in ("/", "/executions/"):
+        shown = page(people.owner, path)
+        assert re.search(
+            rf'status-problem">Running</span>.{{0,200}}{re.escape(CRASHES)}.*0 of 0 workers', shown, re.S
+        ), path
+
+
+async def test_home_follows_the_pods_of_what_one_runs(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    def running() -> Execution:
+        execution = make_execution(people.owner, make_project(people.owner), started_at=MOMENT)
+        cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+        fill(runtime, cluster)
+        read_executions(runtime)
+        return execution
+
+    execution = await sync_to_async(running)()
+    async with connected("/live/home/", people.owner) as socket:
+        assert CRASHES not in await socket.message()
+        cluster.put(PODS, crashing(execution))
+        fill(runtime, cluster)
+        await socket.message_about(CRASHES, within=4)  # which is before the next look without a change
+
+
+async def test_home_follows_the_events_of_what_one_waits_for(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def waiting() -> RawObject:
+        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
+        pod = pod_of(execution.pk, name=execution.object_name)
+        cluster.put(PODS, pod)
+        fill(runtime, cluster)
+        read_executions(runtime)
+        return pod
+
+    pod = await sync_to_async(waiting)()
+    async with connected("/live/home/", people.owner) as socket:
+        assert "new node" not in await socket.message()
+        cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="pool 0->1"))
+        fill(runtime, cluster)
+        await socket.message_about("new node", within=4)
+
+
+def test_what_has_ended_is_apart_and_says_how_long_ago(people: People, runtime: Runtime) -> None:
+    project = make_project(people.owner)
+    make_workspace(people.owner, project, title="Stopped before")
+    make_execution(people.owner, project, title="Runs now")
+    read_executions(runtime)
+    shown = page(people.owner, "/")
+    running, ended = shown.split("<h3>Stopped and ended</h3>")
+    assert "Runs now" in running
+    assert "Stopped before" not in running
+    assert re.search(r'>Stopped</span>\s*<span class="muted"><time[^>]*>[^<]*</time> ago', ended)
+    assert re.search(r'>Running</span>\s*<span class="muted">for <time', running)
+
+
+def test_who_runs_nothing_is_led_to_a_launch(people: People, runtime: Runtime) -> None:
+    make_workspace(people.owner, make_project(people.owner))
+    read_executions(runtime)
+    for person in (people.owner, people.teammate):
+        assert re.search(r'Nothing is running\..{0,300}href="/launch/"', page(person, "/"), re.DOTALL)

@@ -1,0 +1,172 @@
+"""How runs end when that is close: stopped at the moment of success, beside a job that fails, told once; and what a sweep costs."""
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from grid.core.errors import Rejected
+from grid.executions import lifecycle
+from grid.executions.lifecycle import Transition
+from grid.jobs import jobruns, jobs
+from grid.jobs.jobruns import advance_all
+from grid.jobs.jobsettings import JobSettings
+from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, RunSettings, State
+from tests.jobs.test_jobs import LATER, ended, fresh, launched, start
+from tests.support.shop import NOW, Shop
+
+FAILED = Transition(State.FAILED, "exit_code", "Exit code 1.", level="Warning")
+SUCCEEDED = Transition(State.SUCCEEDED, "completed", "")
+
+
+def enter(run: JobRun, change: Transition) -> None:
+    """The latest attempt ends as the controller ends it, and the run moves on; long enough after for the next attempt."""
+    attempt = run.attempts.latest("attempt")
+    assert lifecycle.enter(attempt.pk, change, revision=attempt.revision, left=attempt.state, now=NOW)
+    advance_all([run.job_id], now=LATER)
+
+
+def told() -> list[tuple[str, str, str]]:
+    return list(Notification.objects.order_by("pk").values_list("event", "path", "sentence"))
+
+
+def sweep(job: Job, rows: int = 3) -> Sequence[JobRun]:
+    return jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(rows)], by="alice", now=NOW)
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED])
+def test_stop_of_a_run_that_has_just_ended_changes_nothing_and_its_followers_start(shop: Shop, state: State) -> None:
+    """The controller has written the end of the attempt, and the run has not been moved on yet."""
+    first = launched(shop).runs.get()
+    other = shop.request(kind="job", environment=shop.job, title="Score")
+    follower = jobs.create(other, after=first, now=NOW, job_id="second")
+    ended(first, state)
+    assert jobs.stop_runs(first.job_id, by="bob", now=NOW) == 0
+    assert fresh(first).outcome == ("succeeded" if state == State.SUCCEEDED else "failed")
+    assert fresh(follower).attempts.count() == (1 if state == State.SUCCEEDED else 0)
+    assert follower.outcome == ("" if state == State.SUCCEEDED else "not_started")
+
+
+def test_a_job_that_fails_by_a_bug_keeps_no_other_waiting_and_is_named_in_the_log(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = launched(shop)
+    shop.launch(kind="job", environment=shop.job, title="Score")
+    right = Job.objects.get(title="Score")
+    for job in (wrong, right):
+        ended(job.runs.get(), State.SUCCEEDED)
+    lock = jobruns.lock_job
+    trouble: list[Exception] = [KeyError("a bug")]
+
+    def fails(job_id: str) -> Job | None:
+        if job_id == wrong.pk:
+            raise trouble[0]
+        return lock(job_id)
+
+    monkeypatch.setattr(jobruns, "lock_job", fails)
+    with caplog.at_level(logging.ERROR):
+        assert advance_all([right.pk, wrong.pk], now=NOW) == []
+    assert fresh(right.runs.get()).outcome == "succeeded"
+    assert f"job={wrong.pk} not moved on" in caplog.text
+    trouble[0] = OperationalError("database is locked")
+    trouble[0].__cause__ = cause = sqlite3.OperationalError()
+    cause.sqlite_errorname = "SQLITE_BUSY"
+    with pytest.raises(OperationalError):
+        advance_all([wrong.pk], now=NOW)
+
+
+def test_a_failed_run_is_told_once_at_its_end_however_many_attempts_it_had(shop: Shop) -> None:
+    run = launched(shop, retries=1, retry_seconds=1).runs.get()
+    enter(run, FAILED)
+    assert (fresh(run).attempts.count(), told()) == (2, [])
+    enter(run, FAILED)
+    last = run.attempts.latest("attempt")
+    assert told() == [("failed", f"/executions/{last.pk}/", "Attempt 2 of 2 failed: Exit code 1.")]
+    assert Notification.objects.get().title == "Train"
+
+
+def test_a_run_that_is_never_launched_is_told_with_its_job(shop: Shop) -> None:
+    first = launched(shop).runs.get()
+    start(first.job, after=first)
+    enter(first, FAILED)
+    sentence = "It was to start after run 1 of Train, which failed."
+    assert [one for one in told() if sentence in one] == [("failed", f"/jobs/{first.job_id}/", sentence)]
+
+
+def test_a_sweep_is_told_once_when_all_its_runs_have_ended(shop: Shop) -> None:
+    job = launched(shop)
+    enter(job.runs.get(), SUCCEEDED)
+    runs = sweep(job)
+    for run in runs[:2]:
+        enter(run, FAILED)
+    assert told() == []
+    enter(runs[2], SUCCEEDED)
+    sentence = "The sweep has ended: of 3 runs, 1 succeeded and 2 failed."
+    assert told() == [("failed", f"/jobs/{job.pk}/?sweep=2", sentence)]
+
+
+def test_a_sweep_that_its_owner_has_stopped_is_not_told(shop: Shop) -> None:
+    job = launched(shop)
+    enter(job.runs.get(), SUCCEEDED)
+    sweep(job)
+    jobs.stop_runs(job.pk, by=shop.people.owner.username, now=NOW)
+    assert set(job.runs.filter(sweep="2").values_list("outcome", flat=True)) == {"stopped"}
+    assert told() == []
+
+
+def test_a_start_is_told_once_a_run_and_once_a_sweep(shop: Shop) -> None:
+    NotificationChoice.objects.create(user=shop.people.owner, event="started", in_page=True, email=False, webhook=False)
+    job = launched(shop, retries=1, retry_seconds=1)
+    running = Transition(State.RUNNING, "ready", "")
+    enter(job.runs.get(), running)
+    enter(job.runs.get(), FAILED)
+    enter(job.runs.get(), running)
+    for run in sweep(job):
+        enter(run, running)
+    first = job.runs.get(number=2).attempts.get()
+    assert [path for event, path, _ in told()] == [f"/executions/{job.pk}/", f"/executions/{first.pk}/"]
+
+
+def test_a_sweep_stores_what_its_runs_share_once(shop: Shop) -> None:
+    job = launched(shop, variables={"A": "x" * 20_000})
+    with CaptureQueriesContext(connection) as queries:
+        sweep(job, 100)
+    inserts = [query["sql"] for query in queries if query["sql"].startswith('INSERT INTO "grid_jobrun"')]
+    assert inserts and sum(map(len, inserts)) < 100_000
+    assert RunSettings.objects.count() == 1, "the first run was asked for with the same"
+
+
+def test_settings_that_no_run_has_any_more_are_deleted(shop: Shop) -> None:
+    job = launched(shop, command="first")
+    jobs.stop_runs(job.pk, by="alice", now=NOW)
+    for command in ("second", "third"):
+        Execution.objects.all().delete()
+        JobRun.objects.all().delete()
+        settings = JobSettings(command=command)
+        jobs.edit(job.pk, title="Train", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
+        start(job)
+    assert RunSettings.objects.get().record["job"]["command"] == "third"
+
+
+def test_a_sweep_with_parameters_beyond_what_a_transaction_should_store_is_refused(shop: Shop) -> None:
+    job = launched(shop)
+    with pytest.raises(Rejected, match="use at most 5,000,000") as refused:
+        jobs.start_sweep(job.pk, [{"lr": "x" * 20_000}] * 300, by="alice", now=NOW)
+    assert refused.value.problems[0].path == "table" and job.runs.count() == 1
+
+
+def test_what_is_asked_for_twice_with_one_key_is_asked_for_once(shop: Shop) -> None:
+    job = launched(shop)
+    asked: dict[str, Any] = {"by": "alice", "now": NOW}
+    rows = [{"lr": "1"}, {"lr": "2"}]
+    once = jobs.start_sweep(job.pk, rows, request_key="a", **asked)
+    again = jobs.start_sweep(job.pk, rows, request_key="a", **asked)
+    assert [run.pk for run in once] == [run.pk for run in again]
+    assert start(job, request_key="b") == start(job, request_key="b") != start(job, request_key="c")
+    assert start(job) != start(job), "without a key each is a run"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        JobRun.objects.create(job=job, number=99, settings=job.run_settings.get(), request_key="a")

@@ -1,0 +1,49 @@
+"""The web page that a job's program serves while it runs: who is offered it, and when."""
+
+import pytest
+
+from grid.kube.resources import PODS
+from grid.models import Execution, State, User
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
+from tests.support.frozen import write_frozen
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def job(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
+    """The owner's, in a project with the teammate, while it runs."""
+    project = make_project(people.owner, people.teammate)
+    execution = make_execution(people.owner, project, kind="job", started_at=MOMENT, node_name="node-a")
+    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    return execution
+
+
+def offers(job: Execution, person: User) -> bool:
+    page = client_of(person).get(f"/executions/{job.pk}/").content.decode()
+    return "Open its page" in page
+
+
+def test_only_its_owner_is_offered_the_page_of_a_job_and_only_where_there_is_one(
+    people: People, job: Execution
+) -> None:
+    assert not offers(job, people.owner)
+    write_frozen(job, spec={**job.spec, "port": 6006})
+    assert [offers(job, one) for one in (people.owner, people.teammate, people.operator, people.admin)] == [
+        True, False, False, False,
+    ]  # fmt: skip
+    page = client_of(people.owner).get(f"/executions/{job.pk}/").content.decode()
+    assert "See its log, or open its page." in page
+
+
+def test_nobody_is_offered_a_page_that_has_ended(people: People, job: Execution) -> None:
+    write_frozen(job, spec={**job.spec, "port": 6006}, state=State.FINISHING)
+    assert not offers(job, people.owner)

@@ -1,0 +1,141 @@
+"""Rows of jobs, of their runs and of notifications look as stored, in each state; and an unchanged run makes an equal row."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from dashboard.jobs.viewmodels.job_rows import (
+    job_ending,
+    job_fragments,
+    next_run,
+    run_fragments,
+    run_status,
+    sweep_head,
+)
+from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
+from dashboard.jobs.viewmodels.schedules import ScheduleLine, ScheduleTimes
+from dashboard.notifications.viewmodels.notifications import NotificationRecord, notification_fragments
+from dashboard.shell.fragments import render_fragment
+from dashboard.shell.viewmodels.live import Fragment
+from grid.jobs.jobsettings import JobSettings, RunRecord
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden
+
+NOW = MOMENT + timedelta(hours=1)
+HOSTILE = "<script>alert(1)</script>"
+SETTINGS = JobSettings(command="python train.py --rate $rate", retries=2)
+JOB = JobRecord(
+    id="j1",
+    name=f"Train {HOSTILE}",
+    owner_id=1,
+    owner_username="alice",
+    project_id="churn",
+    project_name="Customer churn",
+    project_roles={1: "owner"},
+    environment_name="Script",
+    tier_name="Small",
+    settings=SETTINGS,
+    has_cluster=False,
+    runs_made=4,
+    created_at=MOMENT,
+    launched_at=MOMENT,
+)
+RUNNING = RunLine(
+    number=4,
+    sweep="",
+    parameters={"rate": "0.1"},
+    record=RunRecord(
+        title="Train", environment="script", environment_name="Script", tier="small", tier_name="Small", job=SETTINGS
+    ),
+    requested_at=MOMENT,
+    requested_by="alice",
+    outcome="",
+    message="",
+    next_attempt_at=None,
+    ended_at=None,
+    after="",
+    attempts=(AttemptLine("e4", 1, "running", "", MOMENT + timedelta(minutes=2), None),),
+    cost="$0.05",
+    now=NOW,
+)
+ENDED = replace(
+    RUNNING,
+    number=3,
+    outcome="failed",
+    message=f"Exit code 1 {HOSTILE}",
+    ended_at=NOW,
+    attempts=(AttemptLine("e3", 2, "failed", "", MOMENT, MOMENT + timedelta(minutes=7), 137),),
+)
+TRIED_AGAIN = replace(
+    RUNNING, number=2, message="Attempt 1 failed.", next_attempt_at=NOW + timedelta(minutes=3), attempts=()
+)
+SWEEP = SweepLine("1", total=3, succeeded=1, ended=2, failed=1, requested_at=MOMENT, requested_by="alice")
+
+
+def looks(fragments: list[Fragment]) -> str:
+    return "".join(render_fragment(one, now=NOW) for one in fragments)
+
+
+def test_rows_of_jobs_look_as_stored() -> None:
+    cards = [
+        JobCard(JOB, RUNNING, None, NOW + timedelta(hours=2)),
+        JobCard(replace(JOB, id="j2"), ENDED, None, None, 1),
+        JobCard(replace(JOB, id="j3"), None, SWEEP),
+        JobCard(replace(JOB, id="j4"), None, None),
+    ]
+    shown = looks(job_fragments(cards, NOW, older="j4"))
+    assert HOSTILE not in shown
+    assert_golden("jobs", shown)
+    assert_golden("jobs-none", looks(job_fragments([], NOW, older="")))
+
+
+def test_rows_of_runs_look_as_stored() -> None:
+    shown = looks(run_fragments("j1", [RUNNING, ENDED, TRIED_AGAIN, SWEEP], NOW, older="?before=2", may_stop=True))
+    assert HOSTILE not in shown
+    assert_golden("runs", shown)
+    assert_golden("runs-none", looks(run_fragments("j1", [], NOW, older="", may_stop=False)))
+
+
+def test_only_an_open_run_can_be_stopped_and_only_by_its_owner() -> None:
+    def stops(run: RunLine, *, may_stop: bool) -> bool:
+        return "/jobs/j1/stop/?number=" in looks(run_fragments("j1", [run], NOW, older="", may_stop=may_stop))
+
+    assert stops(RUNNING, may_stop=True)
+    assert not stops(RUNNING, may_stop=False)
+    assert not stops(ENDED, may_stop=True)
+
+
+def test_a_run_that_is_the_same_later_makes_the_same_row() -> None:
+    later = NOW + timedelta(minutes=1)
+    first = run_fragments("j1", [RUNNING, ENDED, SWEEP], NOW, older="", may_stop=True)
+    again: list[RunLine | SweepLine] = [replace(RUNNING, now=later), replace(ENDED, now=later), SWEEP]
+    assert first == run_fragments("j1", again, later, older="", may_stop=True)
+
+
+def test_a_run_that_waits_for_its_next_attempt_says_when_until_it_is_due() -> None:
+    assert run_status(TRIED_AGAIN, NOW).note == "Attempt 1 failed. Next attempt at 10:03:00 UTC."
+    assert run_status(TRIED_AGAIN, NOW + timedelta(minutes=3)).note == "Attempt 1 failed."
+
+
+def test_the_parts_above_the_runs_look_as_stored() -> None:
+    schedule = ScheduleLine(7, "0 6 * * *", "UTC", "skip", "once", NOW, "", ScheduleTimes("daily", ("Thu 06:00",)), ())
+    paused = replace(schedule, id=8, next_at=None, paused="Paused by alice.")
+    parts = [
+        sweep_head(SWEEP),
+        job_ending("j1", SWEEP, open_runs=1, may_end=True),
+        job_ending("j1", replace(SWEEP, ended=3), open_runs=0, may_end=True),
+        job_ending("j1", None, open_runs=2, may_end=True),
+        job_ending("j1", None, open_runs=0, may_end=True),
+        job_ending("j1", None, open_runs=0, may_end=False),
+        next_run(schedule),
+        next_run(paused),
+    ]
+    assert_golden("job-parts", looks(parts))
+
+
+def test_notifications_look_as_stored() -> None:
+    told = NotificationRecord(7, "failed", f"Train {HOSTILE}", "Exit code 1.", "/executions/e4/", MOMENT, True)
+    read = NotificationRecord(6, "started", "Train", "", "/executions/e4/", MOMENT, False)
+    shown = looks(notification_fragments([told, read, read], 1, page=2, page_length=2))
+    assert HOSTILE not in shown
+    assert_golden("notifications", shown)
+    assert_golden("notifications-none", looks(notification_fragments([], 0, page=1, page_length=2)))

@@ -1,0 +1,127 @@
+"""What an open run needs next, as a pure function."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.jobs.runsteps import (
+    AttemptFacts,
+    EarlierRun,
+    EndStep,
+    LaunchStep,
+    RunFacts,
+    RunStep,
+    WaitStep,
+    back_off,
+    next_step,
+)
+from grid.models import State
+from grid.models.execution import FINAL_STATES
+from tests.support.shop import NOW
+
+FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
+
+
+@pytest.mark.parametrize(
+    ("facts", "step"),
+    [
+        (RunFacts(), LaunchStep(1)),
+        (RunFacts(after=EarlierRun("run 1 of A", "succeeded")), LaunchStep(1)),
+        (RunFacts(after=EarlierRun("run 1 of A", "")), WaitStep("It starts when run 1 of A has succeeded.")),
+        (
+            RunFacts(after=EarlierRun("run 1 of A", "failed")),
+            EndStep("not_started", "It was to start after run 1 of A, which failed."),
+        ),
+        (RunFacts(at_once=2, others_active=1), LaunchStep(1)),
+        (
+            RunFacts(at_once=2, others_active=2),
+            WaitStep("2 runs of this job are active, and at most 2 may be at once. It starts when one has ended."),
+        ),
+        (RunFacts(last=AttemptFacts(1, State.RUNNING, False)), WaitStep()),
+        (RunFacts(last=AttemptFacts(1, State.SUCCEEDED, False)), EndStep("succeeded")),
+        (RunFacts(last=FAILED), EndStep("failed", "Exit code 1.")),
+        (
+            RunFacts(retries=1, last=FAILED),
+            WaitStep(
+                "Attempt 1 of 2 failed: Exit code 1. The next attempt follows 30 s later.", NOW + timedelta(seconds=30)
+            ),
+        ),
+        (
+            RunFacts(retries=1, last=replace(FAILED, is_settled=False)),
+            WaitStep("Its last pod is not confirmed gone. The next attempt starts when it is."),
+        ),
+        (RunFacts(retries=1, retry_seconds=0, last=FAILED), LaunchStep(2)),
+        (
+            RunFacts(retries=1, last=replace(FAILED, number=2)),
+            EndStep("failed", "Attempt 2 of 2 failed: Exit code 1."),
+        ),
+        (
+            RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
+            EndStep("failed", "Attempt 1 of 6 failed: Exit code 1."),
+        ),
+        (RunFacts(retries=5, last=replace(FAILED, stopped_by="alice")), EndStep("stopped", "Exit code 1.")),
+        (RunFacts(retries=5, last=replace(FAILED, state=State.STOPPED)), EndStep("stopped", "Exit code 1.")),
+    ],
+)
+def test_the_next_step_of_a_run(facts: RunFacts, step: RunStep) -> None:
+    assert next_step(facts, NOW) == step
+
+
+def test_waits_between_attempts_double_up_to_an_hour() -> None:
+    assert [back_off(30, failed) for failed in range(1, 10)] == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+FACTS = st.builds(
+    RunFacts,
+    retries=st.integers(0, 3),
+    retry_seconds=st.integers(1, 3600),
+    others_active=st.integers(0, 4),
+    at_once=st.none() | st.integers(1, 4),
+    after=st.none() | st.builds(EarlierRun, st.just("run 1 of A"), st.sampled_from(["", "succeeded", "failed"])),
+    last=st.none()
+    | st.builds(
+        AttemptFacts,
+        st.integers(1, 4),
+        st.sampled_from(list(State)),
+        st.booleans(),
+        st.just("Why."),
+        st.sampled_from(["", "alice"]),
+        st.just(NOW),
+    ),
+)
+
+
+@given(FACTS, st.integers(0, 8000))
+def test_a_step_never_breaks_a_promise_and_a_wait_always_says_why(facts: RunFacts, seconds: int) -> None:
+    now, last = NOW + timedelta(seconds=seconds), facts.last
+    step = next_step(facts, now)
+    under_way = last is not None and last.state not in FINAL_STATES
+    if isinstance(step, LaunchStep):
+        assert last is None or (last.is_settled and last.state in (State.FAILED, State.ERROR) and not last.stopped_by)
+        assert step.attempt <= facts.retries + 1
+        assert facts.at_once is None or facts.others_active < facts.at_once
+    elif isinstance(step, WaitStep):
+        assert bool(step.why) != under_way
+        assert step.until is None or step.until > now
+    else:
+        assert not under_way and (step.why or step.outcome == "succeeded")
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from([State.FAILED, State.ERROR, State.SUCCEEDED, State.STOPPED])), st.integers(0, 4))
+def test_a_run_ends_after_at_most_one_attempt_more_than_its_retries(endings: list[State], retries: int) -> None:
+    facts, now, attempts = RunFacts(retries=retries), NOW, 0
+    for ending in [*endings, *[State.FAILED] * 6]:
+        while isinstance(step := next_step(facts, now), WaitStep):
+            assert step.until is not None
+            now = step.until
+        if isinstance(step, EndStep):
+            break
+        attempts += 1
+        assert step.attempt == attempts
+        facts = replace(facts, last=AttemptFacts(attempts, ending, True, "Why.", "", now))
+    assert isinstance(step, EndStep)
+    assert attempts <= retries + 1

@@ -1,0 +1,396 @@
+"""Jobs: created with their first run, run again with what they ran with, swept, retried by the controller, stopped, edited and deleted."""
+
+import base64
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.configuration import EXECUTION_RETENTION, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.controller import retention
+from grid.core.errors import Rejected
+from grid.executions.manifests import build
+from grid.executions.request import request_stop
+from grid.executions.spec import parse_spec
+from grid.jobs import jobs
+from grid.jobs.jobrows import attempt_id, make_run, record_of
+from grid.jobs.jobruns import advance, advance_all, all_jobs_due, jobs_due, jobs_told
+from grid.jobs.jobsettings import JobSettings, problems_of, wrong_variables
+from grid.kube.resources import PODS, SECRETS
+from grid.models import Execution, HardwareTier, Job, JobRun, State
+from tests.controller.world import Fault, Killed, World, in_world, to_running
+from tests.support.builders import NAMESPACE
+from tests.support.shop import NOW, Shop
+
+LATER = NOW + timedelta(hours=2)
+
+
+def launched(shop: Shop, **settings: Any) -> Job:
+    """A job whose first run is queued."""
+    shop.launch(kind="job", environment=shop.job, title="Train", job=JobSettings(**settings))
+    return Job.objects.get()
+
+
+def ended(run: JobRun, state: State = State.FAILED, **columns: Any) -> None:
+    """Settle the run's latest attempt."""
+    newest = run.attempts.order_by("-attempt")[0]
+    at = {"ended_at": NOW, "settled_at": NOW}
+    Execution.objects.filter(pk=newest.pk).update(state=state, message="Exit code 1.", **at, **columns)
+
+
+def start(job: Job, **changes: Any) -> JobRun:
+    asked: dict[str, Any] = {"by": "alice", "now": NOW}
+    return jobs.start(job.pk, **(asked | changes))
+
+
+def fresh(run: JobRun) -> JobRun:
+    run.refresh_from_db()
+    return run
+
+
+def codes(refused: pytest.ExceptionInfo[Rejected]) -> list[tuple[str, str]]:
+    return [(problem.path, problem.code) for problem in refused.value.problems]
+
+
+def test_launching_a_job_makes_it_with_its_first_run_and_attempt(shop: Shop) -> None:
+    job = launched(shop, command="python train.py", retries=2)
+    run, execution = job.runs.get(), Execution.objects.get()
+    assert (execution.pk, execution.run, execution.attempt) == (job.pk, run, 1)
+    assert (job.title, job.command, job.retries, job.runs_made) == ("Train", "python train.py", 2, 1)
+    assert (run.number, run.outcome, run.requested_by, run.settings.record["tier_name"]) == (1, "", "alice", "Small")
+    spec = parse_spec(execution).job
+    assert spec is not None and (spec.job, spec.run, spec.attempt, spec.command) == (job.pk, 1, 1, "python train.py")
+
+
+def test_a_workspace_has_no_run_and_a_refused_job_leaves_no_row(shop: Shop) -> None:
+    shop.launch(job=JobSettings(command="ignored"))
+    with pytest.raises(Rejected) as refused:
+        launched(shop, folder="../secrets", retries=11, timeout_seconds=5)
+    assert codes(refused) == [("folder", "folder"), ("timeout", "timeout"), ("retries", "retries")]
+    assert not JobRun.objects.exists() and not Job.objects.exists()
+
+
+def test_the_pod_runs_the_command_in_its_folder_with_variables_as_they_were_typed(shop: Shop) -> None:
+    hostile = "'; rm -rf / #$(HOME)`id`\n$$"
+    job = launched(
+        shop, command="echo $$ $(date) $lr", variables={"A": "$(POD_IP)"}, folder="training", timeout_seconds=7200
+    )
+    run = start(job, parameters={"lr": hostile, "A": "mine", "date": "pasted"})
+    made = {
+        one.resource: one.body
+        for one in build(parse_spec(run.attempts.get()), namespace=NAMESPACE, token="t", anchor_uid="u")
+    }
+    pod = made[PODS]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["/bin/sh", "-c", "echo $$$$ $$(date) $$lr"]
+    assert (container["workingDir"], pod["activeDeadlineSeconds"]) == ("/mnt/project/training", 7200)
+    variables = {one["name"]: one for one in container["env"]}
+    for name, value in (("lr", hostile), ("A", "mine")):
+        key = variables[name]["valueFrom"]["secretKeyRef"]["key"]
+        assert base64.b64decode(made[SECRETS]["data"][key]).decode() == value
+
+
+@pytest.mark.parametrize(
+    ("variables", "code"),
+    [
+        ({"1st": "x"}, "name"),
+        ({"a b": "x"}, "name"),
+        ({"a\nb": "x"}, "name"),
+        ({"": "x"}, "name"),
+        ({"HOME": "/tmp"}, "taken"),
+        ({"GRID_ANYTHING": "x"}, "taken"),
+        ({"a": "x\0y"}, "unprintable"),
+        ({"a": "\ud800"}, "unprintable"),
+        ({"a": "x" * 100_000}, "too_long"),
+        ({f"a{number}": "é" * 10_000 for number in range(11)}, "too_long"),
+        ({f"a{number}": "" for number in range(101)}, "too_many"),
+    ],
+)
+def test_a_variable_that_cannot_be_set_is_refused(variables: dict[str, str], code: str) -> None:
+    assert [problem.code for problem in wrong_variables(variables)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"command": "x" * 20_001}, "command"),
+        ({"command": "a\0b"}, "command"),
+        ({"folder": "/etc"}, "folder"),
+        ({"folder": "a/../../b"}, "folder"),
+        ({"folder": "a\nb"}, "folder"),
+        ({"folder": "x" * 501}, "folder"),
+        ({"page_port": 80}, "page_port"),
+        ({"page_port": 65536}, "page_port"),
+        ({"timeout_seconds": 59}, "timeout"),
+        ({"timeout_seconds": 31 * 86400}, "timeout"),
+        ({"retries": -1}, "retries"),
+        ({"retry_seconds": 3601}, "retry_wait"),
+        ({"at_once": 0}, "at_once"),
+    ],
+)
+def test_settings_out_of_bounds_are_refused_at_their_field(settings: dict[str, Any], path: str) -> None:
+    assert [problem.path for problem in problems_of(JobSettings(**settings))] == [path]
+
+
+def test_a_run_that_failed_is_tried_again_when_its_wait_is_over_with_what_was_frozen(shop: Shop) -> None:
+    job = launched(shop, command="first", retries=1)
+    run = job.runs.get()
+    ended(run)
+    jobs.edit(
+        job.pk, title="Train", environment=shop.job, tier=shop.tier, settings=JobSettings(command="second"), now=NOW
+    )
+    assert "The next attempt follows 30 s later." in fresh(run).message
+    assert run.next_attempt_at == NOW + timedelta(seconds=30)
+    assert not jobs_due(NOW + timedelta(seconds=29))
+    assert jobs_due(NOW + timedelta(seconds=30)) == {job.pk: job.owner_id}
+    (id,) = advance_all({job.pk}, now=NOW + timedelta(seconds=30))
+    second = Execution.objects.get(pk=id)
+    assert (second.run, second.attempt, id) == (run, 2, attempt_id(job.pk, 1, 2))
+    assert parse_spec(second).job.command == "first"  # type: ignore[union-attr]
+    assert advance_all({job.pk}, now=NOW + timedelta(seconds=60)) == []
+    ended(run)
+    advance(job.pk, now=LATER)
+    assert (fresh(run).outcome, run.message) == ("failed", "Attempt 2 of 2 failed: Exit code 1.")
+    assert run.ended_at == LATER
+
+
+def test_what_a_person_stopped_is_not_tried_again(shop: Shop) -> None:
+    job = launched(shop, retries=3)
+    request_stop(Execution.objects.get(), by="alice", now=NOW)
+    assert jobs_told([job.pk]) == all_jobs_due(NOW) == {job.pk: job.owner_id}
+    assert advance_all({job.pk}, now=LATER) == []
+    assert fresh(job.runs.get()).outcome == "stopped"
+
+
+def test_a_sweep_stores_all_runs_and_launches_no_more_than_at_once(shop: Shop) -> None:
+    job = launched(shop, at_once=2)
+    ended(job.runs.get(), State.SUCCEEDED)
+    runs = jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(5)], by="alice", now=NOW)
+    assert [run.number for run in runs] == [2, 3, 4, 5, 6]
+    assert {run.sweep for run in runs} == {"2"}
+    assert Execution.objects.unsettled().filter(run__sweep=runs[0].sweep).count() == 2
+    assert "at most 2 may be at once" in fresh(runs[2]).message
+    ended(runs[1], State.SUCCEEDED)
+    assert jobs_told(runs[1].attempts.values_list("pk", flat=True)) == {job.pk: job.owner_id}
+    advance_all({job.pk}, now=NOW)
+    assert runs[2].attempts.count() == 1 and not runs[3].attempts.exists()
+    spec = parse_spec(runs[2].attempts.get()).job
+    assert spec is not None and spec.parameters == {"lr": "2"}
+
+
+def test_a_sweep_without_a_cap_is_launched_in_several_transactions(shop: Shop) -> None:
+    job = launched(shop)
+    runs = jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(45)], by="alice", now=NOW)
+    assert Execution.objects.filter(run__in=runs).count() == 45
+
+
+def test_a_wrong_row_refuses_the_whole_sweep(shop: Shop) -> None:
+    job = launched(shop)
+    wrong: list[list[dict[str, str]]] = [[], [{}] * 1001, [{"lr": "1"}, {"HOME": "x"}]]
+    for rows in wrong:
+        with pytest.raises(Rejected):
+            jobs.start_sweep(job.pk, rows, by="alice", now=NOW)
+    assert job.runs.count() == 1
+
+
+def test_a_run_starts_after_another_has_succeeded(shop: Shop) -> None:
+    job = launched(shop)
+    first = job.runs.get()
+    second = start(job, after=first)
+    assert second.message == "It starts when run 1 of Train has succeeded."
+    ended(first, State.SUCCEEDED)
+    assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
+
+
+def test_a_job_that_starts_after_another_ends_not_started_when_that_fails(shop: Shop) -> None:
+    first = launched(shop).runs.get()
+    request = shop.request(kind="job", environment=shop.job, title="Score")
+    waiting = jobs.create(request, after=first, now=NOW, job_id="second")
+    assert not Execution.objects.filter(pk="second").exists()
+    ended(first)
+    advance_all({first.job_id}, now=LATER)
+    assert (fresh(waiting).outcome, waiting.message) == (
+        "not_started",
+        "It was to start after run 1 of Train, which failed.",
+    )
+
+
+def test_a_run_of_another_project_is_not_waited_for(shop: Shop) -> None:
+    job = launched(shop)
+    other = type(shop.project).objects.start(id="other", name="Other", owner=shop.people.owner)
+    request = shop.request(kind="job", environment=shop.job, project=other)
+    with pytest.raises(Rejected) as refused:
+        jobs.create(request, after=job.runs.get(), now=NOW, job_id="second")
+    assert codes(refused) == [("after", "after")]
+
+
+def test_a_full_queue_is_waited_for_and_an_archived_tier_is_not(shop: Shop, configure: Any) -> None:
+    configure(GLOBAL_QUEUE_LIMIT, 1)
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
+    job = launched(shop)
+    start(job, now=NOW + timedelta(seconds=1))
+    run = start(job, now=NOW + timedelta(seconds=2))
+    assert run.message.endswith("It is tried again by itself.") and run.outcome == ""
+    assert run.next_attempt_at == NOW + timedelta(seconds=32)
+    HardwareTier.objects.update(is_archived=True)
+    advance_all(jobs_due(LATER), now=LATER)
+    assert (fresh(run).outcome, run.message) == (
+        "not_started",
+        "This hardware tier is no longer available; choose another.",
+    )
+
+
+def test_an_owner_who_left_starts_nothing_more(shop: Shop) -> None:
+    job = launched(shop, retries=1)
+    run = job.runs.get()
+    ended(run)
+    shop.project.memberships.filter(user=shop.people.owner).update(role="viewer")
+    advance_all({job.pk}, now=LATER)
+    assert fresh(run).outcome == "failed"
+    assert "It was not tried again: Choose a project to which you contribute" in run.message
+
+
+def test_launching_again_takes_what_the_run_ran_with_and_not_what_the_job_says_now(shop: Shop) -> None:
+    job = launched(shop, command="first")
+    run = start(job, parameters={"lr": "1"})
+    settings = JobSettings(command="second")
+    jobs.edit(job.pk, title="Renamed", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
+    again = jobs.start_again(run.pk, by="alice", now=LATER)
+    assert (again.number, again.parameters) == (3, {"lr": "1"})
+    assert {**again.settings.record, "pinned": None} == run.settings.record
+    assert start(job).settings.record["job"]["command"] == "second"
+
+
+def test_stopping_all_ends_what_waits_and_asks_what_runs_to_stop(shop: Shop) -> None:
+    job = launched(shop, at_once=1, retries=2)
+    first = job.runs.get()
+    Execution.objects.update(state=State.RUNNING)
+    waiting = start(job)
+    assert jobs.stop_runs(job.pk, by="bob", now=LATER) == 2
+    assert (fresh(waiting).outcome, waiting.message) == ("stopped", "Stopped by bob before it started.")
+    assert fresh(first).outcome == "" and Execution.objects.get().stop_requested_by == "bob"
+    ended(first, State.STOPPED)
+    advance_all({job.pk}, now=LATER)
+    assert fresh(first).outcome == "stopped"
+
+
+def test_stopping_a_run_between_its_attempts_ends_it(shop: Shop) -> None:
+    job = launched(shop, retries=2)
+    run = job.runs.get()
+    ended(run)
+    advance_all({job.pk}, now=NOW)
+    assert jobs.stop_runs(job.pk, by="alice", now=NOW, number=1) == 1
+    assert fresh(run).message == "Stopped by alice before its next attempt."
+    assert advance_all(all_jobs_due(LATER), now=LATER) == []
+
+
+def test_a_job_is_deleted_when_its_runs_have_ended(shop: Shop) -> None:
+    job = launched(shop)
+    with pytest.raises(Rejected, match="1 run of it has not ended"):
+        jobs.delete(job.pk, now=NOW)
+    jobs.stop_runs(job.pk, by="alice", now=NOW)
+    jobs.delete(job.pk, now=NOW)
+    with pytest.raises(Rejected) as refused:
+        start(job)
+    assert codes(refused) == [("", "deleted")]
+    assert Execution.objects.get().run == job.runs.get()
+
+
+@in_world
+async def _retried(shop: Shop) -> None:
+    world = World()
+    controller = world.controller()
+    execution = Execution.objects.get()
+    for _ in range(2):
+        await world.step(controller)
+        world.behave()
+    world.finish(world.pod_of(execution), 1)
+    for _ in range(6):
+        await world.step(controller)
+        world.behave()
+    run = JobRun.objects.get()
+    assert "The next attempt follows 30 s later" in run.message, run.message
+    world.passes(31)
+    for _ in range(8):
+        await world.step(controller)
+        world.behave()
+    run.refresh_from_db()
+    assert (run.outcome, run.attempts.count(), world.most_pods) == ("succeeded", 2, 1)
+
+
+def test_the_controller_tries_again_by_itself_and_ends_the_run(shop: Shop) -> None:
+    launched(shop, retries=3)
+    _retried(shop)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_controller_that_is_killed_anywhere_launches_the_second_attempt_once(
+    shop: Shop, at: int, after: bool
+) -> None:
+    job = launched(shop, retries=1, retry_seconds=1)
+    run = job.runs.get()
+    ended(run)
+
+    @in_world
+    async def killed() -> None:
+        world = World(now=NOW + timedelta(seconds=5))
+        controller = world.controller(Fault(at=at, after=after))
+        for _ in range(3):
+            try:
+                await world.step(controller)
+            except Killed:
+                controller = world.controller()
+            await world.step(world.controller())  # a second one that believes to lead
+
+    killed()
+    assert list(run.attempts.order_by("attempt").values_list("attempt", flat=True)) == [1, 2]
+    assert fresh(run).outcome == ""
+
+
+def test_a_run_whose_process_ended_before_its_first_step_is_taken_up_by_the_next_poll(shop: Shop) -> None:
+    job = launched(shop)
+    run = make_run(job, record_of(job, shop.job, shop.tier), {}, by="alice", now=NOW)
+    assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk: job.owner_id}
+    assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
+    assert fresh(run).attempts.count() == 1
+
+
+def test_runs_go_after_their_executions_and_not_while_one_waits_for_them(shop: Shop, configure: Any) -> None:
+    configure(EXECUTION_RETENTION, 1)
+    job = launched(shop)
+    first = job.runs.get()
+    waiting = start(job, after=first)
+    ended(first, State.SUCCEEDED)
+    JobRun.objects.filter(pk=first.pk).update(outcome="succeeded", ended_at=NOW)
+    later = NOW + timedelta(days=2)
+    assert retention.drop_runs(later, 100) == 0, "its attempt is there"
+    Execution.objects.all().delete()
+    assert retention.drop_runs(later, 100) == 0, "another waits for it"
+    JobRun.objects.filter(pk=waiting.pk).update(outcome="stopped", ended_at=NOW)
+    assert retention.drop_runs(later, 100) == 2
+    assert Job.objects.get().runs_made == 2
+
+
+def test_a_job_that_kubernetes_ended_at_its_deadline_failed_by_its_own_timeout(shop: Shop) -> None:
+    launched(shop, timeout_seconds=7200)
+    execution = Execution.objects.get()
+
+    @in_world
+    async def too_long() -> None:
+        world = World()
+        controller = world.controller()
+        await to_running(world, controller)
+        pod = world.pod_of(execution)
+        assert pod["spec"]["activeDeadlineSeconds"] == 7200
+        said = "Pod was active on the node longer than the specified deadline"
+        pod["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": said}
+        world.cluster.put(PODS, pod)
+        for _ in range(3):
+            await world.step(controller)
+            world.behave()
+
+    too_long()
+    execution.refresh_from_db()
+    assert execution.state == State.FAILED
+    assert execution.message.startswith("It ran longer than its timeout of 2 h.")

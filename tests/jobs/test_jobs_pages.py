@@ -1,0 +1,336 @@
+"""Jobs over HTTP: launched with what was typed, listed, run again, swept, compared, edited, stopped and deleted.
+
+Who gets which answer is told by `tests/access/answers.txt`.
+"""
+
+import asyncio
+import html
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from dashboard.shell.pages.live import FORBIDDEN
+from grid.jobs import jobs
+from grid.jobs.jobruns import advance_all
+from grid.models import Environment, Execution, Job, JobRun, State, User
+from grid.runtime import Runtime
+from grid.runtime.written import jobs_of, roles_in, runs_of_job
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_project, make_tier
+from tests.shell.browsing import client_of
+from tests.shell.live import connected
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+HOSTILE = "<script>alert(1)</script>"
+LAUNCH = {"kind": "job", "project": "churn", "environment": "script", "tier": "small", "token": "t1", "title": "Train"}
+SETTINGS = {
+    "command": "python train.py\r\n--rate $rate",
+    "variables": "SEED=7\nMODE=fast=1",
+    "folder": "./training/",
+    "timeout": "1h 30m",
+    "retries": "2",
+    "retry_wait": "10s",
+    "at_once": "3",
+}
+MACHINE = {"environment": "script", "tier": "small"}
+
+
+@pytest.fixture
+def script(people: People) -> Environment:
+    make_project(people.owner, people.teammate)
+    make_tier("small")
+    return make_environment("script", name="Script", kind="job", port=None)
+
+
+def post(user: User, path: str, fields: dict[str, Any]) -> tuple[int, str, str]:
+    answer = client_of(user).post(path, fields)
+    return answer.status_code, answer.headers.get("Location", ""), html.unescape(answer.content.decode())
+
+
+def page(user: User, path: str) -> str:
+    answer = client_of(user).get(path)
+    assert answer.status_code == 200, path
+    return html.unescape(answer.content.decode())
+
+
+def launched(people: People, **fields: str) -> Job:
+    status, _, shown = post(people.owner, "/launch/", {**LAUNCH, **fields})
+    assert status == 302, re.findall("field-error.*", shown)
+    return Job.objects.latest("created_at")
+
+
+def end(run: JobRun, state: State, message: str = "") -> None:
+    Execution.objects.filter(run=run).update(
+        state=state, message=message, started_at=timezone.now(), ended_at=timezone.now(), settled_at=timezone.now()
+    )
+    advance_all({run.job_id}, now=timezone.now())
+
+
+def leave(job: Job, user: User) -> None:
+    job.project.members.remove(user)
+
+
+def test_a_job_is_launched_with_what_was_typed(people: People, script: Environment) -> None:
+    job = launched(people, **SETTINGS)
+    assert job.command == "python train.py\n--rate $rate"
+    assert job.variables == {"SEED": "7", "MODE": "fast=1"}
+    assert (job.folder, job.timeout_seconds, job.retries, job.retry_seconds, job.at_once) == (
+        "training",
+        5400,
+        2,
+        10,
+        3,
+    )
+    assert Execution.objects.get().spec["job"]["timeout_seconds"] == 5400
+
+
+def test_a_form_that_is_sent_twice_launches_once_and_another_command_is_another_launch(
+    people: People, script: Environment
+) -> None:
+    launched(people)
+    launched(people)
+    launched(people, command="other")
+    assert Job.objects.count() == Execution.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("variables", "no sign", "“no sign” has no “=”"),
+        ("variables", "HOME=/", "HOME is set by Compute Grid."),
+        ("folder", "../x", "Name a folder below the project's files"),
+        ("timeout", "soon", "Write a time with its unit"),
+        ("timeout", "10s", "Use a timeout between 1 minute and 30 days"),
+        ("retries", "99", "Use 0 to 10 retries."),
+        ("at_once", "0", "Use 1 to 1,000 runs at once"),
+        ("after", "99999", "This run has ended or is not of your projects"),
+        ("command", "x" * 20_001, "Use at most 20,000 characters"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field_and_the_options_are_open(
+    people: People, script: Environment, field: str, value: str, said: str
+) -> None:
+    status, _, shown = post(people.owner, "/launch/", {**LAUNCH, field: value})
+    assert (status, said in shown) == (422, True)
+    assert f'id="id_{field}_error"' in shown
+    assert ('class="job-options" open' in shown) == (field != "command")
+    assert not Job.objects.exists()
+
+
+def test_a_first_run_that_starts_after_another_leads_to_its_job(people: People, script: Environment) -> None:
+    first = launched(people).runs.get()
+    status, where, _ = post(people.owner, "/launch/", {**LAUNCH, "title": "Score", "after": str(first.pk)})
+    job = Job.objects.get(title="Score")
+    assert (status, where) == (302, f"/jobs/{job.pk}/")
+    assert "It starts when run 1 of Train has succeeded." in page(people.owner, where)
+    assert post(people.owner, "/launch/", {**LAUNCH, "title": "Score", "after": str(first.pk)})[1] == where
+
+
+def test_jobs_are_listed_with_their_last_run_and_a_sweep_is_one_line(people: People, script: Environment) -> None:
+    job = launched(people, at_once="1", command="echo $rate")
+    end(job.runs.get(), State.FAILED, "Exit code 1.")
+    assert "Exit code 1." in page(people.owner, "/jobs/")
+    assert "Train" not in page(people.teammate, "/jobs/")
+    table = "rate,depth\n0.1,3\n0.01,5\n1,7"
+    status, where, _ = post(people.owner, f"/jobs/{job.pk}/sweep/", {"table": table})
+    assert (status, where) == (302, f"/jobs/{job.pk}/?sweep=2")
+    end(job.runs.get(number=2), State.SUCCEEDED)
+    for path in ("/jobs/", f"/jobs/{job.pk}/"):
+        assert "1 of 3 done" in page(people.owner, path)
+    shown = page(people.teammate, where)
+    assert "rate=0.01, depth=5" in shown and "at most 1 may be at once" in shown
+
+
+def test_a_preview_says_what_a_table_makes_and_starts_nothing(people: People, script: Environment) -> None:
+    job = launched(people)
+    path = f"/jobs/{job.pk}/sweep/"
+    status, _, shown = post(people.owner, path, {"table": "rate\tdepth\n1\t2\n3\t4", "preview": "on"})
+    assert (status, "2 runs; the first with rate=1, depth=2." in shown) == (200, True)
+    for table, said in (
+        ("rate", "a line of values for each run below"),
+        ("a,a\n1,2", "twice"),
+        ("a,b\n1", "Line 1 has 1 value, but the first line has 2 names."),
+        ("HOME\nx", "Line 1 of the values: HOME is set by Compute Grid."),
+    ):
+        status, _, shown = post(people.owner, path, {"table": table})
+        assert (status, said in shown) == (422, True), table
+    assert job.runs.count() == 1
+
+
+def test_run_again_runs_what_the_job_says_and_launch_again_what_the_run_said(
+    people: People, script: Environment
+) -> None:
+    job = launched(people, command="first")
+    execution = Execution.objects.get()
+    edited = {**MACHINE, "title": "Trained", "command": "second"}
+    assert post(people.owner, f"/jobs/{job.pk}/edit/", edited)[0] == 302
+    assert (
+        client_of(people.owner).get(f"/launch/?from={execution.pk}").headers["Location"] == f"/jobs/{job.pk}/again/1/"
+    )
+    assert "first" in page(people.owner, f"/jobs/{job.pk}/again/1/")
+    post(people.owner, f"/jobs/{job.pk}/again/1/", {})
+    post(people.owner, f"/jobs/{job.pk}/again/0/", {})
+    commands = [run.settings.record["job"]["command"] for run in job.runs.order_by("number")]
+    assert commands == ["first", "first", "second"]
+    assert client_of(people.owner).post(f"/jobs/{job.pk}/again/9/").status_code == 404
+
+
+def test_another_person_copies_a_job_by_its_execution(people: People, script: Environment) -> None:
+    launched(people, command="python train.py", timeout="2h")
+    shown = page(people.teammate, f"/launch/?from={Execution.objects.get().pk}")
+    assert "\npython train.py</textarea>" in shown and 'value="2 h"' in shown
+
+
+def test_a_run_with_other_settings_leaves_the_job_as_it_is_and_the_two_are_compared(
+    people: People, script: Environment
+) -> None:
+    job = launched(people, command="first")
+    fields = {**MACHINE, "command": "second", "parameters": f"rate={HOSTILE}"}
+    status, where, _ = post(people.owner, f"/jobs/{job.pk}/run/", fields)
+    assert (status, where.startswith("/executions/")) == (302, True)
+    job.refresh_from_db()
+    assert job.command == "first"
+    answer = client_of(people.teammate).get(f"/jobs/{job.pk}/compare/?a=1&b=2").content.decode()
+    assert HOSTILE not in answer and html.escape(HOSTILE) in answer
+    differs, alike = answer.split("runs-alike")
+    assert all(word in differs for word in ("Parameter rate", "first", "second")) and "Hardware tier" in alike
+    assert "Command" not in alike
+
+
+def test_attempts_of_a_run_are_linked_on_each_others_pages(people: People, script: Environment) -> None:
+    job = launched(people, retries="1", retry_wait="1s", parameters="")
+    first = Execution.objects.get()
+    end(job.runs.get(), State.FAILED, "Exit code 3.")
+    Execution.objects.update(ended_at=timezone.now() - timedelta(minutes=1))
+    (second,) = advance_all({job.pk}, now=timezone.now())
+    shown = page(people.owner, f"/executions/{second}/")
+    assert "Attempt 2 of 2" in shown and "failed: Exit code 3." in shown and f"/executions/{first.pk}/" in shown
+    assert f"/jobs/{job.pk}/again/1/" in shown
+    assert f"/jobs/{job.pk}/again/1/" not in page(people.teammate, f"/executions/{second}/")
+
+
+def test_all_runs_are_stopped_and_then_the_job_is_deleted(people: People, script: Environment) -> None:
+    job = launched(people, at_once="1")
+    post(people.owner, f"/jobs/{job.pk}/again/0/", {})
+    assert post(people.owner, f"/jobs/{job.pk}/delete/", {})[0] == 422
+    post(people.owner, f"/jobs/{job.pk}/again/0/", {})
+    stop = f"/jobs/{job.pk}/stop/?number=3"
+    assert stop in page(people.owner, f"/jobs/{job.pk}/") and stop not in page(people.teammate, f"/jobs/{job.pk}/")
+    assert "Stop 1 run" in page(people.owner, stop)
+    post(people.owner, f"/jobs/{job.pk}/stop/", {"number": "3"})
+    assert [run.number for run in job.runs.filter(outcome="stopped")] == [3]
+    assert "Stop 2 runs" in page(people.owner, f"/jobs/{job.pk}/stop/")
+    assert post(people.owner, f"/jobs/{job.pk}/stop/", {})[0] == 302
+    assert set(job.runs.values_list("outcome", flat=True)) == {"stopped"}
+    for _ in range(2):
+        assert post(people.owner, f"/jobs/{job.pk}/delete/", {})[1] == "/jobs/"
+    assert client_of(people.owner).get(f"/jobs/{job.pk}/").status_code == 404
+    assert "You have no jobs." in page(people.owner, "/jobs/")
+
+
+def test_the_runs_of_several_jobs_are_stopped_after_one_question(people: People, script: Environment) -> None:
+    busy, other, idle = (
+        launched(people, token=token, title=title)
+        for token, title in zip("abc", ("Busy <b>", "Other", "Idle"), strict=True)
+    )
+    post(people.owner, f"/jobs/{busy.pk}/again/0/", {})
+    post(people.owner, f"/jobs/{idle.pk}/stop/", {})
+    theirs = Job.objects.create(
+        id="theirs",
+        owner=people.teammate,
+        project=busy.project,
+        environment=busy.environment,
+        tier=busy.tier,
+        title="Secret",
+    )
+    ids = {"id": [busy.pk, other.pk, idle.pk, theirs.pk, "' OR 1=1 --", "\x00"]}
+    asked = client_of(people.owner).get("/jobs/stop/", ids).text
+    assert "Stop the runs of 2 jobs?" in asked and "Busy &lt;b&gt;" in asked
+    assert "2 runs not ended" in asked and "None of its runs is left to stop." in asked
+    assert "Waiting runs are not started, and stopped runs are not retried." in asked
+    assert "Secret" not in asked
+    for stranger in (people.teammate, people.operator, people.stranger):
+        post(stranger, "/jobs/stop/", {"id": [busy.pk, other.pk]})
+    assert JobRun.objects.filter(outcome="").count() == 3
+    said = client_of(people.owner).post("/jobs/stop/", ids, follow=True)
+    assert said.redirect_chain == [("/jobs/", 302)]
+    assert "Stop of 3 runs of 2 jobs requested." in said.text
+    assert not JobRun.objects.filter(outcome="").exists()
+    assert "Nothing was left to stop." in client_of(people.owner).post("/jobs/stop/", ids, follow=True).text
+
+
+async def test_the_page_of_an_attempt_is_live(people: People, script: Environment) -> None:
+    def launch() -> str:
+        job = launched(people, retries="1", retry_wait="1s")
+        end(job.runs.get(), State.FAILED, "Exit code 3.")
+        jobs.start(job.pk, by="alice", now=timezone.now(), parameters={"rate": "0.1"})
+        return Execution.objects.get(run__number=2).pk
+
+    id = await sync_to_async(launch)()
+    async with connected(f"/live/execution/?id={id}", people.owner) as socket:
+        message = await socket.message_about("Attempt 1 of 2")
+    assert "0.1" in message
+
+
+async def test_an_open_list_and_an_open_job_show_that_a_run_has_ended(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    job = await sync_to_async(launched)(people)
+    run = await sync_to_async(job.runs.get)()
+    async with (
+        connected("/live/jobs/", people.owner) as jobs_list,
+        connected(f"/live/job/?id={job.pk}", people.teammate) as one_job,
+    ):
+        await jobs_list.message_about("Train")
+        assert "Stop" not in await one_job.message_about("run-1"), "it is somebody else's"
+        await sync_to_async(end)(run, State.FAILED, HOSTILE)
+        runtime.hub.publish(runs_of_job(job.pk))
+        for socket, row in ((jobs_list, f"job-{job.pk}"), (one_job, "run-1")):
+            message = await socket.message_about(f"[id=&quot;{row}&quot;]")
+            assert "Failed" in message and "&lt;script&gt;" in message and "<script>" not in message
+
+
+async def test_an_open_list_gets_a_new_job_and_its_next_run(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    async with connected("/live/jobs/", people.owner) as socket:
+        await socket.message_about("You have no jobs.")
+        job = await sync_to_async(launched)(people)
+        runtime.hub.publish(jobs_of(str(people.owner.pk)))
+        assert "Run 1" in await socket.message_about(f"job-{job.pk}")
+        assert (await sync_to_async(post)(people.owner, f"/jobs/{job.pk}/again/0/", {}))[0] == 302
+        runtime.hub.publish(runs_of_job(job.pk))
+        assert "Run 2" in await socket.message_about(f"job-{job.pk}")
+
+
+async def test_a_jobs_page_is_woken_by_its_own_runs_only(runtime: Runtime, people: People, script: Environment) -> None:
+    job = await sync_to_async(launched)(people)
+    async with connected(f"/live/job/?id={job.pk}", people.owner) as socket:
+        await socket.message_about("run-1")
+        await asyncio.sleep(1.5)  # it looks once more, because it may have changed while it was read
+        await sync_to_async(end)(await sync_to_async(job.runs.get)(), State.FAILED)
+        for topic in (
+            runs_of_job("other"),
+            ("executions", "name", "other"),
+            "executions",
+            jobs_of(str(people.owner.pk)),
+        ):
+            runtime.hub.publish(topic)
+        assert await socket.is_silent(1.5)
+        runtime.hub.publish(runs_of_job(job.pk))
+        assert "Failed" in await socket.message_about("run-1")
+
+
+async def test_who_is_no_longer_in_the_project_loses_an_open_job(
+    runtime: Runtime, people: People, script: Environment
+) -> None:
+    job = await sync_to_async(launched)(people)
+    async with connected(f"/live/job/?id={job.pk}", people.teammate) as socket:
+        await socket.message_about("run-1")
+        await sync_to_async(leave)(job, people.teammate)
+        runtime.hub.publish(roles_in(job.project_id))
+        assert await socket.close_code() == FORBIDDEN

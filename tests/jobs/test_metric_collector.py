@@ -1,0 +1,340 @@
+"""The metrics of jobs are read from their logs while they run and at their end: each value once, whoever reads, and in nobody's way."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from django.db import OperationalError
+
+from grid.controller.controller import Controller
+from grid.core.errors import ClusterUnavailable, NotFound
+from grid.executions.caches import execution_of
+from grid.executions.context import Database
+from grid.executions.request import request_stop
+from grid.jobs.runmetrics import collector, store
+from grid.jobs.runmetrics.collector import LONGEST_SECONDS, PERIOD_SECONDS
+from grid.jobs.runmetrics.series import MOST_POINTS
+from grid.jobs.runmetrics.store import MOST_NAMES
+from grid.models import Execution, LifecycleEntry, MetricReading, RunMetric, UsageInterval
+from tests.controller.world import World, fresh, in_world, to_running
+from tests.support.builders import NAMESPACE
+from tests.support.shop import Shop
+from tests.support.virtual import cancelled, loop_time, until
+
+
+class Scene:
+    """A job that runs, a controller whose clock a test moves, and what the job's program writes."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.world, self.execution = World(), shop.launch(kind="job", environment=shop.job)
+        self.seconds, self.written = 0.0, 0
+        self.controller = self.lead()
+
+    def lead(self) -> Controller:
+        """A new term of leadership."""
+        self.controller = self.world.controller(monotonic=lambda: self.seconds)
+        return self.controller
+
+    async def begin(self) -> None:
+        await to_running(self.world, self.controller)
+        self.world.refresh(self.controller)
+        await self.controller._reconciler.metrics.once()  # which sees the pod for the first time
+
+    def writes(self, *lines: dict[str, Any] | str, second: int | None = None) -> None:
+        texts = []
+        for line in lines:
+            self.written += 1
+            at = self.written // 3 if second is None else second  # three lines in each second
+            text = line if isinstance(line, str) else json.dumps(line)
+            texts.append(f"2026-02-02T10:{at // 60:02}:{at % 60:02}.{self.written:09}Z {text}")
+        self.world.cluster.set_log(self.execution.object_name, texts, namespace=NAMESPACE, container="run", append=True)
+
+    async def looks(self, *, after: float = 2 * PERIOD_SECONDS) -> None:
+        """The collector's turn."""
+        self.seconds += after
+        await self.controller._reconciler.metrics.once()
+
+    async def ends(self, code: int = 0) -> None:
+        self.world.finish(self.world.pod_of(self.execution), code)
+        for _ in range(3):
+            await self.world.step(self.controller)
+            self.world.refresh(self.controller)
+
+    def values(self, name: str = "loss") -> list[float]:
+        points = RunMetric.objects.get(execution=self.execution, name=name).points
+        return [value for _, _, value in points]
+
+    def log_requests(self) -> int:
+        return sum(request.verb == "logs" for request in self.world.cluster.requests)
+
+
+def line(value: float, name: str = "loss") -> dict[str, Any]:
+    return {"metric": name, "value": value, "step": value}
+
+
+@in_world
+async def test_values_are_kept_while_a_job_runs_and_the_last_ones_at_its_end(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes("starting", line(1), line(2), {"step": 2, "accuracy": 0.5, "loss": 3})
+    await scene.looks()
+    assert (scene.values(), scene.values("accuracy")) == ([1, 2, 3], [0.5])
+    scene.writes(line(4), line(5))
+    await scene.ends()
+    row = RunMetric.objects.get(execution=scene.execution, name="loss")
+    assert (row.count, row.last, row.lowest, row.highest) == (5, 5, 1, 5)
+    assert fresh(scene.execution).state == "succeeded"
+
+
+@in_world
+async def test_a_short_job_is_read_at_its_end_only_and_one_without_metrics_costs_no_row(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes("hello", "world")
+    await scene.ends(code=1)
+    assert scene.log_requests() == 2, "its metrics, and the end of its log that is kept"
+    assert not MetricReading.objects.exists()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_world
+async def test_controllers_that_come_and_go_double_and_lose_no_value(shop: Shop, seed: int) -> None:
+    scene, rng = Scene(shop), random.Random(seed)
+    await scene.begin()
+    total = 0
+    for _ in range(30):
+        new = rng.randrange(4)
+        scene.writes(*(line(total + number) for number in range(new)))
+        total += new
+        if rng.random() < 0.4:
+            scene.lead()
+            scene.world.refresh(scene.controller)
+        if rng.random() < 0.7:
+            await scene.looks()
+    scene.lead()
+    scene.world.refresh(scene.controller)
+    await scene.ends()
+    assert scene.values() == list(range(total))
+
+
+@in_world
+async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    old = scene.controller
+    scene.writes(line(1))
+    await scene.looks()
+    scene.lead()
+    scene.world.refresh(scene.controller)
+    scene.writes(line(2))
+    await scene.looks()
+    scene.writes(line(3))
+    await old._reconciler.metrics.once()  # deposed, it believes that it has read up to 1
+    await scene.looks()
+    assert scene.values() == [1, 2, 3]
+
+
+@in_world
+async def test_a_process_that_is_killed_at_any_call_loses_and_doubles_nothing(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    written = 0
+    for call in range(1, 6):
+        scene.writes(line(written), line(written + 1))
+        written += 2
+        scene.controller = scene.world.controller(monotonic=lambda: scene.seconds)
+        calls = 0
+
+        async def dies(work: Callable[..., Any], /, *args: Any, at: int = call, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == at:
+                raise SystemError("killed")
+            result = work(*args, **kwargs)
+            if calls == at - 1:
+                raise SystemError("killed afterwards")
+            return result
+
+        scene.controller._context.database = cast("Database", dies)
+        scene.world.refresh(scene.controller)
+        await scene.looks()
+    scene.lead()
+    scene.world.refresh(scene.controller)
+    await scene.ends()
+    assert scene.values() == list(range(written))
+
+
+@in_world
+async def test_names_are_bounded_and_values_that_cannot_be_kept_are_counted(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(*(line(number, f"metric {number}") for number in range(MOST_NAMES + 20)), '{"step": 1, "loss": NaN}')
+    await scene.looks()
+    scene.writes(line(7, "one more"), line(8, "metric 0"))
+    await scene.looks()
+    row = MetricReading.objects.get()
+    assert (RunMetric.objects.count(), row.unkept, row.refused) == (MOST_NAMES, 21, 1)
+    assert scene.values("metric 0") == [0, 8]
+
+
+@in_world
+async def test_a_flood_of_values_is_thinned_and_read_in_portions(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "MOST_BYTES", 20_000)
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(*(line(number) for number in range(3000)))
+    await scene.looks()
+    assert 0 < RunMetric.objects.get().count < 1000
+    for _ in range(20):
+        await scene.looks(after=collector.TICK_SECONDS)
+    row = RunMetric.objects.get()
+    assert (row.count, row.lowest, row.highest, row.last) == (3000, 0, 2999, 2999)
+    assert len(row.points) <= MOST_POINTS
+
+
+@in_world
+async def test_a_program_without_metrics_is_asked_more_and_more_rarely(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes("no metric")
+    asked = []
+    for _ in range(12):
+        before = scene.log_requests()
+        for _ in range(int(LONGEST_SECONDS / 2 / collector.TICK_SECONDS)):
+            await scene.looks(after=collector.TICK_SECONDS)
+        asked.append(scene.log_requests() - before)
+    assert asked[0] > asked[-1]
+    assert max(asked[-6:]) <= 1
+    scene.writes(line(1))
+    await scene.looks(after=2 * LONGEST_SECONDS)
+    assert scene.values() == [1]
+
+
+@in_world
+async def test_only_running_jobs_are_read(shop: Shop) -> None:
+    scene = Scene(shop)
+    shop.launch()
+    await scene.world.step(scene.controller)
+    for pod in scene.world.pods():
+        scene.world.schedule(pod)
+    await scene.looks(after=0)
+    await scene.looks()
+    assert scene.log_requests() == 0, "neither has started"
+    for pod in scene.world.pods():
+        scene.world.start(pod)
+    scene.world.refresh(scene.controller)
+    await scene.looks(after=0)
+    await scene.looks()
+    assert scene.log_requests() == 1, "the job, and not the workspace"
+
+
+@in_world
+async def test_a_stopped_job_keeps_what_it_had_measured(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(line(1))
+    request_stop(fresh(scene.execution), by="alice", now=scene.world.now)
+    await scene.world.step(scene.controller)
+    assert (fresh(scene.execution).state, scene.values()) == ("stopping", [1])
+
+
+@in_world
+async def test_an_end_waits_for_an_api_server_that_is_away_and_not_for_a_log_that_is_gone(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(line(1))
+    scene.world.finish(scene.world.pod_of(scene.execution), 0)
+    scene.world.refresh(scene.controller)
+    scene.world.cluster.fail_next(ClusterUnavailable("away"), verb="logs")
+    await scene.controller.poll()
+    await scene.controller.work()
+    assert fresh(scene.execution).state == "running"
+    scene.lead()
+    scene.world.cluster.fail_next(NotFound("its node is gone"), times=2, verb="logs")
+    for _ in range(3):
+        await scene.world.step(scene.controller)
+    assert fresh(scene.execution).state == "succeeded"
+    assert not RunMetric.objects.exists()
+
+
+@in_world
+async def test_a_bug_in_the_metrics_keeps_no_job_from_ending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(line(1))
+
+    def fails(*args: Any, **kwargs: Any) -> bool:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(store, "add", fails)
+    await scene.looks()
+    await scene.ends()
+    assert fresh(scene.execution).state == "succeeded"
+
+
+@in_world
+async def test_a_job_may_end_while_it_waits_for_its_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "AT_ONCE", 1)
+    scene = Scene(shop)
+    shop.launch(kind="job", environment=shop.job)
+    await scene.begin()
+    metrics, pods = scene.controller._reconciler.metrics, scene.controller.pods
+    waiting = {execution_of(pod): pod for pod in pods.values()}
+    plain = scene.controller._context.database
+
+    async def ends_the_others(work: Callable[..., Any], /, id: str, *args: Any, **kwargs: Any) -> Any:
+        waiting.pop(id, None)
+        while waiting:
+            await metrics.read_to_end(*waiting.popitem())
+        return await plain(work, id, *args, **kwargs)
+
+    scene.controller._context.database = cast("Database", ends_the_others)
+    before = scene.log_requests()
+    await scene.looks()
+    assert scene.log_requests() - before == 2, "one in its turn, the other at its end"
+
+
+@in_world
+async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics, turns = Scene(shop).controller._reconciler.metrics, list[float]()
+
+    async def fails() -> None:
+        turns.append(loop_time())
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(metrics, "once", fails)
+    task = asyncio.create_task(metrics.run())
+    await until(lambda: len(turns) == 2, within=3 * collector.TICK_SECONDS)
+    await cancelled(task)
+
+
+@in_world
+async def test_values_wait_for_a_database_that_is_away(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(line(1))
+    with monkeypatch.context() as away:
+        away.setattr(store, "read_place", _away)
+        await scene.looks()
+    assert not RunMetric.objects.exists()
+    await scene.looks(after=3 * PERIOD_SECONDS)
+    assert scene.values() == [1]
+
+
+@in_world
+async def test_an_execution_that_was_deleted_meanwhile_is_no_error(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.begin()
+    scene.writes(line(1))
+    for rows in (LifecycleEntry, UsageInterval):
+        rows.objects.all().delete()
+    Execution.objects.all().delete()
+    await scene.looks()
+    assert not MetricReading.objects.exists()
+
+
+def _away(*args: Any) -> Any:
+    raise OperationalError("away")

@@ -1,0 +1,215 @@
+"""What runs have measured, on the run's page, among a job's runs and in comparisons. Who gets which answer: `tests/access/answers.txt`."""
+
+import html
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.jobs.viewmodels.run_metrics import (
+    MOST_CHARTS,
+    MetricPoints,
+    RunMetrics,
+    charts,
+    metric_rows,
+    notes,
+    number_words,
+)
+from grid.jobs import jobs
+from grid.jobs.jobruns import advance_all
+from grid.jobs.runmetrics import store
+from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.store import KnownPlace
+from grid.logs.logplace import LogPlace
+from grid.models import Environment, Execution, Job, State
+from tests.conftest import People
+from tests.jobs.test_jobs_pages import launched, page
+from tests.jobs.test_jobs_pages import script as script
+from tests.shell.browsing import client_of
+
+HOSTILE = "<script>alert(1)</script>"
+pages = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+
+
+def measures(execution: Execution, values: dict[str, list[float]], refused: int = 0) -> None:
+    found = Measurements({name: [(None, one) for one in numbers] for name, numbers in values.items()}, refused)
+    known = store.read_place(execution.pk)
+    assert store.add(execution.pk, known, LogPlace("2026-02-02T10:00:00", 1), found, now=timezone.now())
+
+
+def ends(job: Job, number: int) -> Execution:
+    """The run's attempt has succeeded, and the next ones are launched."""
+    execution = Execution.objects.get(run__job=job, run__number=number)
+    now = timezone.now()
+    Execution.objects.filter(pk=execution.pk).update(
+        state=State.SUCCEEDED, started_at=now, ended_at=now, settled_at=now, exit_code=0
+    )
+    advance_all({job.pk}, now=now)
+    return execution
+
+
+def swept(job: Job, losses: list[list[float]]) -> str:
+    """A sweep whose runs have measured these losses; return the path of its page."""
+    ends(job, job.runs.count())
+    rows = [{"rate": str(number)} for number in range(len(losses))]
+    runs = jobs.start_sweep(job.pk, rows, by="alice", now=timezone.now())
+    for run, values in zip(runs, losses, strict=True):
+        if values:
+            measures(run.attempts.get(), {"loss": values, "accuracy": [0.5]})
+    return f"/jobs/{job.pk}/?sweep={runs[0].sweep}"
+
+
+def values_at(people: People, path: str) -> dict[str, Any]:
+    answer = client_of(people.owner).get(path)
+    assert answer.status_code == 200
+    found: dict[str, Any] = json.loads(answer.content)
+    return found
+
+
+def in_order(shown: str) -> list[int]:
+    return [int(part.split('"')[0]) for part in shown.split('<tr id="run-')[1:]]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.31, "0.31"),
+        (1234567.0, "1,234,567"),
+        (-2.0, "-2"),
+        (1e-7, "1e-07"),
+        (0.123456789, "0.12346"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_number_is_short_and_a_whole_one_is_written_in_full(value: float, words: str) -> None:
+    assert number_words(value) == words
+
+
+def test_each_metric_has_a_chart_of_its_own_steps_and_each_run_a_line() -> None:
+    one = MetricPoints("loss", 3, 0.1, 0.1, 0.9, [(1, 0.9), (2, 0.5), (4, 0.1)])
+    other = MetricPoints("loss", 2, 0.2, 0.2, 0.7, [(2, 0.7), (3, 0.2)])
+    chart = charts({"Run 1": [one], "Run 2": [other]})["charts"]["metric-0"]
+    assert (chart["title"], chart["times"]) == ("loss", [1, 2, 3, 4])
+    first, second = chart["lines"].values()
+    assert (first["label"], first["values"]) == ("Run 1", [0.9, 0.5, None, 0.1])
+    assert (second["label"], second["values"]) == ("Run 2", [None, 0.7, 0.2, None])
+    assert (first["colour"], first["dash"]) != (second["colour"], second["dash"])
+
+
+def test_what_a_program_calls_its_metrics_names_nothing_of_ours_and_charts_are_bounded() -> None:
+    metrics = [MetricPoints(name, 1, 1, 1, 1, [(0, 1)]) for name in ("__proto__", HOSTILE, *map(str, range(30)))]
+    found = charts({"Run 1": metrics})
+    assert list(found["charts"]) == [f"metric-{number}" for number in range(MOST_CHARTS)]
+    assert len(metric_rows(RunMetrics(metrics))) == len(metrics)
+    assert notes(RunMetrics(metrics, refused=1, unkept=2)) == [
+        "1 value was no finite number, such as NaN, or had no usable name.",
+        "Only 32 metrics are kept; 2 values of others are not.",
+        "The first 12 metrics are drawn.",
+    ]
+
+
+class TestPages:
+    pytestmark = pages
+
+    def test_a_run_shows_its_metrics_and_its_exit_code(self, people: People, script: Environment) -> None:
+        job = launched(people)
+        execution = Execution.objects.get()
+        assert "Nothing measured yet." in page(people.owner, f"/executions/{execution.pk}/")
+        measures(execution, {"loss": [3, 1, 2], HOSTILE: [7]}, refused=2)
+        ends(job, 1)
+        answer = client_of(people.teammate).get(f"/executions/{execution.pk}/").content.decode()
+        assert HOSTILE not in answer
+        shown = html.unescape(answer)
+        assert 'data-name="metric-0" data-title="loss"' in shown
+        assert '<th scope="row" class="wrap break">loss</th>' in shown
+        assert "2 values were no finite number" in shown
+        assert "<dt>Exit code</dt><dd>0</dd>" in shown
+        assert "data-final" in shown
+
+    def test_a_run_that_measured_nothing_says_nothing_of_it_once_it_has_ended(
+        self, people: People, script: Environment
+    ) -> None:
+        execution = ends(launched(people), 1)
+        assert 'id="metrics-title"' not in page(people.owner, f"/executions/{execution.pk}/")
+
+    def test_the_values_of_a_run_come_as_charts_rows_and_a_file(self, people: People, script: Environment) -> None:
+        launched(people)
+        execution = Execution.objects.get()
+        measures(execution, {"loss": [3, 1]})
+        path = f"/executions/{execution.pk}/metrics/"
+        chart = values_at(people, path)["charts"]["metric-0"]
+        assert (chart["times"], [line["values"] for line in chart["lines"].values()]) == ([0, 1], [[3, 1]])
+        assert "charted from:body" in page(people.owner, f"{path}?table=1")
+        assert values_at(people, f"{path}?download=1") == {"loss": [{"step": 0, "value": 3}, {"step": 1, "value": 1}]}
+
+    def test_the_runs_of_a_job_show_the_last_value_of_the_chosen_metric(
+        self, people: People, script: Environment
+    ) -> None:
+        job = launched(people)
+        measures(Execution.objects.get(), {"loss": [3, 0.25], "accuracy": [0.75]})
+        assert '<td class="num run-metric">0.25</td>' in page(people.owner, f"/jobs/{job.pk}/")
+        shown = page(people.owner, f"/jobs/{job.pk}/?metric=accuracy")
+        assert '<td class="num run-metric">0.75</td>' in shown
+        assert "<option selected>accuracy</option>" in shown
+
+    def test_a_sweep_is_sorted_by_a_metric_and_runs_without_it_come_last(
+        self, people: People, script: Environment
+    ) -> None:
+        path = swept(launched(people), [[0.5], [], [0.9, 0.1], [0.7]])
+        assert in_order(page(people.owner, f"{path}&metric=loss&order=lowest")) == [4, 2, 5, 3]
+        assert in_order(page(people.owner, f"{path}&metric=loss&order=highest")) == [5, 2, 4, 3]
+        assert in_order(page(people.owner, f"{path}&metric=none&order=highest")) == [2, 3, 4, 5]
+        assert in_order(page(people.owner, f"{path}&metric=loss&order=sideways")) == [5, 4, 3, 2]
+
+    def test_a_sorted_sweep_goes_on_where_its_page_ends(
+        self, people: People, script: Environment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dashboard.jobs.job_records.RUNS_PER_PAGE", 2)
+        path = swept(launched(people), [[3], [1], [2]])
+        first = page(people.owner, f"{path}&metric=loss&order=lowest")
+        assert in_order(first) == [3, 4]
+        assert 'href="?before=2&sweep=2&metric=loss&order=lowest"' in first
+        assert in_order(page(people.owner, f"{path}&metric=loss&order=lowest&before=2")) == [2]
+
+    def test_the_chart_of_a_sweep_has_a_line_for_each_of_its_first_runs(
+        self, people: People, script: Environment
+    ) -> None:
+        job = launched(people)
+        path = swept(job, [[number] for number in range(12)])
+        sweep = f"/jobs/{job.pk}/metrics/{path[path.index('?') :]}"
+        lines = values_at(people, f"{sweep}&metric=loss&order=highest")["charts"]["metric-0"]["lines"]
+        assert [line["label"] for line in lines.values()] == [f"Run {number}" for number in range(13, 5, -1)]
+        lines = values_at(people, sweep)["charts"]["metric-0"]["lines"]
+        assert [line["label"] for line in lines.values()] == [f"Run {number}" for number in range(2, 10)]
+
+    def test_two_runs_are_compared_with_a_line_for_each(self, people: People, script: Environment) -> None:
+        job = launched(people)
+        swept(job, [[3, 2], [3, 1]])
+        shown = page(people.owner, f"/jobs/{job.pk}/compare/?a=2&b=3")
+        assert "Metric loss" in shown and 'data-title="loss"' in shown
+        chart = values_at(people, f"/jobs/{job.pk}/metrics/?run=2&run=3")["charts"]["metric-0"]
+        assert [line["label"] for line in chart["lines"].values()] == ["Run 2", "Run 3"]
+
+    @pytest.mark.parametrize(
+        "query", ["run=x", "run=99999999999", "run=-1", "metric=%00", "sweep=9", "sweep=٣&order=lowest", ""]
+    )
+    def test_a_hostile_query_gets_no_values(self, people: People, script: Environment, query: str) -> None:
+        job = launched(people)
+        assert values_at(people, f"/jobs/{job.pk}/metrics/?{query}")["charts"] == {}
+        assert client_of(people.owner).get(f"/jobs/{job.pk}/?{query}").status_code == 200
+
+    def test_the_metrics_of_a_retried_run_are_those_of_its_latest_attempt(
+        self, people: People, script: Environment
+    ) -> None:
+        job = launched(people, retries="1")
+        first = Execution.objects.get()
+        measures(first, {"loss": [9]})
+        now = timezone.now()
+        Execution.objects.filter(pk=first.pk).update(state=State.FAILED, ended_at=now, settled_at=now)
+        advance_all({job.pk}, now=now + timedelta(hours=1))
+        second = Execution.objects.get(attempt=2)
+        measures(second, {"loss": [4]})
+        assert '<td class="num run-metric">4</td>' in page(people.owner, f"/jobs/{job.pk}/")
+        assert store.read_place(first.pk) == KnownPlace(LogPlace("2026-02-02T10:00:00", 1), 1)

@@ -1,0 +1,119 @@
+"""Schedules when what ended is not known yet, and when two clocks disagree: no run is stopped or skipped for one that has ended."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from grid.controller.firstround import PATIENCE_SECONDS, FirstRound
+from grid.core.errors import ClusterUnavailable
+from grid.jobs.scheduler import FINISHING_SECONDS
+from grid.kube.resources import PODS
+from grid.models import Execution, Job, JobRun, Schedule, State
+from tests.controller.world import World, in_world
+from tests.jobs.test_schedules import HOUR, fresh, job, look, runs, scheduled, told
+from tests.platformhealth.test_running import running as controlled
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import loop_time, until
+
+__all__ = ["job"]
+
+
+def attempt_of(number: int) -> Execution:
+    return Execution.objects.get(run__number=number)
+
+
+@pytest.mark.parametrize("overlap", ["skip", "replace", "queue"])
+def test_a_run_that_has_ended_and_was_not_moved_on_counts_as_ended(job: Job, overlap: str) -> None:
+    schedule = scheduled(job, overlap=overlap)
+    look(1)
+    Execution.objects.filter(run__number=2).update(state=State.SUCCEEDED, ended_at=NOW, settled_at=NOW)
+    look(2)
+    assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "11:00", "")]
+    assert (told(schedule), attempt_of(3).state) == ([], "queued")
+
+
+@pytest.mark.parametrize("overlap", ["skip", "replace"])
+def test_a_time_waits_for_a_run_whose_program_has_ended(job: Job, overlap: str) -> None:
+    schedule = scheduled(job, overlap=overlap)
+    look(1)
+    finishing = Execution.objects.filter(run__number=2)
+    finishing.update(state=State.FINISHING, state_since=NOW + 2 * HOUR, reason="completed")
+    look(2)
+    assert (runs(schedule), told(schedule), schedule.next_at) == ([(2, "10:00", "")], [], NOW + 2 * HOUR)
+    assert finishing.get().stop_requested_at is None
+    finishing.update(state=State.SUCCEEDED, ended_at=NOW, settled_at=NOW)
+    look(2, minutes=1)
+    assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "11:00", "")]
+
+
+def test_a_pod_that_does_not_go_is_not_waited_for_without_end(job: Job) -> None:
+    schedule = scheduled(job)
+    look(1)
+    since = NOW + 2 * HOUR - timedelta(seconds=FINISHING_SECONDS)
+    Execution.objects.filter(run__number=2).update(state=State.FINISHING, state_since=since, reason="completed")
+    look(2)
+    assert told(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
+
+
+def test_a_schedule_that_is_due_for_a_time_already_run_moves_on_and_keeps_no_other_waiting(job: Job) -> None:
+    """A controller whose clock was ahead has run it; the clock of whoever edited it then was behind."""
+    first, second = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
+    look(1)
+    Schedule.objects.update(next_at=NOW + HOUR)
+    JobRun.objects.filter(schedule=second).update(schedule=None, outcome="succeeded", ended_at=NOW)
+    JobRun.objects.filter(schedule=first).update(outcome="succeeded", ended_at=NOW)
+    look(1)
+    assert (fresh(first).next_at, len(runs(first))) == (NOW + 2 * HOUR, 1)
+    assert told(first) == ["4 Mar 10:00 skipped: there is a run for that time already."]
+    assert len(runs(second)) == 1
+    look(2)
+    assert [at for _, at, _ in runs(first)] == ["10:00", "11:00"]
+
+
+@in_world
+async def test_what_ended_while_nobody_led_is_known_before_schedules_are_looked_at(shop: Shop, job: Job) -> None:
+    schedule = scheduled(job, overlap="skip")
+    world = World()
+    async with controlled(world):
+        world.passes(3600)
+        await until(lambda: len(runs(schedule)) == 1, within=30)
+        first = attempt_of(2)
+        await until(lambda: len(world.pods()) == 1, within=10)
+        world.schedule(world.pod_of(first))
+        await until(lambda: attempt_of(2).state == "preparing", within=5)
+        world.start(world.pod_of(first))
+        await until(lambda: attempt_of(2).state == "running", within=5)
+    world.finish(world.pod_of(first), 0)
+    world.passes(2 * 3600)  # two times pass; the last of them is due
+    world.cluster.fail_next(ClusterUnavailable("No answer."), 3, verb="list")
+    async with controlled(world):
+        await until(lambda: attempt_of(2).state in ("finishing", "succeeded"), within=60)
+        for pod in world.pods():
+            world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
+        await until(lambda: len(runs(schedule)) == 2, within=20)
+    assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "12:00", "")]
+    assert not any("had not ended" in sentence for sentence in told(schedule))
+
+
+@in_world
+async def test_the_first_round_waits_for_the_pods_and_for_each_execution(shop: Shop) -> None:
+    is_known, enqueued = [False], list[str]()
+    first_round = FirstRound(lambda: is_known[0], {"a", "b"}, enqueued.append)
+    task = asyncio.create_task(first_round.run())
+    await asyncio.sleep(2 * PATIENCE_SECONDS)
+    assert enqueued == []
+    is_known[0] = True
+    await until(lambda: sorted(enqueued) == ["a", "b"], within=1)
+    first_round.reconciled("a")
+    await asyncio.sleep(1)
+    assert not task.done()
+    first_round.reconciled("b")
+    await until(task.done, within=1)
+
+
+@in_world
+async def test_an_execution_that_cannot_be_reconciled_keeps_schedules_waiting_for_a_minute(shop: Shop) -> None:
+    began, enqueued = loop_time(), list[str]()
+    await FirstRound(lambda: True, {"a"}, enqueued.append).run()
+    assert loop_time() - began == pytest.approx(PATIENCE_SECONDS, abs=1)

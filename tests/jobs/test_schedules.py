@@ -1,0 +1,328 @@
+"""Schedules: due once whoever looks, what happens while an earlier run has not ended, outages, and why a schedule is paused."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from grid.core.errors import Rejected
+from grid.jobs import jobs, scheduler, schedules
+from grid.jobs.jobruns import advance_all
+from grid.jobs.jobsettings import JobSettings
+from grid.jobs.scheduler import pause_departed
+from grid.jobs.schedules import MAXIMUM_SCHEDULES, ScheduleSettings
+from grid.models import Execution, Job, JobRun, Membership, Schedule, State
+from tests.conftest import People
+from tests.controller.world import in_world
+from tests.support.schedules import job_scheduler, run_due
+from tests.support.shop import NOW, Shop
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def job(shop: Shop) -> Job:
+    """A job whose first run has ended."""
+    shop.launch(kind="job", environment=shop.job, title="Train", job=JobSettings(command="python train.py"))
+    job = Job.objects.get()
+    end(job.runs.get())
+    return job
+
+
+def scheduled(job: Job, cron: str = "0 * * * *", **settings: Any) -> Schedule:
+    return schedules.create(job.pk, ScheduleSettings(cron=cron, **settings), now=NOW)
+
+
+def look(hours: float, *, minutes: int = 0) -> None:
+    run_due(now=NOW + timedelta(hours=hours, minutes=minutes))
+
+
+def end(run: JobRun, state: State = State.SUCCEEDED) -> None:
+    attempt = run.attempts.latest("attempt")
+    Execution.objects.filter(pk=attempt.pk).update(state=state, message="Over.", ended_at=NOW, settled_at=NOW)
+    advance_all([run.job_id], now=NOW)
+
+
+def runs(schedule: Schedule) -> list[tuple[int, str, str]]:
+    """Number, time and outcome of each run."""
+    found = JobRun.objects.filter(schedule=schedule).order_by("number")
+    return [(run.number, f"{run.due_at:%H:%M}", run.outcome) for run in found]
+
+
+def told(schedule: Schedule) -> list[str]:
+    return [sentence for _, sentence in fresh(schedule).history]
+
+
+def fresh(schedule: Schedule) -> Schedule:
+    schedule.refresh_from_db()
+    return schedule
+
+
+def test_a_due_schedule_launches_a_run_and_moves_on(job: Job) -> None:
+    schedule = scheduled(job, "30 * * * *", time_zone="Asia/Kathmandu")
+    assert schedule.next_at == NOW + timedelta(minutes=45)
+    look(0.7)
+    assert runs(schedule) == []
+    look(0.75)
+    run = JobRun.objects.get(schedule=schedule)
+    assert (run.due_at, run.requested_by, run.attempts.count()) == (schedule.next_at, "its schedule", 1)
+    assert (fresh(schedule).last_at, schedule.next_at) == (run.due_at, NOW + timedelta(minutes=105))
+
+
+def test_a_due_time_is_run_once_however_many_look(job: Job) -> None:
+    schedule = scheduled(job)
+    for _ in range(3):
+        look(1)
+    Schedule.objects.update(next_at=NOW + HOUR)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        settings = job.run_settings.get()
+        JobRun.objects.create(job=job, number=9, settings=settings, schedule=schedule, due_at=NOW + HOUR)
+    assert runs(schedule) == [(2, "10:00", "")]
+
+
+def test_a_time_is_skipped_and_told_while_the_last_run_has_not_ended(job: Job) -> None:
+    schedule = scheduled(job)
+    look(1)
+    look(2)
+    assert runs(schedule) == [(2, "10:00", "")]
+    assert told(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
+    end(JobRun.objects.get(number=2))
+    look(3)
+    assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "12:00", "")]
+
+
+def test_a_queued_run_starts_when_the_earlier_has_ended_however_it_ended(job: Job) -> None:
+    scheduled(job, overlap="queue")
+    look(1)
+    look(2)
+    second = JobRun.objects.get(number=3)
+    assert (second.message, second.attempts.count()) == ("It starts when run 2 of its schedule has ended.", 0)
+    end(JobRun.objects.get(number=2), State.FAILED)
+    second.refresh_from_db()
+    assert (second.message, second.attempts.count()) == ("", 1)
+
+
+def test_a_queued_run_waits_until_the_last_pod_is_gone(job: Job) -> None:
+    scheduled(job, overlap="queue")
+    look(1)
+    look(2)
+    run = JobRun.objects.get(number=2)
+    run.attempts.update(state=State.FAILED, ended_at=NOW, settled_at=None)
+    for _ in range(2):
+        advance_all([job.pk], now=NOW)
+    assert JobRun.objects.get(number=2).outcome == "failed"
+    assert JobRun.objects.get(number=3).attempts.count() == 0
+    run.attempts.update(settled_at=NOW)
+    advance_all([job.pk], now=NOW)
+    assert JobRun.objects.get(number=3).attempts.count() == 1
+
+
+def test_a_schedule_queues_no_more_than_so_many_runs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "MOST_QUEUED", 2)
+    schedule = scheduled(job, overlap="queue")
+    for hour in (1, 2, 3):
+        look(hour)
+    assert len(runs(schedule)) == 2
+    assert told(schedule) == ["4 Mar 12:00 skipped: 2 earlier runs had not ended."]
+
+
+def test_a_run_is_replaced_by_the_next_which_starts_when_it_is_gone(job: Job) -> None:
+    schedule = scheduled(job, overlap="replace")
+    look(1)
+    first = JobRun.objects.get(number=2)
+    first.attempts.update(state=State.RUNNING)
+    look(2)
+    attempt = first.attempts.get()
+    assert (attempt.stop_requested_by, attempt.stop_reason) == ("Compute Grid", "replaced")
+    assert JobRun.objects.get(number=3).attempts.count() == 0
+    end(first, State.STOPPED)
+    first.refresh_from_db()
+    assert (first.outcome, first.message) == ("stopped", "Replaced by run 3, due 4 Mar 11:00.")
+    assert JobRun.objects.get(number=3).attempts.count() == 1
+    assert told(schedule) == ["4 Mar 11:00 replaced run 2 by run 3."]
+
+
+def test_a_queued_execution_and_a_waiting_run_are_replaced_at_once(job: Job) -> None:
+    schedule = scheduled(job, overlap="replace")
+    for hour in (1, 2, 3):
+        look(hour)
+    assert runs(schedule) == [(2, "10:00", "stopped"), (3, "11:00", "stopped"), (4, "12:00", "")]
+    assert JobRun.objects.get(number=4).attempts.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("missed", "made", "history"),
+    [
+        ("once", ["13:00"], ["4 Mar 10:00 to 4 Mar 12:00 missed: it was not looked at in time."]),
+        ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: it was not looked at in time."]),
+    ],
+)
+def test_after_an_outage_a_schedule_runs_once_or_not_at_all(
+    job: Job, missed: str, made: list[str], history: list[str]
+) -> None:
+    schedule = scheduled(job, missed=missed)
+    look(4, minutes=30)
+    assert [at for _, at, _ in runs(schedule)] == made
+    assert told(schedule) == history
+    assert schedule.next_at == NOW + 5 * HOUR
+
+
+def test_a_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
+    schedule = scheduled(job)
+    schedules.pause(schedule.pk, by="owner", now=NOW)
+    look(5)
+    assert runs(schedule) == [] and fresh(schedule).paused_by == "owner"
+    schedules.resume(schedule.pk, by="owner", now=NOW + 5 * HOUR)
+    assert fresh(schedule).next_at == NOW + 6 * HOUR and schedule.paused_at is None
+    assert told(schedule) == ["Resumed by owner.", "Paused by owner."]
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("left", "owner has left the project Churn."),
+        ("views", "owner is a viewer of the project Churn now."),
+        ("closed", "The account of owner was closed."),
+        ("archived", "The project Churn was archived."),
+    ],
+)
+@pytest.mark.parametrize("is_due", [True, False])
+def test_a_schedule_whose_owner_may_not_launch_is_paused_and_says_why(
+    job: Job, people: People, how: str, why: str, is_due: bool
+) -> None:
+    schedule = scheduled(job)
+    memberships = Membership.objects.filter(user=people.owner)
+    if how == "left":
+        memberships.delete()
+    elif how == "views":
+        memberships.update(role="viewer")
+    elif how == "closed":
+        type(people.owner).objects.filter(pk=people.owner.pk).update(is_active=False)
+    else:
+        type(job.project).objects.update(is_archived=True)
+    if is_due:
+        look(1)
+    else:
+        assert pause_departed(now=NOW) == 1
+    why = why.replace("owner", people.owner.get_username())
+    assert (fresh(schedule).paused_why, schedule.paused_by, runs(schedule)) == (why, "", [])
+    with pytest.raises(Rejected):
+        schedules.resume(schedule.pk, by="owner", now=NOW)
+    assert pause_departed(now=NOW) == 0
+
+
+def test_who_may_launch_keeps_the_schedules(job: Job) -> None:
+    schedule = scheduled(job)
+    assert pause_departed(now=NOW) == 0 and fresh(schedule).next_at
+
+
+def test_three_refused_runs_in_a_row_pause_the_schedule_with_the_reason(job: Job, shop: Shop) -> None:
+    schedule = scheduled(job)
+    type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
+    look(1)
+    look(2)
+    assert [outcome for _, _, outcome in runs(schedule)] == ["not_started"] * 2 and fresh(schedule).next_at
+    look(3)
+    assert "Its last 3 runs were not started. This hardware tier is no longer available" in fresh(schedule).paused_why
+    type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=False)
+    schedules.resume(schedule.pk, by="owner", now=NOW + 3 * HOUR)
+    look(4)
+    assert runs(schedule)[-1] == (5, "13:00", "")
+
+
+def test_a_schedule_of_a_job_that_cannot_be_launched_is_refused(job: Job, shop: Shop) -> None:
+    type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
+    with pytest.raises(Rejected) as refused:
+        scheduled(job)
+    assert "no longer available" in refused.value.problems[0].message and not Schedule.objects.exists()
+
+
+def test_all_problems_of_a_schedule_are_told_at_their_fields(job: Job) -> None:
+    with pytest.raises(Rejected) as refused:
+        scheduled(job, "nonsense", time_zone="Mars", overlap="?", missed="?")
+    assert [problem.path for problem in refused.value.problems] == ["time_zone", "cron", "overlap", "missed"]
+
+
+def test_a_job_has_a_limited_number_of_schedules(job: Job) -> None:
+    for minute in range(MAXIMUM_SCHEDULES):
+        scheduled(job, f"{minute} * * * *")
+    with pytest.raises(Rejected) as refused:
+        scheduled(job, "59 * * * *")
+    assert refused.value.problems[0].code == "too_many"
+
+
+def test_a_schedule_that_is_sent_twice_is_stored_once(job: Job) -> None:
+    scheduled(job)
+    with pytest.raises(Rejected) as refused:
+        scheduled(job, " 0 * * * * ", overlap="queue")
+    assert [(one.path, one.code) for one in refused.value.problems] == [("cron", "exists")]
+    scheduled(job, time_zone="Asia/Kathmandu")
+    assert Schedule.objects.count() == 2
+
+
+def test_an_edited_schedule_is_due_at_its_new_times_and_a_paused_one_stays_paused(job: Job) -> None:
+    schedule = scheduled(job)
+    schedules.edit(schedule.pk, ScheduleSettings(cron="15 * * * *"), now=NOW)
+    assert fresh(schedule).next_at == NOW + timedelta(minutes=15)
+    schedules.pause(schedule.pk, by="owner", now=NOW)
+    schedules.edit(schedule.pk, ScheduleSettings(cron="20 * * * *"), now=NOW)
+    assert fresh(schedule).next_at is None
+
+
+def test_deleting_a_schedule_ends_its_waiting_runs_and_keeps_the_others(job: Job) -> None:
+    schedule = scheduled(job, overlap="queue")
+    look(1)
+    look(2)
+    for _ in range(2):
+        schedules.delete(schedule.pk, by="owner", now=NOW)
+    assert dict(JobRun.objects.filter(number__gt=1).values_list("number", "outcome")) == {2: "", 3: "stopped"}
+    with pytest.raises(Rejected):
+        schedules.pause(schedule.pk, by="owner", now=NOW)
+
+
+def test_deleting_a_job_deletes_its_schedules(job: Job) -> None:
+    scheduled(job)
+    jobs.delete(job.pk, now=NOW)
+    assert not Schedule.objects.exists()
+
+
+@in_world
+async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, right = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
+
+    def fails(pk: int) -> Any:
+        if pk == wrong.pk:
+            raise RuntimeError("a bug")
+        return schedules.lock_schedule(pk)
+
+    monkeypatch.setattr(scheduler, "lock_schedule", fails)
+    await job_scheduler(lambda: NOW + HOUR).look()
+    assert len(runs(right)) == 1 and fresh(wrong).next_at == NOW + HOUR
+
+
+def test_a_schedule_that_can_no_longer_be_read_is_paused(job: Job) -> None:
+    schedule = scheduled(job)
+    Schedule.objects.update(time_zone="Mars/Olympus")
+    look(1)
+    assert "Choose a time zone" in fresh(schedule).paused_why
+
+
+@in_world
+async def test_the_scheduler_wakes_at_the_time_that_is_due(job: Job) -> None:
+    schedule = scheduled(job, "1-2 9 * * *", overlap="queue")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    def clock() -> datetime:
+        return NOW + timedelta(seconds=57.5 + loop.time() - began)
+
+    async def at_once() -> None:
+        return
+
+    task = asyncio.create_task(job_scheduler(clock).run(after=at_once))
+    await asyncio.sleep(66)
+    task.cancel()
+    made = JobRun.objects.filter(schedule=schedule).order_by("number")
+    assert [(run.requested_at - run.due_at).total_seconds() < 0.1 for run in made if run.due_at] == [True, True]

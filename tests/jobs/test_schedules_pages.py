@@ -1,0 +1,182 @@
+"""Schedules over HTTP: checked, saved, shown on the job and in the list, edited, paused, resumed and deleted.
+
+Who gets which answer is told by `tests/access/answers.txt`.
+"""
+
+import html
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.jobs.forms.schedules import zone_names
+from dashboard.jobs.viewmodels.schedules import schedule_times
+from grid.executions.request import LaunchRequest, submit
+from grid.jobs import schedules
+from grid.jobs.jobsettings import JobSettings
+from grid.jobs.schedules import ScheduleSettings
+from grid.models import Announcement, Job, Membership, Schedule
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_project, make_tier
+from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT
+from tests.support.schedules import run_due
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+HOSTILE = "<script>alert(1)</script>"
+TYPED = {"cron": "30 6 * * 1-5", "time_zone": "Europe/Berlin", "overlap": "queue", "missed": "none"}
+
+
+@pytest.fixture
+def job(people: People) -> Job:
+    project = make_project(people.owner, people.teammate)
+    environment = make_environment("script", name="Script", kind="job", port=None)
+    request = LaunchRequest(
+        owner=people.owner,
+        project=project,
+        environment=environment,
+        tier=make_tier("small"),
+        kind="job",
+        title="Train",
+        job=JobSettings(command="python train.py"),
+    )
+    submit(request, now=timezone.now())
+    return Job.objects.get()
+
+
+def post(people: People, path: str, fields: dict[str, Any] | None = None) -> tuple[int, str]:
+    answer = client_of(people.owner).post(path, fields or {})
+    return answer.status_code, html.unescape(answer.content.decode())
+
+
+def page(people: People, path: str, *, user: str = "owner") -> str:
+    answer = client_of(getattr(people, user)).get(path)
+    assert answer.status_code == 200, path
+    return answer.content.decode()
+
+
+def saved(job: Job, **changes: str) -> Schedule:
+    return schedules.create(job.pk, ScheduleSettings(**(TYPED | changes)), now=timezone.now())
+
+
+def test_a_schedule_is_saved_and_shown_with_its_words_and_next_five_times(people: People, job: Job) -> None:
+    status, _ = post(people, f"/jobs/{job.pk}/schedules/new/", TYPED)
+    schedule = Schedule.objects.get()
+    assert (status, {name: getattr(schedule, name) for name in TYPED}) == (302, TYPED)
+    shown = page(people, f"/jobs/{job.pk}/")
+    assert "Monday to Friday at 06:30" in shown and "Queue it" in shown and "Do not run" in shown
+    assert len(re.findall(r"<li>\w{3} \d+ \w+ \d{4} 06:30 CES?T</li>", shown)) == 5
+    assert "schedules" in page(people, "/jobs/") and "data-until" in page(people, "/jobs/")
+
+
+def test_a_new_schedule_that_is_sent_twice_is_saved_once(people: People, job: Job) -> None:
+    path = f"/jobs/{job.pk}/schedules/new/"
+    assert post(people, path, TYPED)[0] == 302
+    status, shown = post(people, path, TYPED)
+    assert (status, "The job has a schedule with these times already." in shown) == (422, True)
+    assert Schedule.objects.count() == 1
+
+
+def test_team_mates_see_schedules_without_buttons(people: People, job: Job) -> None:
+    saved(job)
+    shown = page(people, f"/jobs/{job.pk}/", user="teammate")
+    assert "Monday to Friday at 06:30" in shown
+    assert not any(word in shown for word in ("New schedule", "Pause", "schedules/"))
+
+
+def test_checking_says_what_is_typed_and_saves_nothing(people: People, job: Job) -> None:
+    for path, extra in (("check", {}), ("new", {"check": "on"})):
+        status, shown = post(people, f"/jobs/{job.pk}/schedules/{path}/", TYPED | extra)
+        assert status == 200 and "Monday to Friday at 06:30" in shown and shown.count("06:30 CE") == 5
+        status, shown = post(people, f"/jobs/{job.pk}/schedules/{path}/", TYPED | extra | {"cron": "0 0 30 2 *"})
+        assert status == 200 and "No such date comes within five years" in shown
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("cron", HOSTILE),
+        ("cron", ""),
+        ("cron", "0 0 30 2 *"),
+        ("time_zone", HOSTILE),
+        ("time_zone", ""),
+        ("overlap", "x"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_field_and_never_as_markup(
+    people: People, job: Job, field: str, typed: str
+) -> None:
+    answer = client_of(people.owner).post(f"/jobs/{job.pk}/schedules/new/", TYPED | {field: typed})
+    shown = answer.content.decode()
+    assert answer.status_code == 422 and f'id="id_{field}_error"' in shown and HOSTILE not in shown
+    assert not Schedule.objects.exists()
+
+
+def test_a_schedule_is_edited_paused_resumed_and_deleted(people: People, job: Job) -> None:
+    own = f"/jobs/{job.pk}/schedules/{saved(job).pk}/"
+    assert 'value="30 6 * * 1-5"' in page(people, own)
+    assert post(people, own, TYPED | {"cron": "@hourly"})[0] == 302
+    assert "Every hour, on the hour" in page(people, f"/jobs/{job.pk}/")
+    for _ in range(2):
+        assert post(people, f"{own}pause/")[0] == 302
+    assert f"Paused by {people.owner.get_username()}." in page(people, f"/jobs/{job.pk}/")
+    assert "Paused" in page(people, "/jobs/")
+    assert post(people, f"{own}pause/", {"resume": "on"})[0] == 302
+    assert Schedule.objects.get().next_at is not None
+    assert "Every hour, on the hour" in page(people, f"{own}delete/")
+    for _ in range(2):
+        assert post(people, f"{own}delete/")[0] == 302
+    assert not Schedule.objects.exists()
+    assert client_of(people.owner).get(own).status_code == 404
+
+
+def test_a_schedule_that_was_paused_says_why_and_cannot_be_resumed_meanwhile(people: People, job: Job) -> None:
+    schedule = saved(job)
+    Membership.objects.filter(user=people.owner).update(role="viewer")
+    run_due(now=timezone.now() + timedelta(days=7))
+    assert "is a viewer of the project" in page(people, f"/jobs/{job.pk}/")
+    client = client_of(people.owner)
+    client.post(f"/jobs/{job.pk}/schedules/{schedule.pk}/pause/", {"resume": "on"})
+    assert "The schedule was not resumed: Choose a project" in client.get(f"/jobs/{job.pk}/").content.decode()
+
+
+@pytest.mark.parametrize(("missed", "is_said"), [("once", True), ("none", False)])
+def test_a_missed_run_that_waits_for_the_end_of_maintenance_says_so(
+    people: People, job: Job, missed: str, is_said: bool
+) -> None:
+    saved(job, missed=missed)
+    earlier = MOMENT - timedelta(hours=1)
+    Announcement.objects.create(text="Upgrade", from_at=earlier, no_launches_from=earlier)
+    sentence = "Maintenance until an operator ends it: Upgrade. It starts by itself afterwards."
+    assert sentence not in page(people, f"/jobs/{job.pk}/"), "it is not due yet"
+    Schedule.objects.update(next_at=earlier)
+    assert (sentence in page(people, f"/jobs/{job.pk}/")) == is_said
+
+
+def test_the_schedule_of_another_job_is_not_found(people: People, job: Job) -> None:
+    schedule = saved(job)
+    other = Job.objects.create(
+        id="other", owner=people.owner, project=job.project, environment=job.environment, tier=job.tier
+    )
+    for number in (schedule.pk, 10**30):
+        for path in ("", "pause/"):
+            assert post(people, f"/jobs/{other.pk}/schedules/{number}/{path}", TYPED)[0] == 404
+        post(people, f"/jobs/{other.pk}/schedules/{number}/delete/")
+    assert Schedule.objects.get().paused_at is None
+
+
+def test_times_are_shown_by_the_clocks_of_the_zone() -> None:
+    now = datetime.fromisoformat("2026-10-24T12:00:00+00:00")
+    shown = schedule_times("30 2 * * *", "Europe/Berlin", now)
+    assert (shown.words, list(shown.times[:2])) == (
+        "Every day at 02:30",
+        ["Sun 25 Oct 2026 02:30 CEST", "Mon 26 Oct 2026 02:30 CET"],
+    )
+
+
+def test_the_time_zones_to_offer_are_read_once() -> None:
+    assert "Europe/Berlin" in zone_names() and zone_names()[0] == "UTC"
+    assert zone_names() is zone_names()

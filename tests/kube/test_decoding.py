@@ -1,0 +1,103 @@
+"""What the bytes of lists and watches are taken for, the wrong ones too."""
+
+import logging
+from itertools import chain
+
+import msgspec
+import pytest
+
+from grid.core.errors import ClusterUnavailable
+from grid.kube.decoding import Bookmark, Changed, Codec, Failed, Unreadable
+from grid.kube.objects import Pod
+from tests.support.builders import decode, pod
+
+CODEC = Codec(Pod)
+ODD = pod("odd", resourceVersion="7", labels={"s3cret": 7})  # type: ignore[dict-item]
+
+
+def line(kind: str, obj: object) -> object:
+    return CODEC.line(msgspec.json.encode({"type": kind, "object": obj}))
+
+
+def listed(*items: object, token: str = "") -> bytes:
+    return msgspec.json.encode({"metadata": {"resourceVersion": "9", "continue": token}, "items": items})
+
+
+def names(chunks: object) -> list[list[str]]:
+    return [[one.metadata.name for one in chunk] for chunk in chunks]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("kind", "gone"), [("ADDED", False), ("MODIFIED", False), ("DELETED", True)])
+def test_a_change_says_whether_the_object_is_gone(kind: str, gone: bool) -> None:
+    assert line(kind, pod("a")) == Changed(decode(pod("a"), Pod), gone)
+
+
+def test_a_bookmark_needs_no_more_than_a_version() -> None:
+    assert line("BOOKMARK", {"metadata": {"resourceVersion": "12"}}) == Bookmark("12")
+    for value, ends in (("true", True), ("false", False)):
+        metadata = {"resourceVersion": "12", "annotations": {"k8s.io/initial-events-end": value}}
+        assert line("BOOKMARK", {"metadata": metadata}) == Bookmark("12", ends)
+
+
+def test_a_bookmark_without_a_version_is_none() -> None:
+    found = line("BOOKMARK", {"metadata": {}})
+    assert isinstance(found, Unreadable)
+    assert found.resource_version == ""
+
+
+def test_an_error_says_its_code_and_message() -> None:
+    assert line("ERROR", {"code": 410, "message": "too old"}) == Failed(410, "too old")
+
+
+def test_an_event_of_an_unknown_type_keeps_its_version() -> None:
+    assert line("TELEPORTED", pod("a", resourceVersion="12")) == Unreadable("12", "unknown type of event")
+
+
+def test_a_bad_object_is_named_by_its_field_and_never_by_its_value() -> None:
+    found = line("MODIFIED", ODD)
+    assert isinstance(found, Unreadable)
+    assert found.resource_version == "7"
+    assert "$.object.metadata.labels" in found.reason
+    assert "s3cret" not in found.reason
+
+
+@pytest.mark.parametrize("garbage", [b"", b"<html>", b"\xff", b"[]", b'{"type":"ADDED","object":{"meta'])
+def test_garbage_has_no_version_and_a_reason(garbage: bytes) -> None:
+    found = CODEC.line(garbage)
+    assert isinstance(found, Unreadable)
+    assert found.resource_version == ""
+    assert found.reason
+
+
+def test_a_page_is_decoded_in_one_piece_and_says_how_to_go_on() -> None:
+    page = CODEC.page(listed(*(pod(f"p{number}") for number in range(600)), token="next"))
+    assert (page.resource_version, page.continue_token) == ("9", "next")
+    assert [len(chunk) for chunk in page.chunks] == [600]
+
+
+def test_a_whole_list_is_decoded_in_chunks_that_let_others_run() -> None:
+    page = CODEC.page(listed(*(pod(f"p{number}") for number in range(1001)), token="none"), whole=True)
+    assert (page.resource_version, page.continue_token) == ("9", "none")
+    found = names(page.chunks)
+    assert [len(chunk) for chunk in found] == [500, 500, 1]
+    assert list(chain.from_iterable(found)) == [f"p{number}" for number in range(1001)]
+
+
+def test_a_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        page = CODEC.page(listed(pod("a"), ODD, pod("b"), token="next"))
+        assert (page.resource_version, page.continue_token) == ("9", "next")
+        assert names(page.chunks) == [["a", "b"]]
+    (told,) = caplog.messages
+    assert told.startswith("unreadable object skipped in a list kind=Pod reason=")
+    assert "$.metadata.labels" in told
+    assert "s3cret" not in told
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b'{"items": 3}'])
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_no_list_at_all_is_an_outage(body: bytes, whole: bool) -> None:
+    with pytest.raises(
+        ClusterUnavailable, match=r"^The API server's address answers with something that is not a list\.$"
+    ):
+        CODEC.page(body, whole=whole)

@@ -1,0 +1,310 @@
+"""The promises of a reflector while the cluster is away, or its answers are of no use."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from grid.core.errors import ClusterUnavailable, NotAllowed, TooManyRequests
+from grid.kube.resources import PODS
+from tests.kube.following import cluster_of, following
+from tests.support.builders import pod
+from tests.support.cluster import FakeCluster, Request
+from tests.support.virtual import loop_time, passes, until, virtual_time
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+
+@virtual_time
+async def test_a_minute_without_the_cluster_is_survived_and_the_store_says_how_stale_it_is() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        went = loop_time()
+        await passes(60)
+        stale = it.freshness()
+        assert stale.synced
+        assert 60 <= stale.behind_seconds <= 91
+        assert "does not answer" in stale.error
+        assert it.names() == {"a"}, "what was known is still shown"
+
+        cluster.put(PODS, pod("b"))
+        cluster.remove(PODS, "a", namespace="compute-grid")
+        cluster.available = True
+        await until(it.is_equal, within=16)
+        assert (it.freshness().behind_seconds, it.freshness().error) == (0, "")
+        assert cluster.count("list") - _probes(cluster) == 1, "it resumed, it did not list anew"
+        assert loop_time() - went < 80
+
+
+def _probes(cluster: FakeCluster) -> int:
+    """Lists that only ask whether the cluster is there: all but the first."""
+    return cluster.count("list") - 1
+
+
+@virtual_time
+async def test_a_recovery_is_known_at_once_even_when_nothing_happens_in_the_cluster() -> None:
+    cluster = cluster_of("a", bookmark_seconds=10_000)
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.available = False
+        await passes(20)
+        cluster.available = True
+        await until(lambda: it.freshness().error == "", within=16)
+        assert it.freshness().behind_seconds == 0
+
+
+@virtual_time
+async def test_once_it_is_known_to_be_back_the_cluster_is_not_asked_again() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        await passes(20)
+        cluster.available = True
+        await until(lambda: it.freshness().error == "")
+        cluster.requests.clear()
+        await passes(3600)
+        assert cluster.count("list") == 0
+
+
+@virtual_time
+async def test_an_hour_without_the_cluster_costs_few_requests() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.requests.clear()
+        cluster.available = False
+        await passes(3600)
+        assert 240 <= cluster.count() <= 500, "one each 7 to 15 seconds"
+        assert it.freshness().behind_seconds >= 3600
+
+
+@virtual_time
+async def test_a_cluster_that_was_never_there_costs_few_requests_and_is_found_when_it_comes() -> None:
+    cluster = cluster_of("a")
+    cluster.available = False
+    async with following(cluster) as it:
+        await passes(3600)
+        assert cluster.count() <= 500
+        assert not it.freshness().synced
+        cluster.available = True
+        await until(it.is_equal, within=16)
+
+
+@virtual_time
+async def test_a_watch_that_closes_at_once_each_time_makes_no_hot_loop_and_changes_still_arrive() -> None:
+    cluster = _Hasty()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await passes(3600)
+        assert cluster.count() <= 700
+        cluster.put(PODS, pod("b"))
+        await until(it.is_equal, within=120)
+
+
+class _Hasty(FakeCluster):
+    """As behind a proxy that cuts every long answer: watches end before they have sent anything."""
+
+    async def watch(self, *args: object, **kwargs: object) -> AsyncIterator[bytes]:
+        self.requests.append(Request("watch", PODS))
+        nothing: tuple[bytes, ...] = ()
+        for line in nothing:
+            yield line
+
+
+@virtual_time
+async def test_a_watch_that_is_silent_past_its_end_is_replaced_and_then_the_list_is_read_again() -> None:
+    cluster = _Mute()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal)
+        cluster.put(PODS, pod("b"))
+        await until(lambda: cluster.count("watch") == 2, within=75)
+        assert cluster.count("list") == 3, "after two ways to list it was asked before another watch was trusted"
+        assert it.freshness().error == "", "asked, the cluster answered"
+        await until(it.is_equal, within=300)
+        assert cluster.count() <= 10
+
+
+class _Mute(FakeCluster):
+    """As behind a proxy that collects long answers before it passes them on."""
+
+    async def watch(self, *args: object, **kwargs: object) -> AsyncIterator[bytes]:
+        self.requests.append(Request("list" if kwargs.get("initial_events") else "watch", PODS))
+        await passes(10_000)
+        yield b""
+
+
+@virtual_time
+async def test_a_dead_connection_is_noticed_and_the_store_grows_stale() -> None:
+    """Nothing is refused and nothing is closed: packets just go nowhere."""
+    cluster = _Gone()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal)
+        cluster.gone = True
+        await passes(200)
+        assert it.freshness().behind_seconds >= 180
+        assert it.freshness().error
+
+
+class _Gone(_Mute):
+    gone = False
+
+    async def list_page(self, *args: object, **kwargs: object) -> bytes:
+        if self.gone:
+            await passes(30)
+            raise ClusterUnavailable("The cluster does not answer in time.")
+        return await super().list_page(*args, **kwargs)  # type: ignore[arg-type]
+
+
+@virtual_time
+async def test_a_connection_that_breaks_is_no_outage_when_the_next_one_works() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        await passes(20)
+        with it.hub.subscribe({"pods"}) as subscription:
+            cluster.break_watch()
+            cluster.put(PODS, pod("b"))
+            await subscription.changed()
+            assert it.is_equal()
+            assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_a_connection_that_breaks_as_soon_as_it_is_there_is_an_outage() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        await passes(20)
+        cluster.break_watch()
+        await until(lambda: cluster.open_watches == 1)
+        cluster.break_watch()
+        await passes(0.1)
+        assert it.freshness().error == "The connection to the API server broke."
+        await until(lambda: it.freshness().error == "", within=5)
+
+
+@virtual_time
+async def test_a_store_nobody_writes_any_more_calls_itself_stale() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().synced)
+        stale = it.store.freshness(loop_time() + 200)
+        assert stale.behind_seconds >= 199
+        assert "sent nothing" in stale.error
+
+
+@virtual_time
+async def test_a_server_that_asks_to_wait_is_given_the_time_it_asks_for() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(TooManyRequests("busy", retry_after=40), verb="list")
+    async with following(cluster) as it:
+        await passes(39)
+        assert cluster.count("list") == 1
+        await until(it.is_equal, within=5)
+
+
+@virtual_time
+async def test_missing_rights_are_told_and_tried_again() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(NotAllowed("pods is forbidden"), times=3, verb="list")
+    async with following(cluster) as it:
+        await passes(0.1)
+        assert it.freshness().error == "pods is forbidden"
+        await until(it.is_equal, within=30)
+
+
+@virtual_time
+async def test_only_the_first_failure_is_a_warning_and_the_recovery_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        with caplog.at_level(logging.INFO):
+            cluster.available = False
+            await passes(300)
+            cluster.available = True
+            await until(lambda: it.freshness().error == "")
+    told = [(record.levelname, record.message) for record in caplog.records]
+    assert [level for level, _ in told] == ["WARNING", "INFO"]
+
+
+@virtual_time
+async def test_a_fault_of_our_own_is_logged_with_its_traceback_and_survived(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = _Surprising()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().error != "" and cluster.surprises == 0)
+        assert it.freshness().error == "The answer of the cluster was not understood (LookupError)."
+        await until(it.is_equal)
+    assert "Traceback" in caplog.text
+    assert "WARNING" not in {record.levelname for record in caplog.records}, "nothing is said twice"
+
+
+class _Surprising(FakeCluster):
+    surprises = 2
+    streaming_lists = "refused"
+
+    async def list_page(self, *args: object, **kwargs: object) -> bytes:
+        if self.surprises:
+            self.surprises -= 1
+            raise LookupError("nobody foresaw this")
+        return await super().list_page(*args, **kwargs)  # type: ignore[arg-type]
+
+
+@virtual_time
+async def test_an_answer_that_is_no_list_is_an_outage_like_another() -> None:
+    cluster = _Portal()
+    async with following(cluster) as it:
+        await until(lambda: "not a list" in it.freshness().error)
+
+
+class _Portal(FakeCluster):
+    streaming_lists = "refused"
+
+    async def list_page(self, *args: object, **kwargs: object) -> bytes:
+        return b"<html>Please log in</html>"
+
+
+@virtual_time
+async def test_readers_are_told_when_the_cluster_goes_and_when_it_is_back() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        with it.hub.subscribe({"pods"}) as subscription:
+            cluster.fail_next(ClusterUnavailable("gone"), verb="watch")
+            cluster.drop_watch()
+            assert await subscription.changed() == {"pods"}
+            assert it.freshness().error == "gone"
+            assert await subscription.changed() == {"pods"}
+            assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_three_watches_in_a_row_that_end_too_soon_lead_to_a_list() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster):
+        for drops in (3, 4):  # the first of the four is of a watch that lasted
+            await until(lambda: cluster.open_watches == 1)
+            cluster.requests.clear()
+            for _ in range(drops):
+                await until(lambda: cluster.open_watches == 1)
+                cluster.drop_watch()
+                await passes(0.1)
+            await until(lambda: cluster.open_watches == 1)
+            assert [request.verb for request in cluster.requests] == [*["watch"] * (drops - 1), "list", "watch"]
+            await passes(62)
+
+
+@virtual_time
+async def test_after_a_watch_that_broke_the_cluster_is_asked_before_another_is_trusted() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster):
+        await passes(10)
+        cluster.requests.clear()
+        cluster.break_watch()
+        await passes(1)
+        assert [request.verb for request in cluster.requests] == ["list", "watch"]

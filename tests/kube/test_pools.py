@@ -1,0 +1,103 @@
+"""Node pools, as read from what a real cluster autoscaler wrote."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grid.core.labels import NODE_POOL
+from grid.kube.objects import ConfigMap, Metadata, Node
+from grid.kube.pools import NodeGroup, NodeGroups, known_pools, node_groups
+from grid.kube.store import Store
+
+ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
+GPU = "nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]"
+DEEP = "[" * 5000
+RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
+
+
+def status(text: str) -> ConfigMap:
+    metadata = Metadata(name="cluster-autoscaler-status", namespace="kube-system")
+    return ConfigMap(metadata=metadata, data={"status": text})
+
+
+def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
+    recorded = json.loads(RECORDING.read_text())
+    assert node_groups([status(recorded["status"])]) == {
+        "small": NodeGroup("small", 0, 4, 0, is_backed_off=False),
+        "big": NodeGroup("big", 0, 3, 0, is_backed_off=False),
+        "gpu": NodeGroup("gpu", 0, 2, 0, is_backed_off=False),
+    }
+
+
+def test_a_pool_without_nodes_is_known_from_its_group() -> None:
+    node = Node(metadata=Metadata(name="n", labels={NODE_POOL: "default"}))
+    group = status(GPU)
+    assert known_pools([node], node_groups([group])) == {"default", "gpu"}
+
+
+def test_a_group_says_how_many_nodes_it_wants_and_none_when_it_does_not_say() -> None:
+    text = "nodeGroups: [{name: 7, health: {minSize: 1, maxSize: 5, cloudProviderTarget: 3}}, {name: b, health: {minSize: 0, maxSize: 1}}]"
+    assert node_groups([status(text)]) == {"7": NodeGroup("7", 1, 5, 3), "b": NodeGroup("b", 0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "is_backed_off", "error"),
+    [
+        ("{status: Backoff, backoffInfo: {errorCode: c, errorMessage: no capacity}}", True, "no capacity"),
+        ("{status: Backoff}", True, ""),
+        ("{status: InProgress}", False, ""),
+        ("{}", None, ""),
+        ("[Backoff]", None, ""),
+        ("{status: Backoff, backoffInfo: [7]}", True, ""),
+    ],
+)
+def test_a_group_says_whether_the_cloud_failed_to_deliver(
+    scale_up: str, is_backed_off: bool | None, error: str
+) -> None:
+    text = f"nodeGroups: [{{name: g, health: {{minSize: 0, maxSize: 2}}, scaleUp: {scale_up}}}]"
+    assert node_groups([status(text)]) == {"g": NodeGroup("g", 0, 2, 0, is_backed_off, error)}
+
+
+def test_pools_are_told_by_the_label_that_the_caller_names() -> None:
+    nodes = [
+        Node(metadata=Metadata(name="n", labels={"cloud/pool": "blue", NODE_POOL: "red"})),
+        Node(metadata=Metadata(name="m")),
+    ]
+    assert known_pools(nodes, [], label="cloud/pool") == {"blue"}
+    assert known_pools(nodes, []) == {"red"}
+
+
+def test_one_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
+    assert set(node_groups([status("nodeGroups: 3"), ConfigMap(metadata=Metadata(name="empty")), good])) == {"gpu"}
+    (told,) = caplog.messages
+    assert told.startswith(
+        "unreadable autoscaler status configmap=kube-system/cluster-autoscaler-status error=TypeError("
+    )
+
+
+def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
+    for text in (
+        "",
+        "[",
+        "nodeGroups: 3",
+        "nodeGroups: [{}]",
+        "Cluster-autoscaler status at 2021: Healthy",
+        "- 1",
+        ENDLESS,
+        DEEP,
+    ):
+        assert node_groups([status(text)]) == {}
+
+
+def test_groups_are_parsed_once_for_each_status() -> None:
+    store = Store[ConfigMap]("config_maps")
+    groups = NodeGroups(store)
+    assert groups.by_name() == {}
+    store.apply(status(GPU))
+    first = groups.by_name()
+    assert first.keys() == {"gpu"}
+    assert groups.by_name() is first
+    store.apply(status(f"{GPU[:-1]}, {{name: cpu, health: {{minSize: 0, maxSize: 2}}}}]"))
+    assert groups.by_name().keys() == {"gpu", "cpu"}

@@ -1,0 +1,143 @@
+"""What the controller finds in the logs that it keeps, by the built-in entries and the admins' own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from grid.core import regexes
+from grid.logs import knowledge, logfindings
+from grid.logs.logfindings import LogTable
+from grid.logs.logpatterns import BUILT_IN
+from grid.models import Execution, KnowledgeEntry, LogOccurrence
+from tests.controller.world import World, fresh, in_world, states_of, to_running
+from tests.support.builders import NAMESPACE
+from tests.support.shop import Shop
+
+NO_MODULE = "ModuleNotFoundError: No module named 'polars'"
+LICENCE = {"pattern": r"LIC-(\d+)", "meaning": "The licences of product {} are in use.", "cure": "Wait for one."}
+
+
+def own_entry(id: str = "licence", **changes: Any) -> KnowledgeEntry:
+    return KnowledgeEntry.objects.create(id=id, **(LICENCE | changes))
+
+
+async def a_job_that_ends(shop: Shop, lines: Sequence[str], exit_code: int = 1) -> Execution:
+    """One whose log has these lines when its program ends."""
+    world = World()
+    execution = shop.launch(kind="job", environment=shop.job)
+    controller = world.controller()
+    await to_running(world, controller)
+    world.cluster.set_log(execution.object_name, list(lines), namespace=NAMESPACE, container="run")
+    world.finish(world.pod_of(execution), exit_code, "Completed" if exit_code == 0 else "Error")
+    await world.step(controller)
+    world.behave()
+    await world.step(controller)
+    return fresh(execution)
+
+
+def occurrences(execution: Execution) -> list[tuple[str, str, str]]:
+    return list(LogOccurrence.objects.filter(log=execution.pk).values_list("entry", "meaning", "line"))
+
+
+@in_world
+async def test_a_failed_job_says_what_its_log_says_and_the_finding_is_kept(shop: Shop) -> None:
+    failed = await a_job_that_ends(shop, ["epoch 1", NO_MODULE, *["bye"] * 100])
+    assert (failed.state, failed.reason) == ("failed", "exit_code")
+    assert failed.message == (
+        "The program ended with an error: exit code 1. Python module polars is not installed. "
+        "Install it with pip, or choose an environment that has it."
+    )
+    assert occurrences(failed) == [("grid.python-module", "Python module polars is not installed.", NO_MODULE)]
+    assert LogOccurrence.objects.get().at == failed.log.at
+
+
+@in_world
+async def test_an_admins_entry_explains_a_line_that_nobody_else_knows(shop: Shop) -> None:
+    own_entry()
+    failed = await a_job_that_ends(shop, ["fatal: LIC-17"])
+    assert failed.message.endswith("exit code 1. The licences of product 17 are in use. Wait for one.")
+    assert occurrences(failed) == [("licence", "The licences of product 17 are in use.", "fatal: LIC-17")]
+
+
+@in_world
+async def test_an_entry_that_is_switched_off_explains_nothing(shop: Shop) -> None:
+    own_entry(is_archived=True)
+    KnowledgeEntry.objects.create(id="grid.python-module", is_archived=True)
+    failed = await a_job_that_ends(shop, ["LIC-17", NO_MODULE])
+    assert failed.message.endswith("exit code 1. See the end of the log.")
+    assert occurrences(failed) == []
+
+
+@in_world
+async def test_a_job_that_ends_well_has_no_cause_to_find(shop: Shop) -> None:
+    done = await a_job_that_ends(shop, [NO_MODULE], exit_code=0)
+    assert done.state == "succeeded"
+    assert done.log.text == f"{NO_MODULE}\n"
+    assert occurrences(done) == []
+
+
+@in_world
+async def test_what_the_exit_code_says_better_stays_and_the_finding_is_still_kept(shop: Shop) -> None:
+    failed = await a_job_that_ends(shop, ["Connection refused", "sh: 1: trian: not found"], exit_code=127)
+    assert "exit code 127, the command trian was not found." in failed.message
+    assert "refused" not in failed.message
+    assert [entry for entry, *_ in occurrences(failed)] == ["grid.refused"]
+
+
+@in_world
+async def test_a_fault_in_searching_keeps_no_execution_from_its_end(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(table: LogTable, text: str) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(LogTable, "findings", fail)
+    logfindings._found.cache_clear()  # another test may have asked about the same log
+    failed = await a_job_that_ends(shop, [NO_MODULE])
+    assert states_of(failed)[-1] == "failed"
+    assert failed.log.text == f"{NO_MODULE}\n"
+    assert occurrences(failed) == []
+    assert "a log was not searched" in caplog.text
+
+
+@in_world
+async def test_findings_go_with_their_log(shop: Shop) -> None:
+    failed = await a_job_that_ends(shop, [NO_MODULE])
+    failed.log.delete()
+    assert not LogOccurrence.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_stored_entry_that_cannot_be_searched_leaves_the_others_in_force() -> None:
+    own_entry("broken", pattern="(")
+    own_entry()
+    assert [one.key for one in knowledge.entries_in_force()] == ["licence", *(one.key for one in BUILT_IN)]
+
+
+@pytest.mark.django_db
+def test_at_most_so_many_own_entries_are_searched_and_they_all_fit_together() -> None:
+    KnowledgeEntry.objects.bulk_create(
+        KnowledgeEntry(**(LICENCE | {"pattern": f"LIC{at:04}", "meaning": f"Entry {at}."}), id=f"e{at:04}")
+        for at in range(knowledge.MOST_ENTRIES + 1)
+    )
+    knowledge.refresh()
+    last = knowledge.MOST_ENTRIES - 1
+    assert [one.meaning for one in logfindings.findings(f"LIC{last:04}x")] == [f"Entry {last}."]
+    assert logfindings.findings(NO_MODULE)
+    assert len(logfindings.in_force().patterns) == knowledge.MOST_ENTRIES + len(BUILT_IN)
+
+
+@pytest.mark.django_db
+def test_own_entries_that_take_too_long_together_are_refused_and_left_out() -> None:
+    large = "x[a-y]{180}"
+    fitting = regexes.LARGEST_TOGETHER // regexes.size_of(large + "0z")
+    for number in range(fitting):
+        KnowledgeEntry.objects.create(
+            id=f"own-{number:02}", pattern=f"{large}{number}z", meaning="Large.", cure="None."
+        )
+    assert not knowledge.has_room_for(large + "z", beside="")
+    assert knowledge.has_room_for(large + "z", beside="own-00")
+    KnowledgeEntry.objects.create(id="own-more", pattern=large + "z", meaning="Large.", cure="None.")
+    searched = [one.key for one in knowledge.entries_in_force() if one.key.startswith("own-")]
+    assert searched == [f"own-{number:02}" for number in range(fitting)]

@@ -1,0 +1,226 @@
+"""The knowledge base's pages: what admins may write into it, what observers read, and that a change is in force at once."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.test import Client
+
+from grid.logs import knowledge, logfindings
+from grid.models import AuditEntry, Execution, ExecutionLog, KnowledgeEntry, LogOccurrence, State, User
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+
+LICENCE = {
+    "id": "licence",
+    "pattern": r"LIC-(\d+)",
+    "meaning": "The licences of product {} are in use.",
+    "cure": "Wait for one.",
+    "link": "https://wiki.example/licences",
+}
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+@pytest.fixture
+def as_admin(client: Client, people: People) -> Client:
+    client.force_login(people.admin)
+    return client
+
+
+def text_of(client: Client, path: str) -> str:
+    return client.get(path).content.decode()
+
+
+def occurrence(
+    runtime: Runtime, owner: User, *, days: float = 0, entry: str = "licence", title: str = "Train"
+) -> Execution:
+    """A failed execution in whose log the entry was found so many days ago."""
+    project = make_project(owner, id=f"p{LogOccurrence.objects.count()}")
+    execution = make_execution(owner, project, state=State.FAILED, title=title)
+    at = runtime.clock() - timedelta(days=days)
+    log = ExecutionLog.objects.create(execution=execution, text="LIC-17", at=at)
+    LogOccurrence.objects.create(
+        log=log, entry=entry, meaning="The licences of product 17 are in use.", line="LIC-17", at=at
+    )
+    return execution
+
+
+def test_an_entry_is_in_force_as_soon_as_it_is_saved_and_the_change_is_recorded(
+    as_admin: Client, people: People
+) -> None:
+    answer = as_admin.post("/knowledge/new/", LICENCE, follow=True)
+    assert answer.redirect_chain[-1][0] == "/knowledge/"
+    assert "The licences of product … are in use." in answer.content.decode()
+    [found] = logfindings.findings("LIC-17")
+    assert (found.meaning, found.link) == ("The licences of product 17 are in use.", LICENCE["link"])
+    entry = AuditEntry.objects.get(object_type="knowledgeentry")
+    assert (entry.actor, entry.action, entry.changes["pattern"]) == (
+        people.admin,
+        "created",
+        [None, LICENCE["pattern"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"pattern": "("}, "no regular expression"),
+        ({"pattern": ".*"}, "matches every line"),
+        ({"pattern": r"(\w)\1"}, "no regular expression"),
+        ({"pattern": "LIC"}, "put a part of it in parentheses"),
+        ({"link": "javascript:alert(1)"}, "begins with https://"),
+        ({"link": "//evil.example"}, "begins with https://"),
+        ({"id": "grid.refused"}, "lower-case letters"),
+        ({"meaning": ""}, "required"),
+    ],
+)
+def test_an_entry_that_would_not_work_is_refused_with_the_reason(
+    as_admin: Client, changed: dict[str, str], said: str
+) -> None:
+    answer = as_admin.post("/knowledge/new/", LICENCE | changed)
+    assert answer.status_code == 400
+    assert said in answer.content.decode()
+    assert not KnowledgeEntry.objects.exists()
+
+
+@pytest.mark.parametrize("link", ["", "/help/", "http://wiki.example/a?b=c"])
+def test_a_link_may_lead_to_a_site_or_to_a_page_of_ours(as_admin: Client, link: str) -> None:
+    assert as_admin.post("/knowledge/new/", LICENCE | {"link": link}).status_code == 302
+
+
+def test_a_built_in_entry_is_switched_off_and_on_again_but_never_edited(as_admin: Client) -> None:
+    line = "Connection refused"
+    assert as_admin.get("/knowledge/grid.refused/").headers["Location"] == "/knowledge/grid.refused/found/"
+    answer = as_admin.post("/knowledge/grid.refused/archive/", follow=True)
+    assert "A service refused the connection. is archived: no log is searched for it." in answer.content.decode()
+    assert logfindings.findings(line) == []
+    assert "This entry is off" in text_of(as_admin, "/knowledge/grid.refused/found/")
+    as_admin.post("/knowledge/grid.refused/archive/", follow=True)
+    assert [one.key for one in logfindings.findings(line)] == ["grid.refused"]
+    actions = AuditEntry.objects.filter(object_id="grid.refused").values_list("action", flat=True)
+    assert sorted(actions) == ["archived", "restored"]
+    assert as_admin.post("/knowledge/grid.nothing/archive/").status_code == 404
+
+
+def test_an_own_entry_is_archived_after_a_question_that_says_what_follows(as_admin: Client) -> None:
+    KnowledgeEntry.objects.create(**LICENCE)
+    question = text_of(as_admin, "/knowledge/licence/archive/")
+    assert "No log is searched for it until an admin restores it." in question
+    assert "Executions that it explained keep the explanation." in question
+    as_admin.post("/knowledge/licence/archive/", follow=True)
+    assert logfindings.findings("LIC-17") == []
+
+
+def test_a_pasted_log_shows_which_entries_match_and_changes_nothing(client: Client, people: People) -> None:
+    client.force_login(people.operator)
+    KnowledgeEntry.objects.create(**LICENCE)
+    page = client.post("/knowledge/", {"log": "<b>LIC-17</b>\nMemoryError\n"}).content.decode()
+    assert "2 entries match, the last line first" in page
+    assert page.index("It ran out of memory.</strong>") < page.index("The licences of product 17 are in use.</strong>")
+    assert "&lt;b&gt;LIC-17&lt;/b&gt;" in page
+    assert 'href="https://wiki.example/licences"' in page
+    assert "No entry matches." in client.post("/knowledge/", {"log": "all is well"}).content.decode()
+    assert not LogOccurrence.objects.exists()
+
+
+def test_the_list_says_how_often_each_was_found_in_the_last_days_the_most_frequent_first(
+    as_admin: Client, people: People, runtime: Runtime
+) -> None:
+    KnowledgeEntry.objects.create(**LICENCE)
+    for days in (1, 2, 31):
+        occurrence(runtime, people.owner, days=days)
+    page = text_of(as_admin, "/knowledge/")
+    assert '/knowledge/licence/found/">2<' in page
+    assert page.index("The licences of product … are in use.") < page.index("The GPU ran out of memory.")
+
+
+def test_an_entrys_page_lists_the_newest_executions_and_leads_to_them(
+    client: Client, people: People, runtime: Runtime
+) -> None:
+    client.force_login(people.operator)
+    KnowledgeEntry.objects.create(**LICENCE)
+    old, new = (occurrence(runtime, people.owner, days=days, title=f"Run {days}") for days in (2, 1))
+    page = text_of(client, "/knowledge/licence/found/")
+    assert page.index(f"/executions/{new.pk}/") < page.index(f"/executions/{old.pk}/")
+    assert "LIC-17" in page
+    assert "Edit" not in page.split('id="main"')[1]
+    assert "Not found yet." in text_of(client, "/knowledge/grid.refused/found/")
+    assert client.get("/knowledge/nothing/found/").status_code == 404
+
+
+def test_no_more_entries_are_taken_than_are_searched(as_admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.logs.forms.MOST_ENTRIES", 1)
+    KnowledgeEntry.objects.create(**LICENCE)
+    answer = as_admin.post("/knowledge/new/", LICENCE | {"id": "other"})
+    assert "At most 1 entries are searched." in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_model_refuses_what_the_form_refuses() -> None:
+    with pytest.raises(ValidationError):
+        KnowledgeEntry(**(LICENCE | {"pattern": "("})).full_clean()
+
+
+def failed_with_two_findings(runtime: Runtime, owner: User) -> Execution:
+    """Its message has the first; the second was found further up."""
+    execution = occurrence(runtime, owner)
+    Execution.objects.filter(pk=execution.pk).update(
+        kind="job", message="It ended: exit code 1. The licences of product 17 are in use. Wait for one."
+    )
+    log = ExecutionLog.objects.get(pk=execution.pk)
+    ExecutionLog.objects.filter(pk=execution.pk).update(text="Connection refused\nepoch\nLIC-17\nbye\n")
+    refused = "A service refused the connection."
+    LogOccurrence.objects.create(log=log, entry="grid.refused", meaning=refused, line="Connection refused", at=log.at)
+    KnowledgeEntry.objects.create(**LICENCE)
+    knowledge.refresh()
+    return execution
+
+
+def test_the_page_of_a_failed_execution_shows_the_lines_and_what_they_mean_once(
+    client: Client, people: People, runtime: Runtime
+) -> None:
+    execution = failed_with_two_findings(runtime, people.owner)
+    client.force_login(people.owner)
+    head = text_of(client, f"/executions/{execution.pk}/").split('id="head"')[1].split('id="actions"')[0]
+    assert head.count("The licences of product 17 are in use. Wait for one.") == 1
+    assert "A service refused the connection. Check its address" in head
+    assert head.index(">LIC-17<") < head.index(">Connection refused<")
+    assert 'href="https://wiki.example/licences"' in head
+    assert 'href="?tab=log#finding"' in head
+
+
+def test_the_log_marks_known_lines_and_leads_to_the_last(client: Client, people: People, runtime: Runtime) -> None:
+    execution = failed_with_two_findings(runtime, people.owner)
+    client.force_login(people.owner)
+    page = text_of(client, f"/executions/{execution.pk}/?tab=log")
+    assert page.count("log-known") == 2
+    assert page.count('id="finding"') == 1
+    assert "LIC-17" in page.split('id="finding"')[1]
+    assert "Found: The licences of product 17 are in use." in page
+    rows = text_of(client, f"/executions/{execution.pk}/log/?part=rows&before=~~1")
+    assert "log-known" in rows
+    assert 'id="finding"' not in rows, "a page of lines that is added to another has no second target"
+
+
+def test_the_download_has_what_was_found_and_who_left_the_project_reads_none_of_it(
+    client: Client, people: People, runtime: Runtime
+) -> None:
+    execution = failed_with_two_findings(runtime, people.owner)
+    client.force_login(people.owner)
+    path = f"/executions/{execution.pk}/lifecycle/"
+    assert "# Found in its log: A service refused the connection. Check its address" in text_of(client, path)
+    execution.project.memberships.all().delete()
+    assert "Found in its log" not in text_of(client, path)
+    page = text_of(client, f"/executions/{execution.pk}/")
+    assert "Connection refused" not in page
+
+
+def test_a_finding_stays_when_its_entry_is_switched_off(client: Client, people: People, runtime: Runtime) -> None:
+    execution = failed_with_two_findings(runtime, people.owner)
+    KnowledgeEntry.objects.create(id="grid.refused", is_archived=True)
+    knowledge.refresh()
+    client.force_login(people.owner)
+    page = text_of(client, f"/executions/{execution.pk}/")
+    assert "A service refused the connection." in page
+    assert "Check its address" not in page

@@ -1,0 +1,282 @@
+"""Lines of logs: colours from hostile text, levels, cutting of streams, places in a log, rows, and the stored HTML of a log."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from django.template.loader import render_to_string
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
+from dashboard.logs.viewmodels.log import LogQuery, LogSource, LogView
+from dashboard.logs.viewmodels.log_level import level_of
+from dashboard.logs.viewmodels.log_lines import (
+    LONGEST_ROW,
+    PAGE_BYTES,
+    LogPosition,
+    PodLines,
+    cursor_before,
+    cursor_text,
+    line_filter,
+    matching_lines,
+    merged,
+    newest,
+    parse_cursor,
+    place_before,
+    rows_of,
+)
+from tests.support.golden import assert_golden, difference
+
+TAG = re.compile(r'<span class="(?:ansi-(?:\d|1[0-5])(?: ansi-bold)?|ansi-bold)">|</span>')
+SEQUENCES = (
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b[1;92m",
+    "\x1b[38;5;196m",
+    "\x1b[48;2;1;2;3m",
+    "\x1b[2K",
+    "\x1b]0;title\x07",
+    "\x1b",
+    "\x9b3",
+)
+hostile = st.lists(st.sampled_from((*SEQUENCES, "<b>", '"><script>', "&amp;", "\r", "\x00", "\u202e")) | st.text()).map(
+    "".join
+)
+
+
+@given(hostile)
+def test_any_text_becomes_spans_of_known_classes_and_escaped_text(text: str) -> None:
+    html = ansi_html(text)
+    rest = TAG.sub("", html)
+    assert "<" not in rest
+    assert ">" not in rest
+    assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202e]", html)
+    assert html.count("<span") == html.count("</span>")
+    assert unescape(rest) == plain(text)
+
+
+@given(st.text(st.characters(blacklist_categories=("Cc", "Cf", "Cs", "Zl", "Zp"))))
+def test_text_without_sequences_is_preserved(text: str) -> None:
+    assert unescape(ansi_html(text)) == plain(text) == text
+
+
+@given(st.lists(st.tuples(st.sampled_from(SEQUENCES[:7]), st.text("abc <&", max_size=9))))
+def test_text_between_sequences_is_preserved(parts: list[tuple[str, str]]) -> None:
+    assert plain("".join(sequence + text for sequence, text in parts)) == "".join(text for _, text in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("\x1b[31mred\x1b[0m not", '<span class="ansi-1">red</span> not'),
+        ("\x1b[1;92mbright\x1b[22m\x1b[39m", '<span class="ansi-10 ansi-bold">bright</span>'),
+        ("\x1b[38;5;9mnine\x1b[38;5;196m far", '<span class="ansi-9">nine</span> far'),
+        ("\x1b[38;2;1;31;3mtrue colour", "true colour"),
+        ("\x1b[48;5;4;32mon blue", '<span class="ansi-2">on blue</span>'),
+        ("\x1b[mreset", "reset"),
+        ("\x1b]8;;https://a.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b[99999999999999m<", "&lt;"),
+        ("\x1b]0;never closed", ""),
+    ],
+)
+def test_colours_become_classes_and_other_sequences_are_dropped(text: str, html: str) -> None:
+    assert ansi_html(text) == html
+
+
+def test_a_progress_bar_is_shown_in_its_last_state() -> None:
+    assert last_state(" 1%\r 50%\r100% done") == "100% done"
+    assert last_state("100% done\r") == "100% done"
+    assert last_state("\r\r") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("2026-11-23 09:00:05,123 - train - ERROR - loss is nan", "error"),
+        ("WARNING:root:low memory", "warning"),
+        ("[W 2026-11-23 09:00:05.123 ServerApp] 404 GET /x", "warning"),
+        ("[I 2026-11-23 09:00:05.123 ServerApp] Jupyter Server is running", "info"),
+        ("26/11/23 09:00:05 WARN TaskSetManager: Lost task 0.0", "warning"),
+        ("26/11/23 09:00:05 INFO SparkContext: Running, 0 ERROR so far", "info"),
+        ("2026-11-23 09:00:05,123\tINFO worker.py:1743 -- Connected to Ray cluster.", "info"),
+        ("[2026-11-23 09:00:05,123 E 12 12] (raylet) main.cc:1: failed", "error"),
+        ("E1123 09:00:05.123456   12 controller.go:1] sync failed", "error"),
+        ('{"time":"now","level":"warn","msg":"ERROR is only a word"}', "warning"),
+        ('{"level":50,"msg":"pino"}', "error"),
+        ("ts=1 level=debug msg=x", "debug"),
+        ("Traceback (most recent call last):", "error"),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory", "error"),
+        ("error: no such file", "error"),
+        ("/a/b.py:3: DeprecationWarning: use c", "warning"),
+        ("step 12: loss 0.1", ""),
+        ("no information about errors", ""),
+        ("", ""),
+    ],
+)
+def test_levels_are_those_of_common_loggers(line: str, level: str) -> None:
+    assert level_of(line, "info") == level
+
+
+def test_an_indented_line_has_the_level_of_the_one_before_it() -> None:
+    rows = rows_of([("", "", line) for line in (b"ERROR: x", b'  File "a.py"', b"done", b"  indented")])
+    assert [row.level for row in rows] == ["error", "error", "", ""]
+
+
+def taken(*lines: str, size: int = 7, **options: object) -> PodLines:
+    found = PodLines("", **options)  # type: ignore[arg-type]
+    whole = "".join(f"{line}\n" for line in lines).encode()
+    for start in range(0, len(whole), size):
+        found.feed(whole[start : start + size])
+    return found
+
+
+def numbered(count: int, per_moment: int = 1) -> list[str]:
+    return [f"2026-03-04T09:{n // per_moment // 60:02}:{n // per_moment % 60:02}.5Z line {n}" for n in range(count)]
+
+
+@given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 12), st.integers(1, 40))
+def test_pages_of_earlier_lines_are_the_whole_log(count: int, per_moment: int, keep: int, size: int) -> None:
+    """Also where several lines have one timestamp."""
+    shown: list[bytes] = []
+    cursor: dict[str, LogPosition] = {}
+    while True:
+        found = taken(*numbered(count, per_moment), size=size, keep=keep, before=place_before(cursor, ""))
+        lines = found.lines()
+        shown = [text for _, _, text in lines] + shown
+        if not lines:
+            break
+        cursor = cursor_before(lines, parse_cursor(cursor_text(cursor)))
+    assert shown == [f"line {n}".encode() for n in range(count)]
+
+
+def test_pages_of_long_lines_are_bounded_in_bytes_and_the_whole_log() -> None:
+    log = [f"{line} {'x' * 60_000}" for line in numbered(60, per_moment=3)]
+    shown: list[str] = []
+    cursor: dict[str, LogPosition] = {}
+    while True:
+        lines = taken(*log, size=100_000, before=place_before(cursor, "")).lines()
+        if not lines:
+            break
+        assert sum(len(text) for _, _, text in lines) <= PAGE_BYTES
+        shown = [text.decode() for _, _, text in lines] + shown
+        cursor = cursor_before(lines, cursor)
+    assert shown == [line.partition(" ")[2] for line in log]
+
+
+def test_merged_lines_have_room_for_one_line_at_least() -> None:
+    lines = [("", "", b"x" * size) for size in (10, PAGE_BYTES - 20, 20, PAGE_BYTES + 1)]
+    assert newest(lines, 500) == lines[3:]
+    assert newest(lines[:3], 500) == lines[1:3]
+    assert newest(lines[:3], 1) == lines[2:3]
+    assert newest([], 500) == []
+
+
+def test_lines_are_matched_elsewhere_as_they_are_here() -> None:
+    lines = [b"INFO a", b"ERROR b", b"2026-03-04T09:00:00Z   at c", b"WARN d", b"e"]
+    found, level = matching_lines(lines[:2], "", "error", "")
+    more, _ = matching_lines(lines[2:], "", "error", level)
+    assert found + more == [False, True, True, False, False]
+    pod = PodLines("")
+    pod.take(lines, found + more)
+    assert [text for _, _, text in pod.lines()] == [b"ERROR b", b"  at c"]
+
+
+def test_only_what_is_newer_is_kept_after_a_place() -> None:
+    found = taken(*numbered(5), after=LogPosition("2026-03-04T09:00:02.500000000"))
+    assert [text for _, _, text in found.lines()] == [b"line 3", b"line 4"]
+
+
+def test_a_time_zone_of_the_node_is_reckoned_in() -> None:
+    [(stamp, _, text)] = taken("2026-03-04T01:30:00.25+05:30 x").lines()
+    assert (stamp, text) == ("2026-03-03T20:00:00.250000000", b"x")
+
+
+def test_an_endless_line_takes_little_memory_and_a_progress_bar_keeps_its_end() -> None:
+    bar = PodLines("")
+    bar.feed(b"2026-03-04T09:00:00Z ")
+    for percent in range(20_000):
+        bar.feed(b"\r%d steps" % percent)
+        assert len(bar._rest) < 66_000
+    [row] = rows_of(bar.lines())
+    assert (row.clock, row.html) == ("09:00:00", "19999 steps")
+    [row] = rows_of(taken("<" * 300_000, size=50_000).lines())
+    assert row.html == "&lt;" * LONGEST_ROW
+    assert row.cut > 0
+
+
+def test_a_filter_keeps_lines_with_the_text_and_at_least_the_level() -> None:
+    lines = ("INFO a", "\x1b[31mERROR\x1b[0m a", "  at b", "WARN A", "nothing")
+    assert [text for _, _, text in taken(*lines, matches=line_filter("", "error")).lines()] == [
+        b"\x1b[31mERROR\x1b[0m a",
+        b"  at b",
+    ]
+    found = taken(*lines, matches=line_filter("r a", "")).lines()
+    assert [text for _, _, text in found] == [b"\x1b[31mERROR\x1b[0m a"]
+    assert len(taken(*lines, matches=line_filter("A", "warning")).lines()) == 3
+    assert line_filter("", "") is None
+
+
+def test_logs_become_one_in_the_order_of_time() -> None:
+    head = PodLines("head")
+    head.feed(b"2026-03-04T09:00:01Z one\n2026-03-04T09:00:03.5Z four\n")
+    worker = PodLines("abcde")
+    worker.feed(b"2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three")
+    rows = rows_of(merged([head.lines(), worker.lines()]))
+    assert [(row.pod, row.clock, row.html) for row in rows] == [
+        ("head", "09:00:01", "one"),
+        ("abcde", "09:00:02", "two"),
+        ("abcde", "09:00:02", "  of two lines"),
+        ("abcde", "09:00:03", "three"),
+        ("head", "09:00:03", "four"),
+    ]
+    assert [row.day for row in rows] == ["2026-03-04", "", "", "", ""]
+    assert len({row.tint for row in rows}) == 2
+
+
+def test_a_cursor_that_nobody_made_is_none() -> None:
+    cursor = {"head": LogPosition("2026-03-04T09:00:01.000000000", 3), "abcde": LogPosition("", 1)}
+    assert parse_cursor(cursor_text(cursor)) == cursor
+    for text in (
+        "",
+        "nonsense",
+        "head~2026~1",
+        f"{cursor_text(cursor)},<script>",
+        "head~2026-03-04T09:00:01.000000000~x",
+    ):
+        assert parse_cursor(text) == {}
+
+
+def test_a_log_looks_as_it_is_stored() -> None:
+    lines = [
+        ("2026-03-03T23:59:59.900000000", "head", b"INFO: the scheduler is up"),
+        ("2026-03-04T00:00:01.250000000", "abcde", b"\x1b[1;31mERROR\x1b[0m <b>no</b>"),
+        ("2026-03-04T00:00:01.250000000", "abcde", b"  " + b"x" * 4100),
+    ]
+    source = LogSource("grid", "all", "run", True, ("all", "head-pod"), ("run",), is_live=True)
+    view = LogView(
+        "/page/",
+        "/log/",
+        LogQuery(q="o", level="error"),
+        source,
+        rows_of(lines),
+        before=cursor_before(lines, {}),
+        is_live=True,
+    )
+    assert_golden("log", render_to_string("logs/fragments/log.html", {"log": view}))
+    known = replace(
+        view, rows=rows_of([*lines, ("2026-03-04T00:00:02.0", "head", b"ModuleNotFoundError: No module named 'torch'")])
+    )
+    assert difference("log", render_to_string("logs/fragments/log.html", {"log": known})) == [
+        '+<p class="log-finding">Found: Python module torch is not installed. <a href="#finding">Go to the line</a></p>',
+        '+<p class="log-row log-error log-known"',
+        '+id="finding" tabindex="-1">',
+        '+<time datetime="2026-03-04T00:00:02.0Z">00:00:02<span>.0</span></time>',
+        '+<b class="ansi-4">head</b>',
+        "+<code>ModuleNotFoundError: No module named &#x27;torch&#x27;</code>",
+        '+<span class="log-finding">Python module torch is not installed.</span>',
+        "+</p>",
+    ]
+    nothing = LogView("/page/", "/log/", why_empty="Its program has not started yet.")
+    assert_golden("log-none", render_to_string("logs/fragments/log.html", {"log": nothing}))

@@ -1,0 +1,250 @@
+"""Lines of logs are posted to a real server that checks each payload as Loki, Elasticsearch or a collector would, and that fails in
+their ways."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from google.protobuf.json_format import Parse  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from grid.logs.logplace import START, LogPlace
+from grid.logs.logshipping.encoding import ENCODERS, Verdict, judge
+from grid.logs.logshipping.lines import LineReading, LineSource, LoggedLine, Portion
+from grid.logs.logshipping.receiver import LogReceiver, ReceiverSettings
+from tests.support.http_server import Answer, Server, serving
+
+NOW = datetime(2026, 2, 2, 10, tzinfo=UTC)
+SECRET = "Bearer hush-hush-0815"
+STAMP = "2026-02-02T09:59:59.123456789"
+NANOSECONDS = "1770026399123456789"
+TEXTS = ["one", 'sagt "ja" \\ – 漢', "\x1b[31mred\x1b[0m\t{}", ""]
+
+
+def portion(execution: str = "abc", kind: str = "job", texts: list[str] | None = None) -> Portion:
+    source = LineSource(execution, kind, "project-1", "alice", "compute-grid", f"{kind}-{execution}", "run")
+    lines = tuple(LoggedLine(STAMP, text) for text in texts or TEXTS)
+    return Portion(source, lines, LogPlace(STAMP[:19], len(lines), STAMP))
+
+
+def loki_lines(server: Server) -> list[tuple[str, str, str]]:
+    """Of each line the execution, the time and the text; fails on what Loki would refuse."""
+    found = []
+    for request, body in zip(server.seen, server.bodies, strict=True):
+        assert (request.path, request.content_type) == ("/loki/api/v1/push", "application/json")
+        for stream in json.loads(body)["streams"]:
+            assert set(stream["stream"]) == {"service_name", "kind"}, "labels without bound would be a stream each"
+            for at, text, metadata in stream["values"]:
+                assert re.fullmatch(r"\d{19}", at)
+                assert all(re.fullmatch(r"[a-z_]+", name) and isinstance(one, str) for name, one in metadata.items())
+                found.append((metadata["execution"], at, text))
+    return found
+
+
+def elasticsearch_lines(server: Server) -> list[tuple[str, str, str]]:
+    found = []
+    for request, body in zip(server.seen, server.bodies, strict=True):
+        assert (request.path, request.content_type) == ("/grid-logs/_bulk", "application/x-ndjson")
+        assert body.endswith(b"\n")
+        lines = [json.loads(line) for line in body.splitlines()]
+        ids = [action["create"]["_id"] for action in lines[::2]]
+        assert len(set(ids)) == len(ids), "of lines with one text each is there"
+        for document in lines[1::2]:
+            assert document["@timestamp"] == f"{STAMP}Z"
+            found.append((document["compute_grid"]["execution"], NANOSECONDS, document["message"]))
+    return found
+
+
+def otlp_lines(server: Server) -> list[tuple[str, str, str]]:
+    """As OpenTelemetry's own schema reads them; it refuses a field or a value that it does not know."""
+    found = []
+    for request, body in zip(server.seen, server.bodies, strict=True):
+        assert (request.path, request.content_type) == ("/v1/logs", "application/json")
+        for resource in Parse(body, ExportLogsServiceRequest()).resource_logs:
+            names = {one.key: one.value.string_value for one in resource.resource.attributes}
+            assert names["service.name"] == "compute-grid"
+            records = [record for scope in resource.scope_logs for record in scope.log_records]
+            id = names["compute_grid.execution.id"]
+            found += [(id, str(record.time_unix_nano), record.body.string_value) for record in records]
+    return found
+
+
+READ: Mapping[str, Callable[[Server], list[tuple[str, str, str]]]] = {
+    "loki": loki_lines,
+    "elasticsearch": elasticsearch_lines,
+    "otlp": otlp_lines,
+}
+
+
+def answering(status: int, body: Any = None, **headers: str) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, text="" if body is None else json.dumps(body), headers=headers)
+
+    return answer
+
+
+async def posted(server: Server, *portions: Portion, kind: str = "loki", seconds: float = 20.0) -> Any:
+    settings = ReceiverSettings(kind, f"{server.url}/", SECRET, "team", "grid-logs")
+    receiver = LogReceiver(settings, seconds=seconds)
+    try:
+        return await receiver.post(portions, NOW)
+    finally:
+        receiver.close()
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+async def test_each_receiver_gets_each_line_with_its_time_and_execution_in_the_form_that_it_takes(kind: str) -> None:
+    async with serving(answering(200, {})) as server:
+        verdict = await posted(server, portion(), portion("def", "cluster", ["two", "two"]), kind=kind)
+    assert (verdict.result, verdict.refused) == ("sent", 0)
+    expected = [("abc", NANOSECONDS, text) for text in TEXTS] + [("def", NANOSECONDS, "two")] * 2
+    assert READ[kind](server) == expected
+    assert server.seen[0].headers["Authorization"] == SECRET
+    assert server.seen[0].headers["X-Scope-OrgID"] == "team"
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_no_bytes_of_a_program_break_out_of_their_line(kind: str) -> None:
+    written = [
+        *(b"a\x00b", b"\xff\xfe", b"\xed\xa0\x80", "\u2028\x85\ud7ff".encode()),
+        *(b'"}\r{"create":{}}\r', b"x" * 1_000_000, STAMP.encode() + b"Z mine"),
+    ]
+    log = b"".join(b"%sZ %s\n" % (STAMP.encode(), line) for line in written)
+    reading = LineReading(START)
+    for start in range(0, len(log), 4096):
+        reading.feed(log[start : start + 4096])
+    assert [line.text for line in reading.lines] == [
+        *("a�b", "��", "���", "\u2028\x85\ud7ff", '"}\r{"create":{}}'),
+        *("x" * 16384 + " … (cut)", f"{STAMP}Z mine"),
+    ]
+    whole = Portion(portion().source, (*reading.lines, LoggedLine(STAMP, "\ud800")), reading.place)
+    body = ENCODERS[kind]([whole], NOW, "i").body
+    records = body.removesuffix(b"\n").split(b"\n")
+    assert len(records) == (2 * len(whole.lines) if kind == "elasticsearch" else 1)
+    assert all(json.loads(record) for record in records)
+
+
+async def test_a_line_that_is_sent_twice_has_one_id_at_elasticsearch_and_is_well_there_already() -> None:
+    conflict = {"errors": True, "items": [{"create": {"status": 201}}, {"create": {"status": 409}}]}
+    async with serving(answering(200, conflict)) as server:
+        first = await posted(server, portion(), kind="elasticsearch")
+        await posted(server, portion(), kind="elasticsearch")
+    assert server.bodies[0] == server.bodies[1]
+    assert (first.result, first.refused) == ("sent", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (429, "takes no more for now"),
+        (503, "status 503"),
+        (401, "GRID_LOG_RECEIVER_AUTHORIZATION"),
+        (404, "GRID_LOG_RECEIVER_URL"),
+        (307, "redirects"),
+    ],
+)
+async def test_what_may_be_well_the_next_time_is_sent_again_after_the_time_that_the_receiver_asks_for(
+    status: int, words: str
+) -> None:
+    async with serving(answering(status, **{"Retry-After": "7", "Location": "http://127.0.0.1:1/"})) as server:
+        verdict = await posted(server, portion())
+    assert (verdict.result, verdict.wait, len(server.seen)) == ("again", 7.0, 1)
+    assert words in verdict.why
+
+
+async def test_lines_that_a_receiver_refuses_are_not_sent_for_ever_and_its_reason_shows_no_credential() -> None:
+    async def echo(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=400, text=f"entry too far behind\n{request.headers['Authorization']}")
+
+    async with serving(echo) as server:
+        verdict = await posted(server, portion())
+    assert (verdict.result, verdict.refused) == ("sent", len(TEXTS))
+    assert verdict.why == "400: entry too far behind (hidden)"
+
+    async def echo_late(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=400, text="x" * 190 + request.headers["Authorization"])
+
+    async with serving(echo_late) as server:
+        assert (await posted(server, portion())).why == "400: " + "x" * 190 + "(hidden)"
+
+
+async def test_a_receiver_says_of_which_lines_it_took_only_some() -> None:
+    async with serving(
+        answering(200, {"partialSuccess": {"rejectedLogRecords": "3", "errorMessage": "old"}})
+    ) as server:
+        verdict = await posted(server, portion(), kind="otlp")
+    assert (verdict.result, verdict.refused, verdict.why) == ("sent", 3, "old")
+    failed = {"create": {"status": 400, "error": {"type": "document_parsing_exception"}}}
+    async with serving(answering(200, {"errors": True, "items": [failed, {"create": {"status": 201}}]})) as server:
+        verdict = await posted(server, portion(), kind="elasticsearch")
+    assert (verdict.result, verdict.refused, verdict.why) == ("sent", 1, "document_parsing_exception")
+
+
+@pytest.mark.parametrize("status", [403, 404, 429, 503])
+def test_what_is_wrong_with_an_index_of_elasticsearch_costs_no_line(status: int) -> None:
+    failed = {"create": {"status": status, "error": {"type": "cluster_block_exception"}}}
+    verdict = judge(
+        200, json.dumps({"errors": True, "items": [{"create": {"status": 201}}, failed]}).encode(), "", lines=2
+    )
+    assert verdict.result == "again"
+    assert verdict.why.endswith("; cluster_block_exception")
+
+
+@pytest.mark.parametrize(("said", "refused"), [("9999", 3), (-5, 0), ("2", 2)])
+def test_a_collector_rejects_no_more_lines_than_there_are(said: Any, refused: int) -> None:
+    body = json.dumps({"partialSuccess": {"rejectedLogRecords": said}}).encode()
+    assert judge(200, body, "", lines=3) == Verdict("sent", refused)
+
+
+async def test_a_request_that_is_too_large_is_sent_in_parts() -> None:
+    async with serving(answering(204)) as server:  # aiohttp takes a mebibyte
+        assert (await posted(server, portion(texts=["x" * 16000] * 80))).result == "smaller"
+
+
+async def test_a_receiver_that_is_gone_hangs_or_is_no_receiver_is_told_in_words() -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async def hang_half_way(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Length": "9"})
+        await answer.prepare(request)
+        await answer.write(b"{")
+        await asyncio.sleep(60)
+        return answer
+
+    for hanging in (hang, hang_half_way):
+        async with serving(hanging) as server:
+            assert (await posted(server, portion(), seconds=0.2)).why == "no answer within 0 s"
+    assert "cannot be reached" in (await posted(server, portion())).why
+    broken = LogReceiver(ReceiverSettings("loki", "https://loki", authorities="/nowhere"))
+    assert "GRID_LOG_RECEIVER_AUTHORITIES" in (await broken.post([portion()], NOW)).why
+    broken.close()
+    credentials = Server(answering(200), url="http://169.254.169.254")
+    assert "may not be called" in (await posted(credentials, portion())).why
+    assert SECRET not in repr(ReceiverSettings("loki", "http://loki", SECRET))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(
+            b"",
+            b"<html>",
+            b"[]",
+            b"{" * 9000,
+            b'{"partialSuccess":7}',
+            b'{"partialSuccess":{"rejectedLogRecords":1e999}}',
+        ),
+        *(b'{"errors":true,"items":[3]}', b'{"errors":true,"items":[{"create":{"status":400,"error":"x"}}]}'),
+    ],
+)
+def test_an_answer_of_success_in_unknown_words_is_a_success(body: bytes) -> None:
+    assert judge(200, body, "", lines=3).result == "sent"
+    assert judge(503, body, "Wed, 21 Oct 2026 07:28:00 GMT", lines=3).wait == 0.0
+    assert judge(503, body, "99999999", lines=3).wait == 300.0

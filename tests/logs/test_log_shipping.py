@@ -1,0 +1,372 @@
+"""Executions' logs leave: each line, in order, past restarts of ours and of theirs; and a receiver that is away holds up nobody."""
+
+import asyncio
+import copy
+import json
+import random
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from grid.controller.controller import Controller
+from grid.core.errors import ClusterUnavailable
+from grid.kube.resources import PODS
+from grid.logs.logplace import START, LogPlace
+from grid.logs.logshipping import shipper as shipper_module
+from grid.logs.logshipping import store
+from grid.logs.logshipping.encoding import Verdict
+from grid.logs.logshipping.lines import LineBuffer, LineSource, LoggedLine, Portion, halves
+from grid.logs.logshipping.receiver import LogReceiver, ReceiverSettings
+from grid.logs.logshipping.shipper import BATCH_BYTES, BUFFER_BYTES, LogShipper
+from grid.models import Execution, ShippedLog
+from grid.observability import telemetry
+from grid.platformhealth import lights
+from tests.controller.world import World, fresh, in_world, to_running
+from tests.support.builders import NAMESPACE, container_status
+from tests.support.http_server import serving
+from tests.support.shop import Shop
+from tests.support.virtual import cancelled, passes, until
+
+SENT, AGAIN = Verdict("sent"), Verdict("again", why="it answered with status 503")
+
+
+class Receiver:
+    """Takes lines, unless told otherwise."""
+
+    name = "Loki at logs.example.com"
+
+    def __init__(self) -> None:
+        self.verdict, self.taken, self.asked, self.closed = SENT, list[str](), 0, False
+        self.largest = 0  # request
+
+    async def post(self, portions: Sequence[Portion], now: datetime) -> Verdict:
+        self.asked += 1
+        self.largest = max(self.largest, sum(one.size for one in portions))
+        if self.verdict.result == "sent":
+            self.taken += [line.text for one in portions for line in one.lines]
+        return self.verdict
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Scene:
+    """A job that runs, and the shipper of a controller."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.world, self.execution, self.receiver = World(), shop.launch(kind="job", environment=shop.job), Receiver()
+        self.written = 0
+        self.begin_term()
+
+    def begin_term(self, buffer_bytes: int = BUFFER_BYTES) -> None:
+        loop = asyncio.get_running_loop()
+        self.controller: Controller = self.world.controller(monotonic=loop.time)
+        context = self.controller._context
+        self.shipper = LogShipper(context, self.receiver, rng=random.Random(1), buffer_bytes=buffer_bytes)
+        context.shipping = self.shipper
+
+    async def runs(self) -> None:
+        await to_running(self.world, self.controller)
+        self.world.refresh(self.controller)
+
+    def writes(self, *texts: str, previous: bool = False) -> None:
+        lines = []
+        for text in texts:
+            self.written += 1
+            lines.append(f"2026-02-02T10:00:{self.written // 3:02}.{self.written:09}Z {text}")
+        self.world.cluster.set_log(
+            self.execution.object_name, lines, namespace=NAMESPACE, container="run", append=True, previous=previous
+        )
+
+    async def begin(self) -> "asyncio.Task[None]":
+        return asyncio.create_task(self.shipper.run())
+
+    def row(self) -> ShippedLog:
+        return ShippedLog.objects.get(pk=self.execution.pk)
+
+
+@in_world
+async def test_lines_leave_while_a_program_runs_and_the_last_ones_at_its_end(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    scene.writes("one", "two")
+    await until(lambda: scene.receiver.taken == ["one", "two"])
+    scene.writes("three")
+    await until(lambda: scene.receiver.taken == ["one", "two", "three"])
+    assert list(scene.row().places) == [scene.execution.object_name]
+    scene.writes("last")
+    scene.world.finish(scene.world.pod_of(scene.execution), 0)
+    for _ in range(3):
+        await scene.world.step(scene.controller)
+    await until(lambda: scene.receiver.taken[3:] == ["last"] and scene.row().places == {})
+    assert (scene.row().sent, scene.row().lost, fresh(scene.execution).state) == (4, 0, "succeeded")
+    await cancelled(task)
+    assert scene.receiver.closed
+
+
+@in_world
+async def test_a_new_leader_sends_what_was_not_taken_and_little_twice(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    scene.writes("one", "two")
+    await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
+    scene.receiver.verdict = AGAIN
+    scene.writes("three")
+    await until(lambda: scene.shipper.state.waiting_lines == 1)
+    await cancelled(task)
+    scene.receiver.verdict = SENT
+    scene.begin_term()
+    scene.world.refresh(scene.controller)
+    task = await scene.begin()
+    await until(lambda: scene.receiver.taken == ["one", "two", "three"])
+    await cancelled(task)
+
+
+@in_world
+async def test_a_new_leader_sends_nothing_again_of_a_pod_that_has_ended_and_is_still_there(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    scene.writes("one", "two")
+    scene.world.finish(scene.world.pod_of(scene.execution), 0)
+    scene.world.refresh(scene.controller)
+    await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
+    await cancelled(task)
+    scene.begin_term()
+    scene.world.refresh(scene.controller)
+    task = await scene.begin()
+    await passes(60)
+    assert scene.receiver.taken == ["one", "two"]
+    await cancelled(task)
+
+
+@in_world
+async def test_at_the_end_of_a_cluster_the_logs_of_all_its_pods_are_read(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    worker = copy.deepcopy(scene.world.pod_of(scene.execution))
+    worker["metadata"] |= {"name": "worker-1", "uid": "worker-1"}
+    scene.world.cluster.put(PODS, worker)
+    lines = ["2026-02-02T10:00:00.000000001Z of the worker"]
+    scene.world.cluster.set_log("worker-1", lines, namespace=NAMESPACE, container="run")
+    scene.world.refresh(scene.controller)
+    scene.writes("of the head")
+    await scene.shipper.read_to_end(next(iter(scene.controller.pods.values())))
+    assert scene.shipper.state.waiting_lines == 2
+
+
+@in_world
+async def test_lines_that_come_within_a_second_are_one_request_and_one_note(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    pod = next(iter(scene.controller.pods.values()))
+    for number in range(10):
+        scene.writes(str(number))
+        await scene.shipper.read_to_end(pod)
+        await asyncio.sleep(0.1)
+    await until(lambda: scene.receiver.taken == [str(number) for number in range(10)])
+    assert scene.receiver.asked <= 2
+    await cancelled(task)
+
+
+@in_world
+async def test_a_flood_of_empty_lines_is_sent_in_requests_within_bounds(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+
+    async def flood(*args: Any, **options: Any) -> AsyncIterator[bytes]:
+        yield b"2026-02-02T10:00:00.000000000Z \n" * 40_000
+
+    monkeypatch.setattr(scene.controller._context.api, "logs", flood)
+    await scene.shipper.read_to_end(next(iter(scene.controller.pods.values())))
+    task = await scene.begin()
+    await until(lambda: len(scene.receiver.taken) == 40_000)
+    assert scene.receiver.largest < 2 * BATCH_BYTES
+    await cancelled(task)
+
+
+@in_world
+async def test_a_bug_costs_the_lines_of_one_request_which_are_counted(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    scene.receiver.verdict = cast(Any, None)
+    scene.writes("one")
+    await until(lambda: scene.shipper.state.lost == 1)
+    assert scene.shipper.state.waiting_lines == 0
+    scene.receiver.verdict = SENT
+    scene.writes("two")
+    await until(lambda: scene.receiver.taken == ["two"])
+    await cancelled(task)
+
+
+@in_world
+async def test_a_receiver_that_is_away_keeps_no_execution_from_ending_and_the_light_says_so(shop: Shop) -> None:
+    scene = Scene(shop)
+    scene.receiver.verdict = AGAIN
+    await scene.runs()
+    task = await scene.begin()
+    scene.writes("one")
+    await until(lambda: scene.receiver.asked > 1)
+    scene.world.finish(scene.world.pod_of(scene.execution), 0)
+    for _ in range(3):
+        await scene.world.step(scene.controller)
+    assert fresh(scene.execution).state == "succeeded"
+    state = scene.shipper.state
+    light = lights.log_receiver(state, scene.world.now)
+    assert light.severity == "problem"
+    assert light.sentence == (
+        f"Loki at logs.example.com takes no lines since {scene.world.now:%H:%M} UTC: it answered with status 503. "
+        "1 line waits."
+    )
+    asked = scene.receiver.asked
+    await passes(600)
+    assert scene.receiver.asked - asked < 25, "it is asked more and more rarely"
+    scene.receiver.verdict = SENT
+    await until(lambda: scene.receiver.taken == ["one"])
+    assert lights.log_receiver(scene.shipper.state, scene.world.now).severity == "ok"
+    await cancelled(task)
+
+
+@in_world
+async def test_while_much_waits_running_programs_are_not_read_and_nothing_is_lost(shop: Shop) -> None:
+    scene = Scene(shop)
+    scene.begin_term(buffer_bytes=4000)
+    scene.receiver.verdict = AGAIN
+    await scene.runs()
+    task = await scene.begin()
+    expected = []
+    for number in range(8):
+        texts = [f"{number}-{count}" for count in range(5)]
+        scene.writes(*texts)
+        expected += texts
+        await passes(120)
+    assert scene.shipper.state.lost == 0
+    assert scene.shipper.state.waiting_lines < len(expected)
+    scene.receiver.verdict = SENT
+    await until(lambda: scene.receiver.taken == expected)
+    await cancelled(task)
+
+
+@in_world
+async def test_lines_of_pods_that_end_make_room_for_newer_ones_and_are_counted(shop: Shop) -> None:
+    scene = Scene(shop)
+    scene.begin_term(buffer_bytes=4000)
+    before = telemetry.REGISTRY.get_sample_value("compute_grid_log_lines_total", {"result": "dropped"}) or 0.0
+    await scene.runs()
+    pod = next(iter(scene.controller.pods.values()))
+    for number in range(4):
+        scene.writes(*(f"{number}-{count}" for count in range(5)))
+        await scene.shipper.read_to_end(pod)
+    state = scene.shipper.state
+    assert (state.lost, state.waiting_lines) == (5, 15)
+    counted = telemetry.REGISTRY.get_sample_value("compute_grid_log_lines_total", {"result": "dropped"})
+    assert counted == before + 5
+    task = await scene.begin()
+    await until(lambda: scene.receiver.taken[-1:] == ["3-4"])
+    assert scene.receiver.taken[0] == "1-0"
+    await until(lambda: ShippedLog.objects.filter(lost=5, sent=15).exists())
+    assert "5 lines were lost" in lights.log_receiver(scene.shipper.state, scene.world.now).sentence
+    await cancelled(task)
+
+
+@in_world
+async def test_what_a_container_wrote_before_it_was_restarted_comes_first(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    task = await scene.begin()
+    scene.writes("one")
+    await until(lambda: scene.receiver.taken == ["one"])
+    scene.writes("one", "out of memory", previous=True)
+    pod = scene.world.pod_of(scene.execution)
+    scene.world.cluster.set_log(pod["metadata"]["name"], [], namespace=NAMESPACE, container="run")
+    scene.writes("again")
+    pod["status"]["containerStatuses"] = [container_status("run", restarts=1)]
+    scene.world.cluster.put(PODS, pod)
+    scene.world.cluster.fail_next(ClusterUnavailable("It does not answer."), 2, verb="logs")  # both logs, at first
+    scene.world.refresh(scene.controller)
+    await until(lambda: "again" in scene.receiver.taken)
+    assert scene.receiver.taken == ["one", "one", "out of memory", "again"]
+    await cancelled(task)
+
+
+@in_world
+async def test_a_cluster_or_a_database_that_is_away_costs_time_and_no_line(shop: Shop) -> None:
+    scene = Scene(shop)
+    await scene.runs()
+    scene.writes("one")
+    scene.world.cluster.fail_next(ClusterUnavailable("It does not answer."), 2, verb="logs")
+    task = await scene.begin()
+    await until(lambda: scene.receiver.taken == ["one"])
+    await until(ShippedLog.objects.exists)
+    await cancelled(task)
+
+
+@pytest.mark.django_db
+def test_an_execution_that_was_deleted_meanwhile_and_an_older_place_change_nothing(shop: Shop) -> None:
+    execution: Execution = shop.launch(kind="job", environment=shop.job)
+    now = datetime(2026, 2, 2, tzinfo=UTC)
+    newer, older = LogPlace("2026-02-02T10:00:01", 1, "2026-02-02T10:00:01.5"), LogPlace("2026-02-02T10:00:00", 9, "x")
+    older = LogPlace(older.second, 9, "2026-02-02T10:00:00.5")
+    store.note({execution.pk: store.ShippingProgress(2, 0, {"pod": newer}), "gone": store.ShippingProgress(1)}, now=now)
+    store.note({execution.pk: store.ShippingProgress(1, 3, {"pod": older})}, now=now)
+    assert store.read_places([execution.pk, "gone"]) == {execution.pk: {"pod": newer}}
+    row = ShippedLog.objects.get()
+    assert (row.sent, row.lost) == (3, 3)
+
+
+def test_a_buffer_and_its_halves_lose_nothing_within_bounds() -> None:
+    source = LineSource("abc", "job", "p", "alice", NAMESPACE, "job-abc", "run")
+    portions = [Portion(source, tuple(LoggedLine("", f"{n}-{m}") for m in range(3)), START) for n in range(6)]
+    buffer = LineBuffer(4 * portions[0].size)
+    dropped = [one for portion in portions for one in buffer.add(portion)]
+    assert [one.lines for one in dropped] == [portions[0].lines, portions[1].lines]
+    assert buffer.take(2 * portions[0].size) == portions[2:4]
+    assert buffer.take(0) == [portions[4]]
+    assert buffer.size == portions[5].size
+    first, second = halves([portions[5]])
+    assert first[0].lines + second[0].lines == portions[5].lines
+    han, latin = (Portion(source, (LoggedLine("", text),), START) for text in ("漢" * 100, "x" * 300))
+    assert han.size == latin.size, "bytes are sent, not characters"
+
+
+async def test_a_real_receiver_that_comes_up_late_gets_each_line_of_a_real_shipper_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shipper_module, "IDLE_SECONDS", 0.0)
+    world, got, all_there = World(), list[str](), asyncio.Event()
+    answers = [503, 413, 204]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        status = answers.pop(0) if len(answers) > 1 else answers[0]
+        if status == 204:
+            for stream in json.loads(await request.read())["streams"]:
+                got.extend(text for _, text, _ in stream["values"])
+        if len(got) >= 4:
+            all_there.set()
+        return web.Response(status=status, headers={"Retry-After": "0"})
+
+    controller = world.controller()
+
+    async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return {}
+
+    controller._context.database = cast(Any, database)
+    async with serving(answer) as server:
+        receiver = LogReceiver(ReceiverSettings("loki", server.url))
+        shipper = LogShipper(controller._context, receiver, rng=random.Random(1))
+        source = LineSource("abc", "job", "p", "alice", NAMESPACE, "job-abc", "run")
+        shipper._put(Portion(source, tuple(LoggedLine("2026-02-02T10:00:00.000000001", t) for t in "abcd"), START))
+        task = asyncio.create_task(shipper.run())
+        async with asyncio.timeout(30):
+            await all_there.wait()
+        await cancelled(task)
+    assert got == list("abcd")

@@ -1,0 +1,48 @@
+"""The autoscaler's story: one line for each cause, however many pods it is told of."""
+
+from typing import Any
+
+from dashboard.nodes.viewmodels.activity import ActivityLine, activity
+from dashboard.shell.fragments import render_fragment
+from grid.kube.objects import Event
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden
+
+
+def event(name: str, about: str, reason: str, message: str, **fields: Any) -> Event:
+    raw = builders.event(name, about=builders.pod(about), reason=reason, message=message, **fields)
+    return decode(raw, Event)
+
+
+def lines(*events: Event) -> list[ActivityLine]:
+    found = [fragment.context for fragment in activity(events)]
+    assert all(isinstance(one, ActivityLine) for one in found)
+    return found  # type: ignore[return-value]
+
+
+def test_the_same_said_of_many_pods_is_one_line_that_counts_them() -> None:
+    same = [
+        event(f"e{number}", f"worker-{number}", "NotTriggerScaleUp", "max node group size reached")
+        for number in range(18)
+    ]
+    (line,) = lines(*same, same[-1])
+    assert (line.count, line.reason) == ("18 pods", "NotTriggerScaleUp")
+    assert [name for _, _, name in line.objects] == ["worker-17", "worker-16", "worker-15"]
+
+
+def test_causes_differ_by_what_is_said_and_the_latest_comes_first() -> None:
+    grows = event("e1", "worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{default 1->2 (max: 3)}]")
+    again = event("e2", "worker-2", "TriggeredScaleUp", "pod triggered scale-up: [{default 2->3 (max: 3)}]")
+    assert [line.message.split("{default ")[1][:4] for line in lines(grows, again)] == ["2->3", "1->2"]
+    assert [line.count for line in lines(grows, again)] == ["", ""]
+
+
+def test_a_cause_keeps_its_id_while_more_pods_come() -> None:
+    first = event("e1", "worker-1", "NotTriggerScaleUp", "no <group> fits")
+    second = event("e2", "worker-2", "NotTriggerScaleUp", "no <group> fits")
+    (before,), (after,) = activity([first]), activity([first, second])
+    assert before.id == after.id
+    html = render_fragment(after, now=MOMENT)
+    assert "no &lt;group&gt; fits" in html
+    assert_golden("activity-cause", html)

@@ -1,0 +1,74 @@
+"""What a drain evicts, what stays, what does not come back, and which budget forbids it."""
+
+from typing import Any
+
+from grid.core.labels import APP_COMPONENT, HEAD
+from grid.kube.objects import Pod, RawObject
+from grid.nodes.drain import DisruptionBudget, DrainedPod, EvictedData, drain_plan
+from tests.support import builders
+from tests.support.builders import NAMESPACE, decode
+
+
+def owned(kind: str) -> RawObject:
+    return {"kind": kind, "metadata": {"name": "o", "uid": "u"}}
+
+
+def budget(name: str, labels: dict[str, str], allowed: int, namespace: str = NAMESPACE) -> DisruptionBudget:
+    status = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1}
+    spec = {"selector": {"matchLabels": labels}}
+    return decode(
+        {"metadata": {"name": name, "namespace": namespace}, "spec": spec, "status": status}, DisruptionBudget
+    )
+
+
+def plan(*pods: RawObject, budgets: tuple[DisruptionBudget, ...] = ()) -> dict[str, DrainedPod]:
+    found = drain_plan([decode(one, Pod) for one in pods], [decode(one, EvictedData) for one in pods], budgets)
+    return {one.pod.metadata.name: one for one in found}
+
+
+def running(name: str, **fields: Any) -> RawObject:
+    return builders.pod(name, node="n1", phase="Running", ready=True, **fields)
+
+
+def test_the_nodes_own_pods_and_those_that_have_ended_stay() -> None:
+    mirror = running("static", annotations={"kubernetes.io/config.mirror": "x"})
+    found = plan(
+        running("agent", owner=owned("DaemonSet")),
+        mirror,
+        builders.pod("over", node="n1", phase="Failed"),
+        running("w"),
+    )
+    assert {name: one.fate for name, one in found.items()} == {
+        "w": "evicted",
+        "agent": "stays",
+        "static": "stays",
+        "over": "ended",
+    }
+    assert next(iter(found)) == "w"
+
+
+def test_a_pod_comes_back_where_a_controller_makes_it_again() -> None:
+    bare, anchored = running("bare"), running("anchored", owner=owned("ConfigMap"))
+    found = plan(
+        bare, anchored, running("web", owner=owned("ReplicaSet")),
+        running("head", owner=owned("ReplicaSet"), labels={APP_COMPONENT: HEAD}),
+    )  # fmt: skip
+    assert [name for name, one in found.items() if one.comes_back] == ["head", "web"]
+    assert "ReplicaSet" in found["web"].why and "new head" in found["head"].why
+
+
+def test_data_in_volumes_of_the_pods_own_is_lost_but_what_is_in_memory_is_not_named() -> None:
+    volumes = [{"name": "scratch", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "x"}]
+    assert plan(running("w", spec={"volumes": volumes}))["w"].lost == ("scratch",)
+
+
+def test_the_budget_that_forbids_it_now_is_named() -> None:
+    pods = (running("a", labels={"app": "a"}), running("b", labels={"app": "b"}), running("c", labels={"app": "c"}))
+    elsewhere = budget("elsewhere", {"app": "b"}, 0, namespace="other")
+    twice = (budget("one", {"app": "c"}, 1), budget("two", {"app": "c"}, 1))
+    found = plan(*pods, budgets=(budget("keep", {"app": "a"}, 0), budget("roomy", {"app": "b"}, 1), elsewhere, *twice))
+    assert "keep allows no eviction now: it needs 1 healthy pod and has 1" in found["a"].forbids
+    assert found["b"].forbids == ""
+    assert "more than one PodDisruptionBudget (one, two)" in found["c"].forbids
+    pending = builders.pod("p", node="n1", labels={"app": "a"})
+    assert plan(pending, budgets=(budget("keep", {"app": "a"}, 0),))["p"].forbids == ""

@@ -1,0 +1,97 @@
+"""Changing a node's taints and labels: what the preview says, who may, and what ends in which words."""
+
+import re
+
+import pytest
+from django.utils import timezone
+
+from dashboard.nodes.pages.node import TASKS
+from grid.core.labels import NODE_POOL
+from grid.kube.resources import DISRUPTION_BUDGETS, NODES, PODS
+from grid.models import HardwareTier, NodeTask
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.shell.browsing import client_of
+from tests.support import builders
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+PAGE = "/nodes/n1/mark/"
+NO_EXECUTE = {"do": "taint", "key": "team", "value": "a", "effect": "NoExecute"}
+
+
+@pytest.fixture
+def busy(db: None, cluster: FakeCluster, runtime: Runtime, people: People) -> FakeCluster:
+    """The owner's workspace and a DaemonSet's pod on n1, the one node of its pool."""
+    TASKS.forget()
+    cluster.put(NODES, builders.node("n1", labels={"disk": "ssd"}))
+    one = make_execution(people.owner, make_project(people.owner), title="Churn <by> month")
+    cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="n1", phase="Running", ready=True))
+    daemon_set = {"kind": "DaemonSet", "metadata": {"name": "logs", "uid": "d"}}
+    raw = builders.pod("logs-1", node="n1", phase="Running", ready=True, owner=daemon_set)
+    cluster.put(PODS, {**raw, "spec": {**raw["spec"], "nodeSelector": {"disk": "ssd"}}})
+    read_executions(runtime)
+    fill(runtime, cluster)
+    return cluster
+
+
+def test_the_preview_of_a_no_execute_taint_says_whose_pods_go_and_which_tiers_fit_nowhere(
+    busy: FakeCluster, people: People
+) -> None:
+    tier = HardwareTier.objects.filter(node_pool="default", is_archived=False).first()
+    assert tier is not None
+    client = client_of(people.operator)
+    assert f'href="{PAGE}"' in client.get("/nodes/n1/").text
+    page = client.get(PAGE, NO_EXECUTE).text
+    assert "It evicts 1 pod of 1 person." in page and "Churn &lt;by&gt; month" in page and people.owner.username in page
+    assert "1 pod of DaemonSets must go too" in page and "logs-1" in page
+    assert "No node of their pool fits these tiers afterwards" in page and tier.name in page
+    budget = {"spec": {"selector": {"matchLabels": {}}}, "status": {"disruptionsAllowed": 1}}
+    busy.put(DISRUPTION_BUDGETS, {"metadata": {"name": "keep", "namespace": NAMESPACE}, **budget})
+    assert "Drain the node first" in client.get(PAGE, NO_EXECUTE).text
+    assert client.post(PAGE, {**NO_EXECUTE, "reason": "x"}).status_code == 422
+    busy.forbidden[DISRUPTION_BUDGETS] = "forbidden"
+    assert "could not be read" in client.get(PAGE, NO_EXECUTE).text
+    assert not NodeTask.objects.exists()
+
+
+def test_the_preview_of_a_label_says_what_leaves_and_that_a_node_changes_its_pool(
+    busy: FakeCluster, people: People
+) -> None:
+    client = client_of(people.operator)
+    assert "remove their pods: logs-1" in client.get(PAGE, {"do": "unlabel", "key": "disk"}).text
+    page = client.get(PAGE, {"do": "label", "key": NODE_POOL, "value": "gpu"}).text
+    assert "leaves the pool default and joins the pool gpu" in page
+    assert (
+        "kept by Kubernetes itself" in client.get(PAGE, {"do": "label", "key": "kubernetes.io/os", "value": "x"}).text
+    )
+    no_schedule = client.get(PAGE, {**NO_EXECUTE, "effect": "NoSchedule"}).text
+    assert "Running executions keep running." in no_schedule
+
+
+def test_a_change_is_recorded_only_for_the_node_as_it_was_looked_at(
+    busy: FakeCluster, runtime: Runtime, people: People
+) -> None:
+    client = client_of(people.operator)
+    wanted = {"do": "label", "key": "team", "value": "a", "reason": "For <team> a"}
+    found = re.search(r'name="looked_at" value="(\w+)"', client.get(PAGE, wanted).text)
+    assert found is not None
+    busy.put(NODES, builders.node("n1", labels={"disk": "hdd"}))
+    fill(runtime, busy)
+    late = client.post(PAGE, {**wanted, "looked_at": found[1]})
+    assert late.status_code == 422 and "Look again" in late.text
+    again = re.search(r'name="looked_at" value="(\w+)"', late.text)
+    assert again is not None
+    page = client.post(PAGE, {**wanted, "looked_at": again[1]}, follow=True).text
+    assert "Label requested" in page and "team=a" in page and "For &lt;team&gt; a" in page
+    NodeTask.objects.update(ended_at=timezone.now(), outcome="changed")
+    TASKS.forget()
+    assert "Look at a new preview" in client.get("/nodes/n1/").text
+
+
+def test_who_may_not_act_sees_no_preview(busy: FakeCluster, people: People) -> None:
+    for name in ("n1", "no-such"):
+        assert client_of(people.owner).get(f"/nodes/{name}/mark/", NO_EXECUTE).status_code == 403
+    assert client_of(people.operator).post(PAGE, {}).status_code == 422

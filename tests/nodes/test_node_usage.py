@@ -1,0 +1,124 @@
+"""What each node used over the last half hour, as lines in its row and on its page."""
+
+from collections.abc import Mapping
+
+import pytest
+from django.template.loader import render_to_string
+
+from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.nodes.pages.node import NodePage, NodeTaskAnswers, NodeView
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, NodeRow
+from dashboard.nodes.viewmodels.node import NodeFacts
+from dashboard.nodes.viewmodels.node_tasks import TaskLine
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.sparklines import usage_line
+from grid.kube.objects import Node
+from grid.metrics.usage import Measured, Usage
+from grid.models.dataplane import LOCAL
+from grid.nodes.scaledown import ScaleDownRules
+from grid.runtime import Runtime, new_runtime
+from tests.shell.live import Clock
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import virtual_time
+
+OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
+GIB = 2**30
+
+
+async def rules() -> ScaleDownRules:
+    return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
+
+
+async def no_tasks() -> Mapping[str, TaskLine]:
+    return {}
+
+
+class Place:
+    """One node with 4 cores and 16 GiB, a page that shows it, and a clock."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(MOMENT)
+        self.runtime: Runtime = new_runtime(
+            {LOCAL: FakeCluster()}, clock=self.clock.now, monotonic=self.clock.monotonic
+        )
+        self._page = InfrastructurePage(ScaleDownAnswers(rules))
+        self.runtime.nodes.apply(decode(builders.node("n1", cpu="4", memory="16Gi"), Node))
+
+    def measure(self, cpu: int, memory: int, *, after: float = 60) -> None:
+        self.clock.seconds += after
+        self.runtime.usage.replace(Measured({"n1": Usage(cpu, memory)}, {}))
+
+    async def row(self) -> Fragment:
+        view = InfrastructureView()
+        facts = await self._page.read(self.runtime, OPERATOR, view)
+        fragments = self._page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())
+        return next(one for one in fragments if isinstance(one.context, NodeRow))
+
+    async def page(self) -> NodeRow:
+        page, view = NodePage(ScaleDownAnswers(rules), NodeTaskAnswers(no_tasks)), NodeView("n1")
+        facts = await page.read(self.runtime, OPERATOR, view)
+        found = page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())[0].context
+        assert isinstance(found, NodeFacts)
+        assert found.row is not None
+        return found.row
+
+
+def words(row: object) -> list[str]:
+    assert isinstance(row, NodeRow)
+    return [share.line.words for share in row.shares if share.line is not None]
+
+
+def test_a_line_says_the_lowest_the_highest_and_the_last_value() -> None:
+    line = usage_line("CPU", [(100, 480), (101, 2440), (129, 1600)], 4000, 1600)
+    assert line is not None
+    assert line.words == "CPU of the last 30 min: 12 % to 61 %, now 40 %"
+    assert [len(each.split()) for each in line.lines] == [2, 2]  # the gap is left out; a value alone is a short line
+    assert (line.lines[0][:2], line.areas) == ("0,", ())
+
+
+def test_nothing_is_drawn_of_a_node_that_was_not_measured() -> None:
+    assert usage_line("CPU", [], 4000, 0) is None
+
+
+def test_a_node_without_cores_is_drawn_as_idle() -> None:
+    line = usage_line("CPU", [(1, 500)], 0, 500)
+    assert line is not None
+    assert line.words.endswith("0 % to 0 %, now 0 %")
+
+
+@virtual_time
+async def test_a_row_and_the_page_show_what_the_process_has_measured() -> None:
+    place = Place()
+    place.measure(400, 8 * GIB)
+    place.measure(2000, 4 * GIB)
+    expected = ["CPU of the last 2 min: 10 % to 50 %, now 50 %", "Memory of the last 2 min: 25 % to 50 %, now 25 %"]
+    assert words((await place.row()).context) == words(await place.page()) == expected
+
+
+@virtual_time
+async def test_a_row_is_not_sent_again_for_its_line_alone() -> None:
+    place = Place()
+    place.measure(400, 8 * GIB)
+    before = await place.row()
+    for _ in range(5):
+        place.measure(400, 8 * GIB)
+        assert (await place.row()) is before
+    place.measure(800, 8 * GIB)
+    assert words((await place.row()).context)[0] == "CPU of the last 7 min: 10 % to 20 %, now 20 %"
+
+
+@pytest.mark.parametrize("reason", ["Usage has not been measured for a while.", "There is no metrics-server."])
+@virtual_time
+async def test_no_line_stays_when_the_usage_is_not_known_any_more(reason: str) -> None:
+    place = Place()
+    place.measure(400, 8 * GIB)
+    await place.row()
+    place.runtime.usage.mark_unavailable(reason, forget=True)
+    row = await place.row()
+    assert words(row.context) == []
+    html = render_to_string(row.template, {"x": row.context, "id": row.id, "now": MOMENT})
+    assert "<polyline" not in html
+    assert "no metrics" in html

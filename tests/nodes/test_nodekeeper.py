@@ -1,0 +1,196 @@
+"""What operators ask of nodes is recorded, carried out by the leading controller, and told when it cannot be."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from grid.core.errors import ClusterUnavailable, Conflict, NotAllowed, Problem, Rejected
+from grid.core.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
+from grid.database.trouble import TroubleLog
+from grid.kube.objects import Node, RawObject
+from grid.kube.resources import NODES
+from grid.models import AuditEntry, NodeTask
+from grid.nodes import nodetasks
+from grid.nodes.nodekeeper import NO_RIGHT, NodeKeeper
+from grid.nodes.nodemarks import Mark, fingerprint
+from grid.nodes.nodetasks import ask, ask_mark, cordon_of
+from tests.conftest import People
+from tests.support import builders
+from tests.support.builders import decode
+from tests.support.cluster import FakeCluster
+from tests.support.shop import NOW
+
+
+async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return await sync_to_async(work)(*args, **kwargs)
+
+
+def keeper(cluster: FakeCluster) -> NodeKeeper:
+    return NodeKeeper(cluster, database, lambda: NOW, TroubleLog(lambda: 0.0))
+
+
+def look(cluster: FakeCluster) -> None:
+    async_to_sync(keeper(cluster).look)()
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(NODES, builders.node("n1"))
+    return cluster
+
+
+def node(cluster: FakeCluster) -> RawObject:
+    (found,) = cluster.objects(NODES)
+    return found
+
+
+def request(cluster: FakeCluster, people: People, action: str, reason: str = "New kernel") -> NodeTask:
+    return ask(decode(node(cluster), Node), action, by=people.operator, reason=reason, now=NOW)
+
+
+def test_a_cordon_says_on_the_node_who_when_and_why_and_an_uncordon_takes_it_back(
+    cluster: FakeCluster, people: People
+) -> None:
+    request(cluster, people, "cordon", "New\0 kernel\n")
+    look(cluster)
+    assert node(cluster)["spec"]["unschedulable"] is True
+    cordon = cordon_of(decode(node(cluster), Node))
+    assert cordon is not None
+    assert (cordon.by, cordon.reason, cordon.at) == (people.operator.username, "New kernel", NOW.isoformat())
+    request(cluster, people, "uncordon", "")
+    look(cluster)
+    assert not node(cluster)["spec"].get("unschedulable")
+    assert not {CORDONED_BY, CORDONED_AT, CORDON_REASON} & set(node(cluster)["metadata"].get("annotations", {}))
+    assert [one.outcome for one in NodeTask.objects.order_by("pk")] == ["done", "done"]
+    assert [one.changes for one in AuditEntry.objects.order_by("pk")] == [
+        {"cordon": ["", "New kernel"]},
+        {"uncordon": ["", ""]},
+    ]
+
+
+def test_what_another_leader_has_done_already_is_not_done_again(cluster: FakeCluster, people: People) -> None:
+    task = request(cluster, people, "cordon")
+    look(cluster)
+    NodeTask.objects.update(ended_at=None, outcome="")  # as if it had been killed before it recorded the end
+    look(cluster)
+    assert cluster.count("patch", NODES) == 1
+    task.refresh_from_db()
+    assert task.outcome == "done"
+
+
+def test_while_the_cluster_does_not_answer_the_page_says_so_and_it_is_tried_again(
+    cluster: FakeCluster, people: People
+) -> None:
+    task = request(cluster, people, "cordon")
+    cluster.fail_next(ClusterUnavailable("The API server does not answer."))
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.trouble, task.ended_at) == ("The API server does not answer. The controller tries again.", None)
+    cluster.fail_next(NotAllowed("nodes is forbidden"), verb="patch")
+    look(cluster)
+    task.refresh_from_db()
+    assert task.trouble == NO_RIGHT
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.trouble, task.outcome) == ("", "done")
+
+
+def test_a_node_that_is_gone_ends_the_task_and_a_new_one_of_its_name_is_left_alone(
+    cluster: FakeCluster, people: People
+) -> None:
+    request(cluster, people, "cordon")
+    cluster.remove(NODES, "n1")
+    cluster.put(NODES, builders.node("n1", uid="another"))
+    look(cluster)
+    assert NodeTask.objects.get().outcome == "gone"
+    assert not node(cluster)["spec"].get("unschedulable")
+
+
+def test_what_ended_a_day_ago_is_deleted_and_what_is_open_stays(cluster: FakeCluster, people: People) -> None:
+    request(cluster, people, "cordon")
+    look(cluster)
+    request(cluster, people, "uncordon", "")
+    later = NOW + nodetasks.KEPT_FOR + timedelta(seconds=1)
+    assert (nodetasks.purge(NOW, 10), nodetasks.purge(later, 10)) == (0, 1)
+    assert NodeTask.objects.get().action == "uncordon"
+
+
+def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluster: FakeCluster, people: People) -> None:
+    for action, reason in (("cordon", " \0 "), ("cordon", "x" * 201), ("uncordon", ""), ("delete", "x")):
+        with pytest.raises(Rejected):
+            request(cluster, people, action, reason)
+    request(cluster, people, "cordon")
+    with pytest.raises(Rejected, match="still being carried out"):
+        request(cluster, people, "cordon")
+    assert AuditEntry.objects.count() == 1
+    task = NodeTask.objects.get(node_name="n1", ended_at=None)
+    nodetasks.end(task, "done", NOW)
+
+
+def test_notes_on_a_node_that_somebody_opened_by_other_means_say_nothing() -> None:
+    assert cordon_of(decode(builders.node("n1", annotations={CORDONED_BY: "x"}), Node)) is None
+    by_kubectl = cordon_of(decode(builders.node("n1", unschedulable=True), Node))
+    assert by_kubectl is not None and by_kubectl.by == ""
+
+
+def ask_mark_of(cluster: FakeCluster, people: People, mark: Mark) -> NodeTask:
+    seen = decode(node(cluster), Node)
+    return ask_mark(seen, mark, looked_at=fingerprint(seen), by=people.operator, reason="For team a", now=NOW)
+
+
+def test_taints_and_labels_are_added_and_removed_beside_those_that_are_there(
+    cluster: FakeCluster, people: People
+) -> None:
+    other = {"key": "example.com/other", "effect": "NoSchedule"}
+    cluster.put(NODES, builders.node("n1", labels={"keep": "it"}, taints=[other]))
+    ask_mark_of(cluster, people, Mark("taint", "example.com/team", "a", "NoExecute"))
+    look(cluster)
+    assert node(cluster)["spec"]["taints"] == [other, {"key": "example.com/team", "value": "a", "effect": "NoExecute"}]
+    ask_mark_of(cluster, people, Mark("label", "example.com/team", "a"))
+    look(cluster)
+    assert node(cluster)["metadata"]["labels"].items() >= {("keep", "it"), ("example.com/team", "a")}
+    ask_mark_of(cluster, people, Mark("untaint", "example.com/team", "a", "NoExecute"))
+    look(cluster)
+    ask_mark_of(cluster, people, Mark("unlabel", "example.com/team"))
+    look(cluster)
+    assert node(cluster)["spec"]["taints"] == [other]
+    assert "example.com/team" not in node(cluster)["metadata"]["labels"]
+    assert AuditEntry.objects.order_by("pk")[0].changes == {
+        "taint": ["", "example.com/team=a:NoExecute"],
+        "reason": ["", "For team a"],
+    }
+
+
+def test_a_node_whose_taints_changed_after_the_preview_is_left_alone_and_a_kubelets_report_is_no_change(
+    cluster: FakeCluster, people: People
+) -> None:
+    task = ask_mark_of(cluster, people, Mark("taint", "a", "", "NoSchedule"))
+    cluster.put(NODES, {**node(cluster), "spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.outcome, node(cluster)["spec"]["taints"]) == ("changed", [{"key": "b", "effect": "NoSchedule"}])
+    task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
+    cluster.put(NODES, {**node(cluster), "status": {"conditions": []}})
+    cluster.fail_next(Conflict("the object has been modified"), verb="patch")
+    look(cluster)
+    look(cluster)
+    task.refresh_from_db()
+    assert (task.outcome, node(cluster)["metadata"]["labels"]["a"]) == ("done", "1")
+
+
+def test_what_the_api_server_refuses_ends_and_says_why(cluster: FakeCluster, people: People) -> None:
+    task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
+    cluster.fail_next(Rejected([Problem("", "A webhook said no.")]), verb="patch")
+    look(cluster)
+    task.refresh_from_db()
+    assert task.outcome == "refused" and "A webhook said no." in task.trouble
+
+
+def test_a_preview_that_is_out_of_date_is_refused(cluster: FakeCluster, people: People) -> None:
+    with pytest.raises(Rejected, match="Look again"):
+        ask_mark(
+            decode(node(cluster), Node), Mark("label", "a", "1"), looked_at="x", by=people.operator, reason="x", now=NOW
+        )

@@ -1,0 +1,293 @@
+"""The overview: who may see it, what waits and fails, whether the platform works, and what admins are to mend."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import DatabaseError
+from django.test import Client
+
+from dashboard.nodes import overview_records
+from dashboard.nodes.overview_records import LAUNCHES_LOOKED_AT, environments_never_started
+from dashboard.nodes.pages.infrastructure import ScaleDownAnswers
+from dashboard.nodes.viewmodels.misconfigured import NeverStarted
+from dashboard.shell.viewmodels.format import clock_time
+from grid.audit import entries as audit
+from grid.core.labels import NODE_POOL
+from grid.database import writing
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.models import AuditEntry, State, User
+from grid.models.dataplane import LOCAL
+from grid.nodes.scaledown import ScaleDownRules
+from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime.controllerlease import AWAY_SECONDS
+from tests.conftest import People
+from tests.executions.executing import (
+    make_environment,
+    make_execution,
+    make_project,
+    make_tier,
+    pod_of,
+    read_executions,
+)
+from tests.shell.browsing import client_of
+from tests.shell.live import Clock, connected
+from tests.support import builders
+from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill, renew_lease
+
+PATH = "/overview/"
+STATUS = "nodeGroups: [{name: default, health: {cloudProviderTarget: 3, minSize: 1, maxSize: 5}}]"
+
+
+def page_of(user: User) -> str:
+    answer = client_of(user).get(PATH)
+    assert answer.status_code == 200
+    return answer.text
+
+
+@pytest.fixture
+def scene(people: People, cluster: FakeCluster, runtime: Runtime, clock: Clock) -> FakeCluster:
+    """Two nodes of a pool that grows, one of the platform, and a controller."""
+    cluster.put(NODES, builders.node("worker-1"))
+    cluster.put(NODES, builders.node("worker-2", unschedulable=True))
+    cluster.put(NODES, builders.node("system-1", pool="platform"))
+    data = {"status": STATUS}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    fill(runtime, cluster)
+    renew_lease(runtime, cluster)
+    return cluster
+
+
+def test_it_is_for_those_who_observe(people: People, scene: FakeCluster) -> None:
+    auditor = User.objects.create_user(username="ann-auditor")
+    auditor.groups.add(Group.objects.get_or_create(name="auditors")[0])
+    seen = {user.username: client_of(user).get(PATH) for user in (people.owner, people.operator, people.admin, auditor)}
+    assert {name: answer.status_code for name, answer in seen.items()} == {
+        "alice": 403,
+        "olga-operator": 200,
+        "ada-admin": 200,
+        "ann-auditor": 200,
+    }
+    assert {name for name, answer in seen.items() if "Misconfigured" in answer.text} == {"ada-admin"}
+    assert Client().get(PATH).status_code == 302
+
+
+def test_the_home_of_those_who_observe_links_to_it(people: People, scene: FakeCluster) -> None:
+    assert PATH in client_of(people.operator).get("/").text
+    assert PATH not in client_of(people.owner).get("/").text
+
+
+def test_it_shows_each_pool_with_its_cells_and_the_autoscalers_part(people: People, scene: FakeCluster) -> None:
+    text = page_of(people.operator)
+    assert "3 nodes in 2 pools." in text
+    assert "2 nodes, 1 cordoned. 0 % of CPU and 0 % of memory requested." in text
+    assert "Autoscaler: 1 to 5 nodes, 1 on the way" in text
+    assert "Fixed size" in text
+    assert 'href="/nodes/worker-2/" title="worker-2: cordoned; 4 cores, 16 GiB; up to 20 % requested"' in text
+
+
+def test_a_pool_without_nodes_that_pods_wait_for_is_shown(people: People, scene: FakeCluster, runtime: Runtime) -> None:
+    scene.put(PODS, builders.pod("waits", phase="Pending", spec={"nodeSelector": {NODE_POOL: "gpu"}}))
+    fill(runtime, scene)
+    text = page_of(people.operator)
+    assert "1 pod waits for a node" in text
+    assert "No node now." in text
+
+
+# --- Platform health
+
+
+def test_a_platform_that_works_is_told_in_one_line(people: People, scene: FakeCluster, runtime: Runtime) -> None:
+    runtime.usage.unavailable = ""
+    text = page_of(people.operator)
+    assert "Platform healthy" in text
+    assert "health-told" not in text
+
+
+def test_a_stopped_controller_is_told_in_words(
+    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
+) -> None:
+    clock.seconds += AWAY_SECONDS + 1
+    text = page_of(people.operator)
+    assert "Trouble with the controller" in text
+    assert "It has stopped: nothing is admitted" in text
+    assert f"Since {clock_time(MOMENT)} UTC" in text
+
+
+def test_a_cache_that_is_behind_is_named(people: People, scene: FakeCluster, runtime: Runtime, clock: Clock) -> None:
+    runtime.config_maps.mark_failed("Connection refused.")
+    clock.seconds += 5
+    text = page_of(people.operator)
+    assert "Trouble with the watch caches" in text
+    assert "Behind the cluster: config maps. Connection refused." in text
+
+
+def test_a_database_that_cannot_be_read_is_told(
+    people: People, scene: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> list[str]:
+        raise DatabaseError
+
+    monkeypatch.setattr(writing, "problems", refuse)
+    text = page_of(people.operator)
+    assert "Trouble with the database" in text
+    assert "The database does not answer as it should (DatabaseError)." in text
+
+
+# --- Waiting and failing work
+
+
+def test_what_is_in_trouble_is_shown_with_its_diagnosis_and_what_waits_longest_first(
+    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
+) -> None:
+    project = make_project(people.owner)
+    bad = make_execution(people.owner, project, state=State.PREPARING, title="Broken image")
+    waiting = [{"name": "main", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}]
+    scene.put(PODS, pod_of(bad.pk, node="worker-1", statuses=waiting))
+    for minute, title, reason in (
+        (5, "Later", "over_user_slots"),
+        (0, "First", "over_tier_maximum"),
+        (9, "Last", "over_user_slots"),
+    ):
+        at = MOMENT + timedelta(minutes=minute)
+        values: dict[str, Any] = {"title": title, "reason": reason, "requested_at": at, "state_since": at}
+        make_execution(people.owner, project, state=State.QUEUED, message=f"You wait. Position {minute}.", **values)
+    clock.seconds = 3600
+    fill(runtime, scene)
+    read_executions(runtime)
+    text = page_of(people.operator)
+    assert "The image" in text
+    assert "cannot be pulled" in text
+    assert "3 executions" in text
+    in_queue = text[text.index("In the queue") :]
+    assert "First" in in_queue[: in_queue.index("</p>")]
+    assert "2 × All slots of the owner are in use." in in_queue
+    assert f"/executions/{bad.pk}/" in text
+
+
+def test_what_failed_in_the_last_hour_is_counted_and_the_latest_are_shown(
+    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
+) -> None:
+    project = make_project(people.owner)
+    for minute in range(5):
+        at = MOMENT + timedelta(minutes=minute)
+        make_execution(
+            people.owner,
+            project,
+            state=State.FAILED,
+            title=f"Job {minute}",
+            message="Exit code 1.",
+            ended_at=at,
+            settled_at=at,
+        )
+    clock.seconds = 1200
+    page_of(people.operator)  # the page knows of none
+    read_executions(runtime)
+    text = page_of(people.operator)
+    assert "5<span" in text
+    assert [minute for minute in range(5) if f"Job {minute}" in text] == [2, 3, 4]
+    clock.seconds = 3 * 3600
+    read_executions(runtime)
+    assert "Nothing is waiting or failing." in page_of(people.operator)
+
+
+# --- For admins
+
+
+def test_a_tier_that_fits_no_node_and_one_whose_pool_has_none_are_told_with_a_link(
+    people: People, scene: FakeCluster
+) -> None:
+    make_tier("huge", cores="96")
+    make_tier("lost", node_pool="tpu")
+    make_tier("small")
+    make_tier("old", node_pool="tpu", is_archived=True)
+    text = page_of(people.admin)
+    assert "it asks for 96 cores, but the largest node has 4" in text
+    assert "The pool tpu has no node, and the autoscaler may not start one." in text
+    assert [id for id in ("huge", "lost", "small", "old") if f'href="/tiers/{id}/"' in text] == ["huge", "lost"]
+
+
+def test_nothing_is_said_of_tiers_before_the_nodes_are_known(people: People) -> None:
+    make_tier("huge", cores="96")
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
+        assert "Nothing misconfigured." in page_of(people.admin)
+
+
+def test_the_latest_changes_are_shown_with_a_link(people: People, scene: FakeCluster) -> None:
+    for number in range(7):
+        tier = make_tier(f"tier-{number}")
+        audit.record(actor=people.admin, instance=tier, action=AuditEntry.Action.CREATED)
+    text = page_of(people.admin)
+    assert text.count("created tier") == 5
+    assert 'href="/tiers/tier-6/"' in text
+    assert 'href="/tiers/tier-1/"' not in text
+    assert "created tier" not in page_of(people.operator)
+
+
+def ended(people: People, project: Any, environment: Any, *, minute: int = 0, **fields: Any) -> None:
+    at = MOMENT + timedelta(minutes=minute)
+    values = {"state": State.ERROR, "message": f"Cause {minute}.", **fields}
+    make_execution(people.owner, project, environment=environment, ended_at=at, settled_at=at, **values)
+
+
+def test_environments_of_which_no_launch_started_are_found(people: People) -> None:
+    project = make_project(people.owner)
+    named = ("broken", "works", "stopped", "running", "archived")
+    of = {id: make_environment(id, name=id.capitalize(), is_archived=id == "archived") for id in named}
+    for id in ("broken", "works", "running", "archived"):
+        ended(people, project, of[id], minute=1)
+        ended(people, project, of[id], minute=2)
+    ended(people, project, of["works"], started_at=MOMENT, state=State.SUCCEEDED)
+    ended(people, project, of["stopped"], state=State.STOPPED)
+    make_execution(people.owner, project, environment=of["running"], started_at=MOMENT)
+    assert environments_never_started() == (NeverStarted("broken", "Broken", 2, "Cause 2."),)
+
+
+def test_only_the_latest_launches_are_looked_at(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LAUNCHES_LOOKED_AT == 1000
+    monkeypatch.setattr(overview_records, "LAUNCHES_LOOKED_AT", 2)
+    project, environment = make_project(people.owner), make_environment("broken")
+    for minute in range(4):
+        ended(people, project, environment, minute=minute)
+    (found,) = environments_never_started()
+    assert found.failures == 2
+
+
+# --- Live
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_changed_node_sends_its_chunk_and_its_pools_line_and_nothing_else(
+    people: People, scene: FakeCluster, runtime: Runtime
+) -> None:
+    async with connected("/live/overview/", people.operator) as socket:
+        assert "worker-1" in await socket.message()
+        scene.put(NODES, builders.node("worker-1", unschedulable=True))
+        fill(runtime, scene)
+        message = await socket.message()
+    assert "worker-1: cordoned" in message
+    assert "2 nodes, 2 cordoned." in message
+    assert "system-1" not in message
+    assert "health" not in message
+
+
+async def test_a_database_that_hangs_holds_no_page_of_the_nodes_up() -> None:
+    hangs, answered = asyncio.Event(), ScaleDownRules(threshold_percent=30, unneeded_seconds=60)
+
+    async def read() -> ScaleDownRules:
+        await hangs.wait()
+        return answered
+
+    answers = ScaleDownAnswers(read)
+    async with asyncio.timeout(5):
+        first, second = await answers.rules(), await answers.rules()
+    assert first == second
+    assert first.threshold_percent == 50, "the default"
+    hangs.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert await answers.rules() == answered

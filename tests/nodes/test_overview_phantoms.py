@@ -1,0 +1,42 @@
+"""Promises that the namespace breaks, in the admins' list of what is misconfigured."""
+
+import pytest
+from django.template.loader import render_to_string
+
+from dashboard.nodes.overview_records import admin_facts
+from dashboard.nodes.viewmodels.misconfigured import admin_fragments
+from grid.kube.limits import ResourceQuota
+from grid.models import HardwareTier
+from grid.tiers.shortages import NamespaceLimits
+from tests.executions.executing import make_tier
+from tests.support.builders import decode
+
+pytestmark = pytest.mark.django_db
+
+
+def limits(**hard: str) -> NamespaceLimits:
+    return NamespaceLimits((decode({"metadata": {"name": "team"}, "status": {"hard": hard}}, ResourceQuota),))
+
+
+def shown(known: NamespaceLimits | None) -> str:
+    found = admin_fragments(admin_facts(None, (), known))
+    ids = [one.id for one in found]
+    assert len(ids) == len(set(ids))
+    return "".join(render_to_string(one.template, {"id": one.id, "x": one.context}) for one in found)
+
+
+def test_tiers_and_slots_beyond_a_quota_are_named_with_a_link_to_change_them() -> None:
+    make_tier("small", maximum_simultaneous=8)
+    page = shown(limits(**{"pods": "10", "count/pods": "9", "requests.cpu": "4"}))
+    assert "One user may hold 25 slots, but the quota “team” of the namespace allows 10 pods in all." in page
+    assert "It may run 8 at once, but the quota “team” of the namespace has 4 cores (requests.cpu) in all" in page
+    assert 'href="/tiers/small/"' in page
+    assert 'href="/configuration/"' in page
+
+
+def test_a_roomy_or_unknown_namespace_is_not_mentioned() -> None:
+    make_tier("small", maximum_simultaneous=8)
+    for known in (None, NamespaceLimits(), limits(pods="1000")):
+        assert "Nothing misconfigured." in shown(known)
+    HardwareTier.objects.update(is_archived=True)
+    assert "Nothing misconfigured." in shown(limits(**{"requests.cpu": "1m"}))

@@ -1,0 +1,133 @@
+"""Every part of the overview in every visual state, as stored HTML."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dashboard.nodes.viewmodels.misconfigured import AdminFacts, ChangeLine, Misconfigured, admin_fragments
+from dashboard.nodes.viewmodels.node_cells import CellMap
+from dashboard.nodes.viewmodels.nodes import NodeSums, StatusLine
+from dashboard.nodes.viewmodels.overview import (
+    QUEUED,
+    WorkLine,
+    nodes_summary,
+    pool_fragments,
+    waiting,
+    waiting_lines,
+    work_counts,
+    work_lines,
+)
+from dashboard.nodes.viewmodels.pools import PoolSums
+from dashboard.platformhealth.viewmodels.platform_health import (
+    HealthPart,
+    caches_part,
+    controller_part,
+    database_part,
+    health,
+    metrics_part,
+)
+from dashboard.shell.fragments import render_fragment
+from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.pools import NodeGroup
+from grid.kube.store import Freshness
+from grid.runtime.controllerlease import ControllerAway
+from tests.nodes.test_node_cells import sums
+from tests.support import builders
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden, difference
+
+NOW = MOMENT + timedelta(minutes=5)
+WELL = Freshness(True, 0.0, "")
+
+
+def look(*fragments: Fragment) -> str:
+    return "\n".join(render_fragment(one, now=NOW) for one in fragments)
+
+
+PARTS: dict[str, HealthPart] = {
+    "controller-stopped": controller_part(ControllerAway(MOMENT)),
+    "controller-never": controller_part(ControllerAway(None)),
+    "controller-unknown": controller_part(None, is_known=False),
+    "caches-behind": caches_part({"pods": Freshness(True, 42.0, "Connection refused."), "nodes": WELL}),
+    "caches-starting": caches_part({"pods": Freshness(False, 0.0, ""), "nodes": WELL}),
+    "metrics-missing": metrics_part("This cluster has no metrics."),
+    "database-silent": database_part((), MOMENT),
+    "database-full": database_part(("The disk is full.",), None),
+}
+
+
+def test_a_healthy_platform_is_one_line() -> None:
+    parts = [controller_part(None), caches_part({"pods": WELL}), database_part((), None)]
+    assert_golden("overview-health-well", look(health(parts)))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_part_that_does_not_work_is_told_in_words(name: str) -> None:
+    assert_golden(f"overview-health-{name}", look(health([PARTS[name]])))
+
+
+LINE = WorkLine(
+    "abc", "", "", "Train", "Workspace, alice, Churn", StatusLine("problem", "Preparing", "No image."), MOMENT
+)
+ORPHAN = WorkLine("", "compute-grid", "p-1", "p-1", "", StatusLine("wait", "Deploying"), MOMENT)
+
+
+def test_work_that_waits_or_fails() -> None:
+    counts: dict[str, Any] = {"trouble": 2, "queued": 1500, "deploying": 3, "preparing": 0, "failed": 1}
+    assert_golden("overview-counts", look(work_counts(active=5000, is_whole=True, **counts)))
+    nothing = dict.fromkeys(counts, 0)
+    assert_golden("overview-counts-nothing", look(work_counts(active=0, is_whole=True, **nothing)))
+    unfinished = look(work_counts(active=0, is_whole=False, **nothing))
+    assert difference("overview-counts-nothing", unfinished) == [
+        '-<p class="muted">Nothing is waiting or failing.</p>',
+        '+<p class="muted">The executions are still being counted.</p>',
+    ]
+    assert_golden(
+        "overview-work",
+        look(*work_lines("troubles", [LINE, ORPHAN, replace(LINE, execution_id="def", has_ended=True)])),
+    )
+    queue = waiting("In the queue", QUEUED, 3, LINE, ["Over the quota.", "Over the quota.", "The tier is full."])
+    alone = waiting("For a node", QUEUED, 1, ORPHAN)
+    assert_golden("overview-waiting", look(*waiting_lines([queue, alone])))
+
+
+def pool(*nodes: NodeSums) -> tuple[PoolSums, CellMap]:
+    found, cells = PoolSums(), CellMap("default")
+    for one in nodes:
+        found.add(one)
+        cells.put(one)
+    return found, cells
+
+
+def test_pools_with_their_cells() -> None:
+    busy, cells = pool(
+        sums("a", cpu="3500m"),
+        sums("b", unschedulable=True),
+        sums("c", ready=False),
+        sums("d", conditions=[builders.condition("Ready", "Unknown")]),
+    )
+    growing = pool_fragments("default", busy, NodeGroup("default", 1, 9, 6), 2, cells)
+    assert_golden("overview-pool-growing", look(*growing))
+    assert_golden(
+        "overview-pool-empty", look(*pool_fragments("gpu", None, NodeGroup("gpu", 0, 0, 0), 0, CellMap("gpu")))
+    )
+    platform = pool(sums("p", pool="platform"))
+    assert_golden("overview-pool-platform", look(*pool_fragments("core", platform[0], None, 0, platform[1])))
+    assert_golden("overview-nodes", look(nodes_summary([busy], is_whole=True)))
+    assert_golden("overview-nodes-unfinished", look(nodes_summary([busy], is_whole=False)))
+
+
+def test_what_admins_are_to_mend_and_what_they_changed() -> None:
+    facts = AdminFacts(
+        (Misconfigured("tier", "huge", "Tier Huge", "No node is large enough.", "Make it smaller."),),
+        (
+            ChangeLine("1", MOMENT, "ada", "changed tier", "Huge", "tier", "huge"),
+            ChangeLine("2", MOMENT, "ada", "changed setting", "a.b = 3", "configuration", ""),
+            ChangeLine("3", MOMENT, "ada", "changed thing", "Its <name>", "", ""),
+        ),
+    )
+    assert_golden("overview-admin", look(*admin_fragments(facts)))
+    assert_golden("overview-admin-nothing", look(*admin_fragments(AdminFacts())))
+    assert_golden("overview-admin-reading", look(*admin_fragments(None)))

@@ -1,0 +1,355 @@
+"""The last hours of the node pools: what charts, tables and sparklines show, and where it comes from."""
+
+import asyncio
+import re
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import OperationalError
+from django.template.loader import render_to_string
+from django.test import Client
+
+from dashboard.nodes.pages import pool_history
+from dashboard.nodes.pages.pool_history import PoolHistory, ReadMoments
+from dashboard.nodes.pool_records import read_points, read_trends
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
+from dashboard.nodes.viewmodels.pool_history import (
+    COLUMNS,
+    POINTS,
+    RANGES,
+    PoolMoments,
+    PoolPoint,
+    Trends,
+    history_rows,
+    moments,
+    pool_charts,
+    pool_samples_with,
+    pool_trends,
+    section,
+    width_of,
+)
+from dashboard.shell.viewmodels.sparklines import HEIGHT, WIDTH, sparkline
+from grid.core.errors import ClusterUnavailable
+from grid.models import PoolSample
+from grid.models.pool import ALL_POOLS
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.shell.browsing import client_of
+from tests.shell.charting import make_day, minute_of
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden, plain
+
+LAST = minute_of(MOMENT)
+PATH = "/infrastructure/history/"
+
+
+def point(minute: int, **known: Any) -> PoolPoint:
+    values: dict[str, Any] = dict.fromkeys(COLUMNS, 1) | known
+    return PoolPoint(minute, **values)
+
+
+@pytest.fixture
+def day(runtime: Runtime) -> None:
+    make_day(MOMENT)
+
+
+# --- Rules ---
+
+
+@pytest.mark.parametrize("range", RANGES)
+def test_a_range_has_no_more_moments_than_a_chart_takes(range: str) -> None:
+    minutes = RANGES[range]
+    found = moments([point(minute) for minute in iterate(minutes)], width_of(minutes), until=LAST)
+    assert minutes / 3 - 1 <= len(found.minutes) <= POINTS
+    assert None not in found.points
+
+
+def iterate(minutes: int) -> list[int]:
+    return list(range(LAST - minutes + 1, LAST + 1))
+
+
+def test_a_moment_has_the_highest_values_of_its_minutes() -> None:
+    start = LAST // 3 * 3
+    quiet = [point(minute, used_millicores=None) for minute in (start, start + 1, start + 2)]
+    quiet[1] = replace(quiet[1], pods_waiting=7, used_millicores=5)
+    found = moments(quiet, 3, until=start + 2)
+    assert found.minutes == (start,)
+    assert found.points == (point(start, pods_waiting=7, used_millicores=5),)
+
+
+@pytest.mark.parametrize(("missing", "has_gap"), [(2, False), (3, True)])
+def test_minutes_without_a_sample_are_a_gap_and_a_few_are_not(missing: int, has_gap: bool) -> None:
+    found = moments([point(10), point(11 + missing)], 1, until=11 + missing)
+    assert (None in found.points) is has_gap
+    assert found.minutes == tuple(sorted(set(found.minutes)))
+    ended = moments([point(10)], 1, until=11 + missing)
+    assert (ended.points[-1] is None) is has_gap
+
+
+def test_charts_have_values_in_the_units_of_their_titles_and_gaps_as_null() -> None:
+    one = point(5, requested_millicores=1500, used_millicores=None, allocatable_mebibytes=1536, nodes=3)
+    drawn = pool_charts(moments([one], 1, until=99), "1h", until=99)
+    assert drawn["times"] == [300, 360]
+    cpu, memory = (drawn["charts"][name]["lines"] for name in ("cpu", "memory"))
+    assert (cpu["requested"]["values"], cpu["used"]["values"]) == ([1.5, None], [None, None])
+    assert memory["allocatable"]["values"] == [1.5, None]
+    assert drawn["charts"]["nodes"]["lines"]["nodes"]["values"] == [3, None]
+    for chart in drawn["charts"].values():
+        dashes = [tuple(line["dash"]) for line in chart["lines"].values()]
+        assert len(set(dashes)) == len(dashes), "told apart without colours"
+        assert {line["scale"] for line in chart["lines"].values()} <= set(chart["scales"])
+
+
+def test_the_table_is_short_and_begins_with_the_newest() -> None:
+    rows = history_rows(moments([point(minute) for minute in iterate(360)], 1, until=LAST))
+    assert len(rows) == 24
+    assert (minute_of(rows[0].at), minute_of(rows[-1].at)) == (LAST, LAST - 359)
+    assert history_rows(moments([], 1, until=LAST)) == []
+
+
+def test_a_sparkline_spans_its_range_and_breaks_at_gaps() -> None:
+    drawn = sparkline([(0, 0), (10, 5), (50, 10), (60, 0)], span=(0, 60), top=10, words="so", gap=20)
+    first, second = ([tuple(map(float, each.split(","))) for each in line.split()] for line in drawn.lines)
+    assert (first[0][0], second[-1][0]) == (0, WIDTH)
+    assert second[0][1] < first[1][1] < first[0][1] == second[-1][1] < HEIGHT
+    assert all(area.startswith(f"{area.split(',')[0]},{HEIGHT} ") for area in drawn.areas)
+    alone = sparkline([(60, 0)], span=(0, 60), top=0, words="", gap=1)
+    assert len(alone.lines) == 1
+    assert len(alone.lines[0].split()) == 2
+
+
+def test_what_prometheus_knows_goes_before_what_was_sampled() -> None:
+    own = moments([point(3, nodes=9, executions_running=4), point(4, nodes=9)], 1, until=4)
+    merged = pool_samples_with({3: {"nodes": 2}, 5: {"nodes": 1}}, own)
+    assert [(one.minute, one.nodes, one.executions_running) for one in merged] == [(3, 2, 4), (4, 9, 1), (5, 1, None)]
+    assert (merged[2].used_millicores, merged[2].pods_waiting) == (None, None)
+    assert history_rows(PoolMoments((5,), (merged[2],)))[0].waiting == "–"
+
+
+# --- As HTML ---
+
+
+def html(fragment: str, *, room: str = "nodes", **context: Any) -> str:
+    return render_to_string(f"{room}/fragments/{fragment}.html", context)
+
+
+def test_the_components_look_as_stored() -> None:
+    line = sparkline([(0, 0), (10, 5), (50, 10)], span=(0, 60), top=10, words="0 to <b>10</b>", gap=20)
+    assert_golden("sparkline", html("sparkline", room="shell", line=line))
+    box = {"title": "CPU in <cores>", "name": "cpu", "url": "/h/?a=1&b=2", "period": 60, "empty": "None yet."}
+    assert_golden("chart", html("chart", room="shell", **box, is_final=True))
+
+
+def test_the_section_looks_as_stored() -> None:
+    samples = [point(minute, allocatable_millicores=4000, nodes=2) for minute in range(LAST - 2, LAST + 1)]
+    found = moments(samples, 1, until=LAST)
+    shown = section(
+        found,
+        "1h",
+        pool="gpu",
+        is_read=True,
+        from_prometheus=True,
+        query_of=lambda range: f"?pool=gpu&range={range}",
+        url="/h/",
+    )
+    stretches: dict[str, list[tuple[int, ...]]] = {
+        name: [(LAST - 1, 500, 4000, 1024, 8192, 0), (LAST, 1500, 4000, 1024, 8192, 2)] for name in ("*", "", "gpu")
+    }
+    read = Trends(stretches, {"gpu": samples[-1], "*": samples[-1]})
+    trends = pool_trends(read, "1h", until=LAST, chosen="gpu", query_of=lambda name: f"?pool={name}&range=1h")
+    whole = html("pool_history", history=shown, trends=trends)
+    assert_golden("pool-history", whole)
+    # What is sent anew each minute is what the page began with.
+    for part in ("pool_history_rows", "pool_trends"):
+        assert plain(html(part, history=shown, trends=trends)) in plain(whole)
+    unread = section(
+        None, "24h", pool="", is_read=False, from_prometheus=False, query_of=lambda range: f"?range={range}", url="/h/"
+    )
+    assert_golden("pool-history-unread", html("pool_history", history=unread, trends=[]))
+
+
+# --- Stored samples ---
+
+
+@pytest.mark.django_db
+def test_the_samples_of_a_pool_are_read_in_order_and_of_the_range_only(day: None) -> None:
+    found = read_points("batch", LAST - 60, LAST)
+    assert [one.minute for one in found] == iterate(60)
+    assert any(one.pods_waiting for one in found)
+    assert all(one.used_millicores is None for one in read_points("default-gpu", LAST - 60, LAST))
+    whole = {one.minute: one for one in read_points(ALL_POOLS, LAST - 60, LAST)}
+    each = [read_points(pool, LAST - 60, LAST) for pool in ("batch", "default", "default-gpu")]
+    assert all(whole[of[0].minute].nodes == sum(one.nodes for one in of) for of in zip(*each, strict=True))
+
+
+@pytest.mark.django_db
+def test_trends_end_with_the_newest_figures_and_say_the_least_and_the_most(day: None) -> None:
+    PoolSample.objects.create(pool="gone", minute=LAST - 100, **dict.fromkeys(COLUMNS, 2))
+    found = read_trends(LAST - 1440, LAST, width_of(1440, 48))
+    rows = pool_trends(found, "24h", until=LAST, chosen="batch", query_of=lambda name: f"?pool={name}")
+    assert [row.title for row in rows] == ["All pools", "batch", "default", "default-gpu", "gone"]
+    assert [row.title for row in rows if row.is_chosen] == ["batch"]
+    newest = PoolSample.objects.get(pool="batch", minute=LAST)
+    assert rows[1].waiting == str(newest.executions_waiting)
+    assert rows[1].cpu.startswith(f"{newest.requested_millicores / 1000:g} of ")
+    most = max(one.executions_waiting or 0 for one in read_points("batch", LAST - 1440, LAST))
+    assert rows[1].waiting_line.words == f"Executions waiting in the last day: 0 to {most}"
+    assert (rows[4].cpu, rows[4].nodes, rows[4].waiting) == ("", "", "")
+
+
+# --- Pages ---
+
+
+@pytest.mark.django_db
+def test_the_values_are_for_those_who_observe(people: People, day: None) -> None:
+    answers = {user.username: client_of(user).get(PATH) for user in (people.owner, people.operator, people.admin)}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "alice": 403,
+        "olga-operator": 200,
+        "ada-admin": 200,
+    }
+    assert "operators, auditors and admins" in answers["alice"].text
+    values = answers["olga-operator"].json()
+    assert len(values["times"]) in (480, 481)
+    assert len(answers["olga-operator"].content) < 200_000
+    assert Client().get(PATH).status_code == 302
+
+
+@pytest.mark.django_db
+def test_a_range_and_a_pool_are_chosen_and_what_is_wrong_means_the_default(people: People, day: None) -> None:
+    client = client_of(people.operator)
+    assert len(client.get(f"{PATH}?range=1h&pool=batch").json()["times"]) == 60
+    assert len(client.get(f"{PATH}?range=9y").json()["times"]) in (480, 481)
+    assert client.get(f"{PATH}?pool=no-such").json()["times"] == []
+    rows = client.get(f"{PATH}?part=rows&range=6h").text
+    assert rows.count("<tr>") == 24
+    assert "range=6h" in rows
+    assert client.get(f"{PATH}?part=pools&pool=batch").text.count("<svg") == 12
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/overview/", "/infrastructure/"])
+def test_pages_have_the_section_with_its_ranges(people: People, day: None, path: str) -> None:
+    text = client_of(people.operator).get(f"{path}?range=6h&state=ready").text
+    assert "The last 6 hours" in text
+    assert text.count("data-chart=") == 5
+    assert re.search(r'href="\?[^"]*#pool-history" aria-current="true">6 hours', text)
+    assert ("state=ready&amp;range=1h" in text) is (path == "/infrastructure/")
+    assert client_of(people.operator).get(f"{path}?range=<script>").text.count("The last day") >= 1
+
+
+@pytest.mark.django_db
+def test_before_the_first_sample_the_page_says_when_it_comes(people: People, runtime: Runtime) -> None:
+    text = client_of(people.operator).get("/overview/").text
+    assert text.count("Nothing is sampled yet. The first values come within two minutes.") == 2
+    assert text.count("data-chart=") == 4, "no GPUs are known"
+
+
+@pytest.mark.django_db
+def test_a_database_that_fails_leaves_the_page_without_them(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: object) -> None:
+        raise OperationalError("no such disk")
+
+    monkeypatch.setattr(pool_history, "read_points", fails)
+    monkeypatch.setattr(pool_history, "read_trends", fails)
+    answer = client_of(people.operator).get("/infrastructure/")
+    assert answer.status_code == 200
+    assert answer.text.count("The samples cannot be read now.") == 3
+    assert "The samples cannot be read now." in client_of(people.operator).get(f"{PATH}?part=pools").text
+    assert "Nothing is sampled yet" not in answer.text
+
+
+@pytest.mark.django_db
+def test_the_list_of_nodes_does_not_depend_on_the_range(runtime: Runtime) -> None:
+    from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
+
+    async def lists() -> bool:
+        found = await INFRASTRUCTURE.lists_in(runtime)
+        return await found.list_of(InfrastructureView(range="1h")) is await found.list_of(InfrastructureView())
+
+    assert async_to_sync(lists)()
+
+
+# --- Prometheus ---
+
+
+class FakePrometheus:
+    """Answers `known`, or raises it."""
+
+    def __init__(self, known: dict[int, dict[str, int]] | Exception) -> None:
+        self.known = known
+        self.asked: list[tuple[Any, ...]] = []
+
+    def read(self, *asked: Any) -> dict[int, dict[str, int]]:
+        self.asked.append(asked)
+        if isinstance(self.known, Exception):
+            raise self.known
+        return self.known
+
+
+def read(runtime: Runtime, prometheus: FakePrometheus, pool: str = "batch") -> Any:
+    history = PoolHistory(runtime, prometheus)  # type: ignore[arg-type]
+    return async_to_sync(history.read)(pool, "24h")
+
+
+@pytest.mark.django_db
+def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: Runtime) -> None:
+    prometheus = FakePrometheus({LAST // 3 * 3: {"nodes": 77}})
+    found = read(runtime, prometheus)
+    assert found.is_from_prometheus
+    assert found.moments.points[-1].nodes == 77
+    assert found.moments.points[-1].executions_waiting > 0, "which only the samples know"
+    assert prometheus.asked == [("batch", (LAST - 1440) // 3 * 3, LAST // 3 * 3, 3)]
+    read(runtime, prometheus, pool="")
+    assert prometheus.asked[1][0] is None
+
+
+@pytest.mark.django_db
+def test_a_slow_prometheus_is_asked_once_for_everybody_and_holds_no_page_up(day: None, runtime: Runtime) -> None:
+    answer = threading.Event()
+
+    class SlowPrometheus(FakePrometheus):
+        def read(self, *asked: Any) -> dict[int, dict[str, int]]:
+            self.asked.append(asked)
+            answer.wait(60)
+            return self.known  # type: ignore[return-value]
+
+    prometheus = SlowPrometheus({LAST // 3 * 3: {"nodes": 77}})
+    history = PoolHistory(runtime, prometheus)  # type: ignore[arg-type]
+
+    async def read_by_many() -> list[ReadMoments | None]:
+        first: list[ReadMoments | None] = [None]
+        while None in first:  # a busy machine takes its time for the samples, too
+            first = await asyncio.gather(*(history.read_in_time("batch", "24h") for _ in range(20)))
+        answer.set()
+        return [*first, await history.read_in_time("batch", "24h")]  # which waits for the answer
+
+    *first, last = async_to_sync(read_by_many)()
+    assert all(one is not None and not one.is_from_prometheus and one.moments.known for one in first)
+    assert last is not None
+    assert last.is_from_prometheus
+    assert len(prometheus.asked) == 1
+
+
+@pytest.mark.django_db
+def test_strange_pools_are_shown_as_empty(day: None, people: People, runtime: Runtime) -> None:
+    operator = client_of(people.operator)
+    for pool in ("%00", "%22%7D", "x" * 300):
+        assert operator.get(f"{PATH}?pool={pool}").status_code == 200
+        assert operator.get(f"/infrastructure/?pool={pool}").status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("known", [{}, ClusterUnavailable("Prometheus does not answer as it should (Timeout).")])
+def test_without_an_answer_of_prometheus_the_samples_are_shown(
+    day: None, runtime: Runtime, known: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = read(runtime, FakePrometheus(known))
+    assert not found.is_from_prometheus
+    assert len(found.moments.known) in (480, 481)
+    assert "the charts show what was sampled" in caplog.text

@@ -1,0 +1,348 @@
+"""What waits to be sent is given out once, in order, fairly, with back-off, and is neither lost nor tried for ever."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from grid.configuration import DELIVERY_RETENTION
+from grid.controller.retention import drop_deliveries
+from grid.core.errors import Rejected
+from grid.database.encryption import encrypt
+from grid.executions import lifecycle
+from grid.executions.lifecycle import Transition
+from grid.models import Delivery, Notification, NotificationChoice, State, User, WebhookTarget
+from grid.notifications.channels import (
+    MOST_TESTS,
+    ask_for_test,
+    encrypt_targets_again,
+    outward_channels,
+    remove_target,
+    set_target,
+)
+from grid.notifications.deliveries import (
+    LEASE,
+    LONGEST_WAIT,
+    MAIL_GAP,
+    MOST_AGE,
+    MOST_TRIES,
+    Parcel,
+    record_result,
+    take_due,
+    wait_after,
+)
+from grid.notifications.results import SENT, SendResult
+from tests.notifications.test_letters import payload
+from tests.support.shop import NOW, Shop
+
+EMAIL, WEBHOOK = Delivery.Channel.EMAIL, Delivery.Channel.WEBHOOK
+BAD = SendResult("example.com answered with status 500.")
+SECOND = timedelta(seconds=1)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def mail_server(settings: Settings) -> None:
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
+
+
+@pytest.fixture
+def ada() -> User:
+    user = User.objects.create_user("ada", email="ada@example.com")
+    WebhookTarget.objects.create(user=user, url="https://example.com/hook", secret=encrypt("secret"))
+    return user
+
+
+@pytest.fixture
+def eve() -> User:
+    user = User.objects.create_user("eve", email="eve@example.com")
+    WebhookTarget.objects.create(user=user, url="https://slow.example.com/", secret=encrypt("other"))
+    return user
+
+
+def waiting(user: User, channel: str = WEBHOOK, *, at: datetime = NOW, title: str = "Train") -> Delivery:
+    return Delivery.objects.create(user=user, channel=channel, payload=payload(title=title), at=at, next_try_at=at)
+
+
+def take(channel: str = WEBHOOK, *, now: datetime = NOW, at_most: int = 10, busy: tuple[int, ...] = ()) -> list[Parcel]:
+    return take_due(channel, busy=busy, at_most=at_most, now=now)
+
+
+def test_a_failure_waits_to_be_sent_by_the_channels_that_are_chosen_and_set_up(shop: Shop, settings: Settings) -> None:
+    def fail() -> list[str]:
+        Delivery.objects.all().delete()
+        execution = shop.launch()
+        change = Transition(State.FAILED, "exit_code", "It ended with exit code 1.", level="Warning")
+        assert lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=NOW)
+        return sorted(Delivery.objects.values_list("channel", flat=True))
+
+    owner = shop.people.owner
+    assert fail() == [], "without an address"
+    owner.email = "alice@example.com"
+    owner.save()
+    assert fail() == ["email"]
+    NotificationChoice.objects.create(user=owner, event="failed", in_page=True, email=True, webhook=True)
+    assert fail() == ["email"], "without a target"
+    set_target(owner, "https://example.com/")
+    assert fail() == ["email", "webhook"]
+    settings.EMAIL_HOST = ""
+    assert fail() == ["webhook"]
+    assert Notification.objects.count() == 5
+    assert Delivery.objects.get().payload["sentence"] == "It ended with exit code 1."
+
+
+def test_what_is_taken_is_given_to_nobody_else_until_its_taker_must_be_dead(ada: User) -> None:
+    waiting(ada)
+    [parcel] = take()
+    assert (parcel.address, parcel.secret, parcel.problem) == ("https://example.com/hook", "secret", None)
+    assert take(now=NOW + LEASE - SECOND) == []
+    [again] = take(now=NOW + LEASE)
+    assert again.message == parcel.message, "so that its receiver can tell"
+
+
+def test_what_was_sent_is_sent_once_also_when_it_is_recorded_late(ada: User) -> None:
+    waiting(ada)
+    [slow] = take()
+    take(now=NOW + LEASE)
+    record_result(slow, SENT, now=NOW + LEASE)
+    row = Delivery.objects.get()
+    assert (row.next_try_at, row.sent_at) == (None, NOW + LEASE)
+
+
+def test_a_failure_that_is_recorded_late_leaves_it_to_the_one_who_has_it_now(ada: User) -> None:
+    waiting(ada)
+    [slow] = take()
+    [current] = take(now=NOW + LEASE)
+    record_result(slow, BAD, now=NOW + LEASE)
+    assert Delivery.objects.get().next_try_at == current.taken_until
+
+
+def test_tries_are_further_and_further_apart_and_end(ada: User) -> None:
+    waiting(ada)
+    now, waits = NOW, []
+    for _ in range(MOST_TRIES):
+        [parcel] = take(now=now)
+        record_result(parcel, BAD, now=now)
+        row = Delivery.objects.get()
+        assert row.error == BAD.error
+        if row.next_try_at is not None:
+            assert take(now=row.next_try_at - SECOND) == []
+            waits.append((row.next_try_at - now).total_seconds() / 60)
+            now = row.next_try_at
+    assert waits == [1, 2, 4, 8, 16, 32, 60]
+    assert (row.next_try_at, row.sent_at, row.tries) == (None, None, MOST_TRIES)
+    assert take(now=now + MOST_AGE) == []
+    assert wait_after(1000) == LONGEST_WAIT
+
+
+def test_what_is_a_day_old_is_tried_no_more(ada: User) -> None:
+    waiting(ada, at=NOW - MOST_AGE)
+    [parcel] = take()
+    record_result(parcel, BAD, now=NOW)
+    assert Delivery.objects.get().next_try_at is None
+
+
+def test_a_final_failure_is_not_repeated(ada: User) -> None:
+    waiting(ada)
+    [parcel] = take()
+    record_result(parcel, SendResult("It redirects.", True), now=NOW)
+    row = Delivery.objects.get()
+    assert (row.next_try_at, row.error) == (None, "It redirects.")
+
+
+def test_a_persons_posts_go_one_after_the_other_and_a_failure_makes_all_of_them_wait(ada: User, eve: User) -> None:
+    waiting(ada, title="First")
+    waiting(ada, title="Second")
+    waiting(eve)
+    parcels = {parcel.user_id: parcel for parcel in take()}
+    assert [one["title"] for one in parcels[ada.pk].payloads] == ["First"]
+    record_result(parcels[ada.pk], BAD, now=NOW)
+    record_result(parcels[eve.pk], SENT, now=NOW)
+    assert take() == [], "the server just failed"
+    [first] = take(now=NOW + timedelta(minutes=1))
+    assert first.payloads[0]["title"] == "First"
+
+
+@pytest.mark.parametrize("channel", [WEBHOOK, EMAIL])
+def test_what_is_written_after_a_failure_waits_too(ada: User, eve: User, channel: str) -> None:
+    waiting(ada, channel, title="First")
+    record_result(take(channel)[0], BAD, now=NOW)
+    waiting(ada, channel, title="Second", at=NOW + SECOND)
+    waiting(eve, channel, at=NOW + SECOND)
+    id = ask_for_test(ada, channel, now=NOW + SECOND)
+    test, other = sorted(take(channel, now=NOW + SECOND), key=lambda parcel: parcel.user_id)
+    assert (list(test.ids), other.user_id) == ([id], eve.pk), "a test is tried all the same, and others are"
+    assert take(channel, now=NOW + timedelta(seconds=59)) == [], "neither a test under way nor the failure lets it pass"
+    [first] = take(channel, now=NOW + timedelta(minutes=1))
+    assert [one["title"] for one in first.payloads] == ["First"]
+    assert take(channel, now=NOW + timedelta(minutes=1)) == [], "while the first is under way"
+    record_result(first, SENT, now=NOW + timedelta(minutes=1))
+    [second] = take(channel, now=NOW + timedelta(minutes=2))
+    assert [one["title"] for one in second.payloads] == ["Second"]
+
+
+def test_a_failure_in_one_channel_does_not_delay_the_other(ada: User) -> None:
+    waiting(ada)
+    record_result(take()[0], BAD, now=NOW)
+    waiting(ada, EMAIL)
+    assert len(take(EMAIL)) == 1
+
+
+def test_a_repeated_mail_is_the_same_mail_and_what_came_later_is_another(ada: User) -> None:
+    for title in ("First", "Second"):
+        waiting(ada, EMAIL, title=title)
+    [once] = take(EMAIL)
+    record_result(once, BAD, now=NOW)
+    waiting(ada, EMAIL, title="Third")
+    again = NOW + timedelta(minutes=1)
+    [twice] = take(EMAIL, now=again)
+    assert (twice.message, twice.payloads) == (once.message, once.payloads)
+    record_result(twice, SENT, now=again)
+    [other] = take(EMAIL, now=again + MAIL_GAP)
+    assert [one["title"] for one in other.payloads] == ["Third"]
+    assert other.message != once.message
+
+
+def test_a_mail_that_was_tried_is_not_added_to_an_older_one_that_was_not(ada: User) -> None:
+    """A transaction that began earlier may end later."""
+    older = waiting(ada, EMAIL, title="Older", at=NOW + timedelta(minutes=1))
+    waiting(ada, EMAIL, title="Tried")
+    [tried] = take(EMAIL)
+    record_result(tried, BAD, now=NOW)
+    [parcel] = take(EMAIL, now=NOW + timedelta(minutes=1))
+    assert list(parcel.ids) == [older.pk]
+
+
+def test_whoever_has_thousands_waiting_delays_nobody_else(ada: User, eve: User) -> None:
+    for number in range(100):
+        waiting(eve, at=NOW - timedelta(seconds=100 - number))
+    waiting(ada)
+    parcels = {parcel.user_id: parcel for parcel in take(at_most=2)}
+    assert set(parcels) == {ada.pk, eve.pk}
+    record_result(parcels[ada.pk], SENT, now=NOW)
+    waiting(ada)
+    assert [parcel.user_id for parcel in take(busy=(eve.pk,))] == [ada.pk]
+
+
+def test_mails_that_wait_together_are_one_and_the_next_leaves_a_minute_later(ada: User) -> None:
+    for title in ("First", "Second", "Third"):
+        waiting(ada, EMAIL, title=title)
+    [parcel] = take(EMAIL)
+    assert [one["title"] for one in parcel.payloads] == ["First", "Second", "Third"]
+    record_result(parcel, SENT, now=NOW)
+    assert set(Delivery.objects.values_list("sent_at", flat=True)) == {NOW}
+    waiting(ada, EMAIL)
+    assert take(EMAIL, now=NOW + MAIL_GAP - SECOND) == []
+    assert len(take(EMAIL, now=NOW + MAIL_GAP)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "channel", "why"),
+    [
+        (lambda user: User.objects.update(is_active=False), WEBHOOK, "The account was closed."),
+        (lambda user: User.objects.update(email=""), EMAIL, "Your account no longer has an e-mail address."),
+        (remove_target, WEBHOOK, "You have removed the webhook."),
+        (
+            lambda user: WebhookTarget.objects.update(secret="x"),
+            WEBHOOK,
+            "The secret of your webhook can no longer be read. Set the webhook again.",
+        ),
+    ],
+)
+def test_what_can_no_longer_be_sent_is_given_up_with_the_reason(
+    ada: User, change: Callable[[User], object], channel: str, why: str
+) -> None:
+    waiting(ada, channel)
+    change(ada)
+    [parcel] = take(channel)
+    assert parcel.problem == SendResult(why, True)
+    record_result(parcel, parcel.problem, now=NOW)
+    assert Delivery.objects.get().next_try_at is None
+
+
+def test_mail_of_a_controller_without_a_mail_server_waits_for_one(ada: User, settings: Settings) -> None:
+    waiting(ada, EMAIL)
+    settings.EMAIL_HOST = ""
+    [parcel] = take(EMAIL)
+    assert parcel.problem == SendResult("The controller knows no mail server. Tell an admin.")
+    record_result(parcel, parcel.problem, now=NOW)
+    settings.EMAIL_HOST = "mail.example.com"
+    [again] = take(EMAIL, now=NOW + timedelta(minutes=1))
+    assert (again.address, again.problem) == ("ada@example.com", None)
+
+
+def test_a_test_goes_alone_at_once_and_only_once(ada: User) -> None:
+    waiting(ada, EMAIL)
+    record_result(take(EMAIL)[0], SENT, now=NOW)
+    waiting(ada, EMAIL)
+    id = ask_for_test(ada, EMAIL, now=NOW)
+    [parcel] = take(EMAIL)
+    assert list(parcel.ids) == [id]
+    record_result(parcel, BAD, now=NOW)
+    row = Delivery.objects.get(pk=id)
+    assert (row.next_try_at, row.error) == (None, BAD.error)
+
+
+def test_tests_are_few_and_only_of_what_is_set_up(ada: User, settings: Settings) -> None:
+    for _ in range(MOST_TESTS):
+        ask_for_test(ada, EMAIL, now=NOW)
+    with pytest.raises(Rejected, match="Wait a few minutes"):
+        ask_for_test(ada, EMAIL, now=NOW)
+    ask_for_test(ada, WEBHOOK, now=NOW)
+    ask_for_test(ada, EMAIL, now=NOW + timedelta(minutes=11))
+    settings.DEFAULT_FROM_EMAIL = ""
+    for channel in (EMAIL, "in_page", "", "x"):
+        with pytest.raises(Rejected, match="not set up"):
+            ask_for_test(ada, channel, now=NOW)
+    assert outward_channels(ada) == [WEBHOOK]
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("", "Enter the address"),
+        ("http://example.com/", "begins with https://"),
+        ("javascript:alert(1)", "begins with https://"),
+        ("https://", "begins with https://|no address"),
+        ("https://user:password@example.com/", "name and password"),
+        ("https://10.0.0.1/", "private"),
+        ("https://[::1]/", "private"),
+        ("https://8.8.8.8/", "excepted"),
+        ("https://127.1/", "private|no address"),
+        ("https://example.com/a b", "no blanks"),
+        ("https://example.com/\r\nX: y", "no blanks"),
+        ("https://example.com:99999/", "no address"),
+        (f"https://example.com/{'x' * 500}", "at most 500"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused(ada: User, settings: Settings, url: str, why: str) -> None:
+    settings.EGRESS_EXCEPT = ["8.8.8.0/24"]
+    before = WebhookTarget.objects.get()
+    with pytest.raises(Rejected, match=why):
+        set_target(ada, url)
+    assert WebhookTarget.objects.get().url == before.url
+
+
+def test_a_secret_is_new_each_time_and_stored_encrypted(ada: User) -> None:
+    first, second = (set_target(ada, " https://example.com/new ") for _ in range(2))
+    stored = WebhookTarget.objects.get()
+    assert first != second
+    assert second not in stored.secret
+    waiting(ada)
+    assert take()[0].secret == second
+    assert encrypt_targets_again() == (1, 0)
+    assert WebhookTarget.objects.get().secret != stored.secret
+
+
+def test_what_was_sent_or_given_up_is_dropped_and_what_waits_stays(ada: User, configure: Callable[..., None]) -> None:
+    waiting(ada)
+    record_result(take()[0], SENT, now=NOW)
+    waiting(ada)
+    later = NOW + timedelta(days=15)
+    assert drop_deliveries(NOW + timedelta(days=13), 100) == 0
+    assert drop_deliveries(later, 100) == 1
+    assert Delivery.objects.get().next_try_at is not None
+    configure(DELIVERY_RETENTION, 0)
+    record_result(take()[0], SENT, now=NOW)
+    assert drop_deliveries(later, 100) == 0

@@ -1,0 +1,72 @@
+"""What an e-mail and a post say: what has happened, why, what next and where; hostile words stay words."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from grid.models import NotificationEvent
+from grid.notifications.letters import TEST, mail_text, subject, webhook_body, what_of
+
+ORIGIN = "https://grid.example.com"
+
+
+def payload(**changes: Any) -> dict[str, Any]:
+    return {
+        "event": "failed",
+        "execution": "abc",
+        "kind": "job",
+        "title": "Train",
+        "sentence": "It ended with exit code 1. Look at its log.",
+        "path": "/executions/abc/",
+        "at": "2026-03-04T09:00:00+00:00",
+    } | changes
+
+
+def test_a_mail_says_what_why_what_next_and_where() -> None:
+    assert subject([payload()]) == "Compute Grid: Train has failed"
+    assert mail_text([payload()], ORIGIN) == (
+        "Train has failed.\n\n"
+        "It ended with exit code 1. Look at its log.\n\n"
+        "Its log and what led to it are on its page, where you can launch it again:\n"
+        "https://grid.example.com/executions/abc/\n\n\n"
+        "-- \nChoose what you are told, and where: https://grid.example.com/account/#notifications\n"
+    )
+
+
+def test_several_are_told_in_one_mail() -> None:
+    both = [payload(), payload(title="Test", event="stopped")]
+    assert subject(both) == "Compute Grid: 2 notifications"
+    text = mail_text(both, ORIGIN)
+    assert text.index("Train has failed.") < text.index("Test was stopped.")
+
+
+@pytest.mark.parametrize("event", [*NotificationEvent.values, TEST, "of-a-later-version"])
+def test_every_event_has_words(event: str) -> None:
+    told = payload(event=event, sentence="")
+    assert what_of(told)
+    assert "\n\n\n\n" not in mail_text([told], ORIGIN)
+    assert json.loads(webhook_body(told, UUID(int=1), ORIGIN))["event"] == event
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("a\r\nBcc: victim@example.com", "a Bcc: victim@example.com"),
+        ("a\nb\x00c\x85d\u2028e\u2029f", "a b c d e f"),
+        ("safe\u202egnp.exe\u2066", "safegnp.exe"),
+        ("{title} {0}", "{title} {0}"),
+        ("   ", ""),
+    ],
+)
+def test_a_hostile_title_is_one_line_of_a_subject(title: str, shown: str) -> None:
+    told = subject([payload(title=title)])
+    assert told == " ".join(f"Compute Grid: {shown} has failed".split())
+    assert told.isprintable()
+
+
+def test_a_long_title_is_cut() -> None:
+    told = subject([payload(title="x" * 1000)])
+    assert len(told) == 120
+    assert told.endswith("…")

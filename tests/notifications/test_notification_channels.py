@@ -1,0 +1,229 @@
+"""Where one is told outside of the dashboard: what can be chosen, a webhook whose secret is shown once, tests that say what happened."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from dashboard.notifications.viewmodels.notification_channels import (
+    NO_ADDRESS,
+    NO_SERVER,
+    NO_WEBHOOK,
+    DeliveryRecord,
+    channel_views,
+    latest_words,
+    test_words,
+)
+from dashboard.notifications.views import notification_channels as views
+from grid.database.encryption import decrypt
+from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
+from grid.notifications import channels
+from grid.notifications.channels import set_target
+from tests.conftest import People
+from tests.notifications.test_notifications_pages import logged_in, page
+from tests.support.builders import MOMENT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+test_words.__test__ = False  # type: ignore[attr-defined]
+ACCOUNT, WEBHOOK, TEST = "/account/", "/account/webhook/", "/account/notifications/test/"
+URL = "https://hooks.example.org/alice"
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def mail_server(settings: Settings) -> None:
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
+
+
+def said(client: Client, channel: str) -> str:
+    answer = client.post(TEST, {"channel": channel})
+    assert answer["Location"] == "/account/#notifications"
+    return client.get(ACCOUNT).content.decode()
+
+
+def test_only_what_is_set_up_can_be_chosen_and_the_page_says_what_is_missing(
+    people: People, settings: Settings
+) -> None:
+    shown = page(people.owner, ACCOUNT)
+    assert NO_SERVER in shown
+    assert NO_WEBHOOK in shown
+    assert "failed-email" not in shown
+    assert "failed-webhook" not in shown
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
+    assert NO_ADDRESS in page(people.owner, ACCOUNT)
+    people.owner.email = "alice@example.com"
+    people.owner.save()
+    set_target(people.owner, URL)
+    shown = page(people.owner, ACCOUNT)
+    assert "To alice@example.com." in shown
+    assert f"Posted to {URL}." in shown
+    assert 'value="failed-email" aria-label="E-mail, when it has failed" checked' in shown
+    assert 'value="failed-webhook" aria-label="Webhook, when it has failed">' in shown
+
+
+def test_what_is_chosen_of_a_channel_outlives_the_time_in_which_it_cannot_be_chosen(people: People) -> None:
+    set_target(people.owner, URL)
+    client = logged_in(people.owner)
+    client.post("/account/notifications/", {"choice": ["failed-in_page", "failed-webhook", "failed-email"]})
+    chosen = NotificationChoice.objects.get(event="failed")
+    assert (chosen.in_page, chosen.email, chosen.webhook) == (True, True, True), "e-mail is the default, and no column"
+    client.post("/account/webhook/remove/")
+    client.post("/account/notifications/", {"choice": []})
+    chosen.refresh_from_db()
+    assert (chosen.in_page, chosen.webhook) == (False, True)
+
+
+def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: People) -> None:
+    client = logged_in(people.owner)
+    answer = client.post(WEBHOOK, {"url": URL})
+    assert answer["Cache-Control"].count("no-store") == 1
+    target = WebhookTarget.objects.get()
+    assert (target.user, target.url) == (people.owner, URL)
+    secret = decrypt(target.secret)
+    assert secret in answer.content.decode()
+    for path in (ACCOUNT, WEBHOOK):
+        assert secret not in page(people.owner, path)
+        assert URL not in page(people.teammate, path)
+    logged_in(people.teammate).post("/account/webhook/remove/")
+    assert WebhookTarget.objects.exists()
+    client.post("/account/webhook/remove/")
+    assert not WebhookTarget.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "http://example.com/", "https://127.0.0.1/", "x" * 3000, "https://example.com/\x00"]
+)
+def test_an_address_that_cannot_be_used_is_refused_at_its_field(people: People, url: str) -> None:
+    answer = logged_in(people.owner).post(WEBHOOK, {"url": url})
+    assert answer.status_code == 422
+    assert "field-error" in answer.content.decode()
+    assert not WebhookTarget.objects.exists()
+
+
+def test_a_hostile_address_stays_text(people: People) -> None:
+    hostile = 'https://example.com/"><script>alert(1)</script>'
+    shown = logged_in(people.owner).post(WEBHOOK, {"url": hostile}).content.decode()
+    shown += page(people.owner, ACCOUNT) + page(people.owner, WEBHOOK)
+    assert "<script>alert" not in shown
+
+
+@pytest.mark.parametrize("channel", ["", "email", "webhook", "in_page", "x\x00"])
+def test_what_is_not_set_up_is_not_tested(people: People, channel: str) -> None:
+    assert "This channel is not set up for you." in said(logged_in(people.owner), channel)
+    assert not Delivery.objects.exists()
+
+
+def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
+    set_target(people.owner, URL)
+    shown = said(logged_in(people.owner), "webhook")
+    assert "The test was not sent within 0 seconds. Either no controller runs" in shown
+    assert "The latest waits to be sent." in shown
+    assert Delivery.objects.get().payload["event"] == "test"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        ({"sent_at": timezone.now()}, "The test was sent. The mail server took it."),
+        ({"error": "The mail server refused it (554)."}, "The test was not sent. The mail server refused it (554)."),
+    ],
+)
+def test_a_test_says_what_happened(
+    people: People, mail_server: None, monkeypatch: pytest.MonkeyPatch, outcome: dict[str, object], sentence: str
+) -> None:
+    people.owner.email = "alice@example.com"
+    people.owner.save()
+    ask = channels.ask_for_test
+
+    def ask_and_send(*args: object, **kwargs: object) -> int:
+        id = ask(*args, **kwargs)  # type: ignore[arg-type]
+        Delivery.objects.filter(pk=id).update(next_try_at=None, **outcome)
+        return id
+
+    monkeypatch.setattr(channels, "ask_for_test", ask_and_send)
+    assert sentence in said(logged_in(people.owner), "email")
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (DeliveryRecord(MOMENT, sent_at=MOMENT - 3 * MINUTE), "The latest was sent 3 minutes ago."),
+        (DeliveryRecord(MOMENT, 8, error="It hangs."), "The latest was given up. It hangs."),
+        (
+            DeliveryRecord(MOMENT, 1, MOMENT + 4 * MINUTE, error="It hangs."),
+            "The latest was not sent yet. It hangs. It is tried again in 4 minutes.",
+        ),
+        (DeliveryRecord(MOMENT, next_try_at=MOMENT), "The latest waits to be sent."),
+    ],
+)
+def test_what_became_of_the_latest_is_said(record: DeliveryRecord, words: str) -> None:
+    assert latest_words(record, MOMENT) == words
+
+
+def test_of_a_channel_that_is_not_set_up_no_latest_message_is_told() -> None:
+    latest = {"email": DeliveryRecord(MOMENT, sent_at=MOMENT)}
+    shown = channel_views(sends_mail=True, address="", url="", latest=latest, now=MOMENT)
+    assert [(one.where, one.is_set_up, one.latest) for one in shown] == [
+        (NO_ADDRESS, False, ""),
+        (NO_WEBHOOK, False, ""),
+    ]
+
+
+def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
+    record = DeliveryRecord(MOMENT, 1, MOMENT)
+    said = {channel: test_words(record, channel=channel, seconds=15)[1] for channel in ("email", "webhook")}
+    assert "Either no controller runs, or it is busy, or the mail server is slow;" in said["email"]
+    assert "Either no controller runs, or it is busy;" in said["webhook"]
+    assert test_words(None, channel="email", seconds=1) == (False, "The test was not sent. It was deleted.")
+
+
+def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) -> None:
+    assert 'value="alert-in_page"' in page(people.operator, "/account/")
+    assert 'value="alert-in_page"' not in page(people.owner, "/account/")
+    logged_in(people.owner).post("/account/notifications/", {"choice": []})
+    assert not NotificationChoice.objects.filter(event="alert").exists()
+    logged_in(people.operator).post("/account/notifications/", {"choice": []})
+    assert not NotificationChoice.objects.get(event="alert").in_page
+
+
+def test_webhook_changes_and_tests_leave_entries_with_the_host_alone(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
+    client = logged_in(people.owner)
+    AuditEntry.objects.all().delete()
+    for url in (
+        "https://hooks.example.org/T0/hush",
+        "https://hooks.example.org/T1/hush",
+        "https://other.example.org/?key=hush",
+    ):
+        secret = client.post(WEBHOOK, {"url": url}).context["secret"]
+        assert secret not in str(list(AuditEntry.objects.values_list("changes", flat=True)))
+    client.post(TEST, {"channel": "webhook"})
+    for _ in range(2):
+        client.post("/account/webhook/remove/")
+    client.post(TEST, {"channel": "webhook"})
+    entries = AuditEntry.objects.order_by("pk")
+    assert list(entries.values_list("actor_name", "object_id")) == [("alice", str(people.owner.pk))] * 5
+    assert list(entries.values_list("action", "changes")) == [
+        ("changed", {"webhook": ["", "hooks.example.org"]}),
+        ("changed", {"webhook": ["hooks.example.org", "hooks.example.org, a new secret"]}),
+        ("changed", {"webhook": ["hooks.example.org", "other.example.org, a new secret"]}),
+        ("sent", {"test": ["", "Webhook"]}),
+        ("changed", {"webhook": ["other.example.org", ""]}),
+    ]
+
+
+def test_choices_of_notifications_leave_an_entry_of_what_changes(people: People) -> None:
+    client = logged_in(people.owner)
+    AuditEntry.objects.all().delete()
+    chosen = ["failed-in_page", "started-in_page"]
+    for _ in range(2):
+        client.post("/account/notifications/", {"choice": chosen})
+    entry = AuditEntry.objects.get()
+    before, after = entry.changes["notifications"]
+    assert set(after) == {"In the dashboard, when it has failed", "In the dashboard, when it runs"}
+    assert "In the dashboard, when it runs" not in before and len(before) > 2

@@ -1,0 +1,147 @@
+"""Notifications are written with the change that they tell of: by what the owner chose, once, and not at all when the change is not."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from grid.configuration import NOTIFICATION_RETENTION
+from grid.controller.retention import drop_notifications
+from grid.executions import lifecycle
+from grid.executions.lifecycle import Transition
+from grid.executions.stopping import request_stop
+from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
+from grid.notifications import outbox
+from grid.notifications.events import ChosenChannels, default_channels, event_of, sentence_of
+from tests.support.shop import NOW, Shop
+
+FAILED = Transition(State.FAILED, "exit_code", "It ended with exit code 1. Look at its log.", level="Warning")
+Choose = Callable[..., None]
+
+
+@pytest.fixture
+def choose(shop: Shop) -> Choose:
+    def choose(event: str, **channels: bool) -> None:
+        all_channels = {"in_page": False, "email": False, "webhook": False} | channels
+        NotificationChoice.objects.update_or_create(user=shop.people.owner, event=event, defaults=all_channels)
+
+    return choose
+
+
+def enter(execution: Execution, change: Transition, **options: Any) -> bool:
+    execution.refresh_from_db()
+    known: dict[str, Any] = {"revision": execution.revision, "left": execution.state, "now": NOW} | options
+    return lifecycle.enter(execution.pk, change, **known)
+
+
+@pytest.mark.django_db
+def test_a_failure_is_told_to_its_owner_with_the_sentence_of_its_page(shop: Shop) -> None:
+    execution = shop.launch(title="Train <b>")
+    assert enter(execution, FAILED)
+    execution.refresh_from_db()
+    told = Notification.objects.get()
+    assert (told.user, told.event, told.title) == (shop.people.owner, "failed", "Train <b>")
+    assert told.sentence == execution.message == FAILED.message
+    assert (told.path, told.at, told.read_at) == (f"/executions/{execution.pk}/", NOW, None)
+
+
+@pytest.mark.django_db
+def test_an_execution_without_a_title_is_told_of_by_its_name(shop: Shop) -> None:
+    execution = shop.launch(title="")
+    enter(execution, FAILED)
+    assert Notification.objects.get().title == execution.object_name
+
+
+@pytest.mark.django_db
+def test_a_change_that_is_not_written_is_not_told(shop: Shop) -> None:
+    execution = shop.launch()
+    assert not enter(execution, FAILED, revision=execution.revision + 7)
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_that_is_undone_is_not_told(shop: Shop) -> None:
+    execution = shop.launch()
+    with transaction.atomic():
+        assert enter(execution, FAILED)
+        assert Notification.objects.exists()
+        transaction.set_rollback(True)
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_start_is_told_only_to_those_who_chose_it(shop: Shop, choose: Choose) -> None:
+    running = Transition(State.RUNNING, "ready", "")
+    enter(shop.launch(), running)
+    assert not Notification.objects.exists()
+    choose("started", in_page=True)
+    enter(shop.launch(), running)
+    assert Notification.objects.get().sentence == "It is running."
+
+
+@pytest.mark.django_db
+def test_who_wants_no_notification_gets_none(shop: Shop, choose: Choose) -> None:
+    choose("failed")
+    enter(shop.launch(), FAILED)
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_closed_account_is_told_nothing(shop: Shop) -> None:
+    execution = shop.launch()
+    shop.people.owner.is_active = False
+    shop.people.owner.save()
+    enter(execution, FAILED)
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_stop_is_told_unless_the_owner_asked_for_it(shop: Shop) -> None:
+    request_stop(shop.launch(), by=shop.people.owner.username, now=NOW)
+    assert not Notification.objects.exists()
+    request_stop(shop.launch(), by="root", now=NOW)
+    told = Notification.objects.get()
+    assert (told.event, told.sentence) == ("stopped", "Stopped by root before it started.")
+
+
+@pytest.mark.django_db
+def test_a_coming_stop_is_told_with_its_cause(shop: Shop) -> None:
+    outbox.tell_of_coming_stop(shop.launch().pk, "It is stopped in 10 minutes: the budget is used up.", now=NOW)
+    told = Notification.objects.get()
+    assert (told.event, told.sentence) == ("stopping_soon", "It is stopped in 10 minutes: the budget is used up.")
+
+
+@pytest.mark.parametrize("state", ["queued", "deploying", "preparing", "finishing", "stopping"])
+def test_what_is_under_way_is_no_event(state: str) -> None:
+    assert event_of(state, actor="", owner="ada", is_attached=False) is None
+
+
+def test_the_stop_of_a_cluster_that_belongs_to_a_workspace_is_no_event() -> None:
+    assert event_of("stopped", actor="root", owner="ada", is_attached=True) is None
+    assert event_of("stopped", actor="root", owner="ada", is_attached=False) is NotificationEvent.STOPPED
+
+
+def test_failures_and_coming_stops_are_told_on_the_page_and_by_email_unless_somebody_chose_otherwise() -> None:
+    for event in (NotificationEvent.FAILED, NotificationEvent.STOPPING_SOON):
+        assert default_channels(event) == ChosenChannels(in_page=True, email=True)
+    assert not default_channels(NotificationEvent.STARTED).any
+
+
+def test_a_success_without_a_message_has_a_sentence() -> None:
+    assert sentence_of(NotificationEvent.SUCCEEDED, "") == "It has succeeded."
+    assert sentence_of(NotificationEvent.SUCCEEDED, "It ended with exit code 0.") == "It ended with exit code 0."
+
+
+@pytest.mark.django_db
+def test_a_notification_outlives_its_execution_and_is_deleted_when_it_is_old(shop: Shop) -> None:
+    execution = shop.launch()
+    outbox.record(execution.pk, NotificationEvent.FAILED, "Old.", now=NOW)
+    Execution.objects.filter(pk=execution.pk).delete()
+    assert Notification.objects.get().execution_id is None
+    day = timedelta(days=1)
+    assert drop_notifications(NOW + 90 * day, 100) == 0
+    ConfigRecord.objects.create(key=NOTIFICATION_RETENTION.key, value="10")
+    assert drop_notifications(NOW + 11 * day, 100) == 1
+    assert not Notification.objects.exists()

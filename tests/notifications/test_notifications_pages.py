@@ -1,0 +1,176 @@
+"""One's notifications: on their page, as a number in the frame, and live; nobody sees or changes another's."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from dashboard.notifications.pages import notified as pages
+from dashboard.notifications.pages.notifications import PAGE_LENGTH
+from dashboard.notifications.records import mark_read
+from dashboard.notifications.viewmodels.notifications import bell_view
+from grid.models import Notification, NotificationChoice, User
+from grid.runtime import Runtime
+from grid.runtime.notified import notified
+from tests.conftest import People
+from tests.shell.live import changed, connected
+from tests.support.builders import MOMENT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+LIST, READ, CHOICES = "/notifications/", "/notifications/read/", "/account/notifications/"
+HOSTILE = "</li><script>alert(1)</script>\u202egnp"
+
+
+def tell(user: User, title: str = "Train", *, minutes: int = 0, **columns: Any) -> Notification:
+    columns = {"event": "failed", "sentence": "It ended with exit code 1.", "path": "/executions/abc/"} | columns
+    return Notification.objects.create(user=user, title=title, at=MOMENT + timedelta(minutes=minutes), **columns)
+
+
+def logged_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def page(user: User, path: str = LIST) -> str:
+    return logged_in(user).get(path).content.decode()
+
+
+def unread(user: User) -> int:
+    return Notification.objects.filter(user=user, read_at__isnull=True).count()
+
+
+def test_the_list_has_ones_own_notifications_only_the_newest_first(people: People) -> None:
+    tell(people.owner, "Older")
+    tell(people.owner, "Newer", minutes=1)
+    tell(people.teammate, "Of somebody else")
+    shown = page(people.owner)
+    assert shown.index("Newer") < shown.index("Older")
+    assert "Of somebody else" not in shown
+    assert "2 unread notifications." in shown
+    assert 'href="/executions/abc/"' in shown
+
+
+def test_a_hostile_title_stays_text(people: People) -> None:
+    tell(people.owner, HOSTILE, sentence=HOSTILE)
+    shown = page(people.owner)
+    assert "<script>alert" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+
+
+def test_one_and_all_are_marked_as_read(people: People) -> None:
+    first, _, _ = (tell(people.owner) for _ in range(3))
+    client = logged_in(people.owner)
+    client.post(READ, {"notification": first.pk})
+    assert unread(people.owner) == 2
+    client.post(READ, {"notification": "all"})
+    assert unread(people.owner) == 0
+    assert "Everything is read." in page(people.owner)
+
+
+@pytest.mark.parametrize("sent", ["", "-1", "x", "²", "9" * 30])
+def test_a_senseless_id_changes_nothing(people: People, sent: str) -> None:
+    tell(people.owner)
+    assert logged_in(people.owner).post(READ, {"notification": sent}).status_code == 302
+    assert unread(people.owner) == 1
+
+
+def test_nobody_marks_anothers_as_read(people: People) -> None:
+    told = tell(people.owner)
+    for other in (people.teammate, people.stranger, people.operator, people.admin):
+        logged_in(other).post(READ, {"notification": told.pk})
+        logged_in(other).post(READ, {"notification": "all"})
+    assert unread(people.owner) == 1
+
+
+def test_a_long_list_has_pages(people: People) -> None:
+    for number in range(PAGE_LENGTH + 1):
+        tell(people.owner, f"Number {number}.", minutes=number)
+    assert "Number 0." not in page(people.owner)
+    assert 'href="?page=2"' in page(people.owner)
+    assert "Number 0." in page(people.owner, f"{LIST}?page=2")
+    for odd in ("0", "-3", "x", "9" * 40):
+        assert "Number 50." in page(people.owner, f"{LIST}?page={odd}")
+
+
+def test_the_frame_of_each_page_has_the_number_of_unread_ones(people: People) -> None:
+    assert "bell-count" not in page(people.owner, "/help/")
+    tell(people.owner)
+    tell(people.teammate)
+    assert page(people.owner, "/help/").count("Notifications, 1 unread") == 4  # tooltip and name of two bells
+    mark_read(people.owner.pk)
+    assert "bell-count" not in page(people.owner, "/help/")
+
+
+def test_a_large_number_is_cut_short_and_read_out_whole() -> None:
+    assert (bell_view(99).count, bell_view(100).count) == ("99", "99+")
+    assert bell_view(1234).words == "Notifications, 1234 unread"
+
+
+def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
+    box = '<input type="checkbox" name="choice" value="{}" aria-label="{}"{}>'
+    failed = ("failed-in_page", "In the dashboard, when it has failed")
+    started = ("started-in_page", "In the dashboard, when it runs")
+    shown = page(people.owner, "/account/")
+    assert box.format(*failed, " checked") in shown
+    assert box.format(*started, "") in shown
+    logged_in(people.owner).post(CHOICES, {"choice": ["started-in_page", "no-such"]})
+    shown = page(people.owner, "/account/")
+    assert box.format(*failed, "") in shown
+    assert box.format(*started, " checked") in shown
+    assert not NotificationChoice.objects.exclude(user=people.owner).exists()
+    # The page has no column for what is not offered: nobody has chosen to do without it.
+    assert NotificationChoice.objects.get(event="failed").email is True
+
+
+@pytest.mark.asyncio
+async def test_a_new_notification_changes_the_bell_of_an_open_page_and_shows_a_toast(
+    runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "REST_SECONDS", 0.01)
+    async with connected("/live/home/", people.owner) as socket:
+        await socket.message()
+        await asyncio.sleep(0.2)
+        await sync_to_async(tell)(people.owner, HOSTILE)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about("bell")
+        assert [id for id, _ in changed(message)] == ["bell", "bell-small", "toast"]
+        assert "Notifications, 1 unread" in message
+        assert "<script>alert" not in message
+        await sync_to_async(mark_read)(people.owner.pk)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about("bell")
+        assert [id for id, _ in changed(message)] == ["bell", "bell-small"], "what was read is no news"
+
+
+@pytest.mark.asyncio
+async def test_the_open_list_shows_a_new_notification_and_that_one_was_read_elsewhere(
+    runtime: Runtime, people: People
+) -> None:
+    old = await sync_to_async(tell)(people.owner, "Old")
+    async with connected("/live/notifications/", people.owner) as socket:
+        await socket.message_about("Old")
+        new = await sync_to_async(tell)(people.owner, HOSTILE, minutes=1)
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{new.pk}")
+        assert ("notifications", "afterbegin") in changed(message), "it is the first"
+        assert "2 unread notifications." in message
+        assert "<script>alert" not in message
+        await sync_to_async(mark_read)(people.owner.pk, [old.pk])
+        runtime.hub.publish(notified(str(people.owner.pk)))
+        message = await socket.message_about(f"notification-{old.pk}")
+        assert "1 unread notification." in message
+
+
+@pytest.mark.asyncio
+async def test_the_open_list_is_not_woken_by_anothers_notification(runtime: Runtime, people: People) -> None:
+    async with connected("/live/notifications/", people.owner) as socket:
+        await socket.message_about("No notifications.")
+        await asyncio.sleep(2.0)  # it looks once more, because it may have changed while it was read
+        await sync_to_async(tell)(people.owner, "Not yet looked for")
+        runtime.hub.publish(notified(str(people.teammate.pk)))
+        runtime.hub.publish("executions")
+        assert await socket.is_silent(1.5)

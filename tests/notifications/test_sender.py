@@ -1,0 +1,222 @@
+"""The sender beside the controller: who is slow delays nobody else, and no failure, of a server or the database, ends or loses anything."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError
+from pytest_django.fixtures import Settings
+
+from grid.database.trouble import TroubleLog
+from grid.models import Delivery, User, WebhookTarget
+from grid.notifications.channels import ask_for_test, remove_target
+from grid.notifications.deliveries import LEASE, record_result
+from grid.notifications.letters import Payload
+from grid.notifications.results import SENT, SendResult
+from grid.notifications.sender import Sender
+from tests.controller.world import World, in_world
+from tests.notifications.test_deliveries import EMAIL, ada, eve, mail_server, waiting
+from tests.platformhealth.test_running import running
+from tests.support.shop import NOW
+from tests.support.virtual import cancelled, loop_time, passes, until
+
+__all__ = ["ada", "eve", "mail_server"]  # fixtures
+
+P = ParamSpec("P")
+T = TypeVar("T")
+pytestmark = pytest.mark.django_db
+
+
+async def at_once(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    return work(*args, **kwargs)
+
+
+class Outside:
+    """Mail and web servers; `takes` says in seconds how long each address takes, `answers` what becomes of it."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, str, UUID | str]] = []
+        self.takes: dict[str, float] = {}
+        self.answers: dict[str, SendResult | Exception] = {}
+
+    async def send(self, address: str, payloads: Sequence[Payload], message: UUID) -> SendResult:
+        return await self._take(address, message)
+
+    async def post(self, url: str, secret: str, body: bytes, *, event: str, message: str) -> SendResult:
+        return await self._take(url, message)
+
+    async def _take(self, address: str, message: UUID | str) -> SendResult:
+        self.seen.append((loop_time(), address, message))
+        await asyncio.sleep(self.takes.get(address, 0.01))
+        answer = self.answers.get(address, SENT)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
+def clock() -> datetime:
+    return NOW + timedelta(seconds=loop_time())
+
+
+def sender(outside: Outside, database: Any = at_once) -> Sender:
+    troubles = TroubleLog(loop_time)
+    return Sender(database, clock, troubles, random.Random(1), mailer=lambda: outside, poster=lambda: outside)
+
+
+def left() -> int:
+    return Delivery.objects.filter(next_try_at__isnull=False).count()
+
+
+@in_world
+async def test_a_server_that_is_slow_delays_nobody_else(ada: User, eve: User) -> None:
+    outside = Outside()
+    outside.takes["https://slow.example.com/"] = 10
+    for _ in range(5):
+        waiting(eve)
+        waiting(ada)
+    waiting(ada, EMAIL)
+    task = asyncio.create_task(sender(outside).run())
+    await until(lambda: not Delivery.objects.filter(user=ada, next_try_at__isnull=False).exists(), within=2)
+    await until(lambda: left() == 0, within=60)
+    await cancelled(task)
+    slow = [at for at, address, _ in outside.seen if address == "https://slow.example.com/"]
+    assert all(later - earlier > 9.99 for earlier, later in itertools.pairwise(slow)), "one at a time"
+    assert len(outside.seen) == 11
+
+
+@in_world
+async def test_a_server_that_fails_is_asked_again_later_and_later(ada: User) -> None:
+    outside = Outside()
+    outside.answers["https://example.com/hook"] = SendResult("It answered with status 500.")
+    waiting(ada)
+    task = asyncio.create_task(sender(outside).run())
+    await passes(8 * 60)
+    await cancelled(task)
+    times = [at for at, _, _ in outside.seen]
+    waits = [round((later - earlier) / 60) for earlier, later in itertools.pairwise(times)]
+    assert waits == [1, 2, 4]
+    assert len({message for _, _, message in outside.seen}) == 1
+    assert Delivery.objects.get().error == "It answered with status 500."
+
+
+@in_world
+async def test_what_nobody_thought_of_is_a_failure_like_any_other(ada: User) -> None:
+    outside = Outside()
+    outside.answers["https://example.com/hook"] = ZeroDivisionError()
+    waiting(ada)
+    one = sender(outside)
+    await one.look()
+    await one.settle()
+    assert Delivery.objects.get().error == "It could not be sent (ZeroDivisionError)."
+    await one.close()
+
+
+@in_world
+async def test_a_webhook_is_not_called_where_an_admin_lets_nothing_through(ada: User, settings: Settings) -> None:
+    settings.EGRESS_EXCEPT = ["93.184.216.0/24"]
+    WebhookTarget.objects.update(url="https://93.184.216.34/")
+    waiting(ada)
+    one = Sender(at_once, clock, TroubleLog(loop_time), random.Random(1))
+    await one.look()
+    await one.settle()
+    await one.close()
+    assert "93.184.216.34 leads to a private or excepted address" in Delivery.objects.get().error
+
+
+@in_world
+async def test_killed_between_sending_and_recording_it_is_sent_again_under_the_same_id(ada: User) -> None:
+    outside = Outside()
+    waiting(ada)
+    first = sender(outside)
+    outside.takes["https://example.com/hook"] = 1
+    await first.look()
+    await passes(0.5)
+    await first.close()
+    assert left() == 1
+    task = asyncio.create_task(sender(outside).run())
+    await passes(LEASE.total_seconds() - 10)
+    assert len(outside.seen) == 1, "the first might still be at it"
+    await until(lambda: left() == 0, within=20)
+    await cancelled(task)
+    assert len(outside.seen) == 2
+    assert len({message for _, _, message in outside.seen}) == 1
+
+
+@in_world
+async def test_while_the_database_is_away_what_was_sent_is_not_sent_again(ada: User) -> None:
+    outside, is_away = Outside(), False
+
+    async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if is_away and work is record_result:
+            raise OperationalError("the connection is lost")
+        return work(*args, **kwargs)
+
+    waiting(ada)
+    is_away = True
+    task = asyncio.create_task(sender(outside, database).run())
+    await passes(60)
+    assert left() == 1
+    is_away = False
+    await until(lambda: left() == 0, within=60)
+    await cancelled(task)
+    assert len(outside.seen) == 1
+
+
+@in_world
+async def test_a_database_that_is_away_ends_nothing(ada: User) -> None:
+    outside, is_away = Outside(), True
+
+    async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if is_away:
+            raise OperationalError("the connection is lost")
+        return work(*args, **kwargs)
+
+    waiting(ada)
+    task = asyncio.create_task(sender(outside, database).run())
+    await passes(60)
+    is_away = False
+    await until(lambda: left() == 0, within=60)
+    await cancelled(task)
+
+
+@in_world
+async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
+    outside = Outside()
+    for _ in range(10):
+        waiting(ada)
+        waiting(eve)
+        waiting(eve, EMAIL)
+    tasks = [asyncio.create_task(sender(outside).run()) for _ in range(2)]
+    await until(lambda: left() == 0, within=120)
+    for task in tasks:
+        await cancelled(task)
+    messages = [message for _, _, message in outside.seen]
+    assert len(messages) == len(set(messages)) == 21
+
+
+@in_world
+async def test_a_test_is_sent_within_seconds(ada: User, settings: Settings) -> None:
+    outside = Outside()
+    task = asyncio.create_task(sender(outside).run())
+    await passes(5)
+    asked: Callable[[], Awaitable[int]] = lambda: at_once(ask_for_test, ada, EMAIL, now=clock())  # noqa: E731
+    id = await asked()
+    await until(lambda: Delivery.objects.get(pk=id).sent_at is not None, within=3)
+    await cancelled(task)
+
+
+@in_world
+async def test_the_controllers_own_loop_takes_what_is_due(ada: User) -> None:
+    waiting(ada)
+    remove_target(ada)
+    async with running(World()):
+        await until(lambda: left() == 0, within=5)
+    assert Delivery.objects.get().error == "You have removed the webhook."

@@ -1,0 +1,208 @@
+"""Posts to a real server that takes them, fails, hangs, redirects and lies; and none to where nobody outside may reach."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from grid.core.egress import may_be_called, read_blocks
+from grid.notifications.letters import webhook_body
+from grid.notifications.results import SENT, SendResult
+from grid.notifications.webhook import SIGNATURE, Poster
+from tests.support.certificates import Certificate, certificate
+from tests.support.http_server import Answer, serving
+
+LOOPBACK, _ = read_blocks("", ["127.0.0.0/8", "::1/128"])
+MESSAGE = UUID(int=7)
+PAYLOAD = {
+    "event": "failed",
+    "execution": "abc",
+    "kind": "job",
+    "title": "Train",
+    "sentence": "It ended with exit code 1.",
+    "path": "/executions/abc/",
+    "at": "2026-03-04T09:00:00+00:00",
+}
+BODY = webhook_body(PAYLOAD, MESSAGE, "https://grid.example.com")
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return certificate(Path(tmp_path_factory.mktemp("tls")))
+
+
+@pytest_asyncio.fixture
+async def poster(tls: Certificate) -> AsyncIterator[Callable[..., Poster]]:
+    made = []
+
+    def make(*, seconds: float = 5.0, allowed: bool = True, trusts: ssl.SSLContext | None = tls.client) -> Poster:
+        made.append(Poster(LOOPBACK if allowed else (), tls=trusts, seconds=seconds))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+async def post(poster: Poster, url: str) -> SendResult:
+    return await poster.post(url, "secret", BODY, event="failed", message=str(MESSAGE))
+
+
+def answering(status: int, **headers: str) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, headers=headers)
+
+    return answer
+
+
+async def test_a_post_is_signed_and_says_what_why_and_where(poster: Callable[..., Poster], tls: Certificate) -> None:
+    async with serving(answering(204), tls=tls.server) as server:
+        assert await post(poster(), f"{server.url}/hook?room=1") == SENT
+    request, body = server.seen[0], server.bodies[0]
+    expected = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
+    assert request.headers[SIGNATURE] == f"sha256={expected}"
+    assert (request.method, request.path_qs) == ("POST", "/hook?room=1")
+    assert request.headers["X-Compute-Grid-Event"] == "failed"
+    assert request.headers["X-Compute-Grid-Delivery"] == str(MESSAGE)
+    said = json.loads(body)
+    assert (said["what"], said["why"]) == ("Train has failed", "It ended with exit code 1.")
+    assert said["url"] == "https://grid.example.com/executions/abc/"
+    assert said["next"]
+
+
+@pytest.mark.parametrize(("status", "is_final"), [(500, False), (503, False), (404, False), (410, True)])
+async def test_a_refusal_is_told_with_its_status(
+    poster: Callable[..., Poster], tls: Certificate, status: int, is_final: bool
+) -> None:
+    async with serving(answering(status), tls=tls.server) as server:
+        found = await post(poster(), server.url)
+    assert found == SendResult(f"127.0.0.1 answered with status {status}.", is_final)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_no_redirect_is_followed(poster: Callable[..., Poster], tls: Certificate, status: int) -> None:
+    async with serving(answering(200), tls=tls.server) as other:
+        async with serving(answering(status, Location=f"{other.url}/"), tls=tls.server) as server:
+            found = await post(poster(), server.url)
+        assert not other.seen
+    assert found.is_final
+    assert f"redirects ({status})" in found.error
+
+
+async def test_a_server_that_hangs_or_drips_is_left_in_time(poster: Callable[..., Poster], tls: Certificate) -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async with serving(hang, tls=tls.server) as server:
+        found = await post(poster(seconds=0.3), server.url)
+    assert found.error == "127.0.0.1 did not answer within 0 seconds."
+    assert not found.is_final
+
+
+async def test_a_long_answer_is_not_read(poster: Callable[..., Poster], tls: Certificate) -> None:
+    async def flood(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b"x" * 65536)
+
+    async with serving(flood, tls=tls.server) as server:
+        assert await post(poster(), server.url) == SENT
+
+
+async def test_a_certificate_that_nobody_vouches_for_gets_nothing(
+    poster: Callable[..., Poster], tls: Certificate
+) -> None:
+    async with serving(answering(200), tls=tls.server) as server:
+        found = await post(poster(trusts=None), server.url)
+        assert not server.seen
+    assert found.error == "The certificate of 127.0.0.1 is not valid."
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
+async def test_however_a_private_address_is_written_nobody_is_called(
+    poster: Callable[..., Poster], tls: Certificate, host: str
+) -> None:
+    async with serving(answering(200), tls=tls.server) as server:
+        found = await post(poster(allowed=False), server.url.replace("127.0.0.1", host))
+        assert not server.seen
+    assert not found.is_sent
+    # The library refuses numbers that it takes for neither a name nor an address.
+    assert (
+        "private or excepted address" if host[0] in "l[" or host.count(".") == 3 else "cannot be reached"
+    ) in found.error
+
+
+async def test_a_name_that_leads_elsewhere_a_moment_later_is_looked_at_where_it_is_called(
+    poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = []
+
+    def rebinding(host: str, port: int, *args: object, **kwargs: object) -> list[object]:
+        looked_up.append(host)
+        address = "93.184.216.34" if len(looked_up) > 1 else "127.0.0.1"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    async with serving(answering(200), tls=tls.server) as server:
+        monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+        found = await post(poster(allowed=False), server.url.replace("127.0.0.1", "rebind.example.com"))
+        assert not server.seen
+    assert "leads to a private or excepted address" in found.error
+    assert looked_up == ["rebind.example.com"], "and it is not asked again"
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
+async def test_a_name_with_one_private_address_is_tried_again_when_the_other_fails(
+    poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    """A local name server may add an address of its own."""
+
+    def both(host: str, port: int, *args: object, **kwargs: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    found = await post(poster(), "https://both.example.com:9/")
+    assert "cannot be reached" in found.error
+    assert not found.is_final
+
+
+async def test_a_name_without_an_address_and_a_closed_port_are_told_apart(poster: Callable[..., Poster]) -> None:
+    assert (await post(poster(), "https://no-such.invalid/")).error == "The name no-such.invalid leads to no address."
+    assert "cannot be reached" in (await post(poster(), "https://127.0.0.1:9/")).error
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("10.0.0.1", "172.16.3.4", "192.168.1.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+        *("255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"),
+        *("::7f00:1", "::a9fe:a9fe", "::ffff:0:7f00:1", "fec0::1"),
+        *("169.254.169.254", "fd00:ec2::254", "168.63.129.16", "ff02::1", "2002:7f00:1::", "localhost", ""),
+    ],
+)
+def test_what_is_not_public_is_not_called(address: str) -> None:
+    assert not may_be_called(address, ())
+
+
+def test_an_admin_allows_private_addresses_and_never_a_machines_credentials() -> None:
+    allowed, mistakes = read_blocks("GRID_WEBHOOK_PRIVATE", ["10.1.0.0/16", "169.254.0.0/16", "x"])
+    assert may_be_called("10.1.2.3", allowed)
+    assert not may_be_called("10.2.2.3", allowed)
+    assert not may_be_called("169.254.169.254", allowed)
+    assert mistakes == ["GRID_WEBHOOK_PRIVATE names “x”, but that is no block of addresses such as 203.0.113.0/24."]
+    denied, _ = read_blocks("GRID_EGRESS_EXCEPT", ["93.184.0.0/16", "10.1.9.0/24"])
+    assert not may_be_called("93.184.216.34", allowed, denied)
+    assert not may_be_called("::ffff:93.184.216.34", allowed, denied)
+    assert not may_be_called("10.1.9.3", allowed, denied)
+    assert may_be_called("93.184.216.34", ())
+    assert may_be_called("2606:2800:220:1::1", ())

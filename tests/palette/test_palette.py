@@ -1,0 +1,271 @@
+"""The command palette over HTTP: who finds what, and that nothing is found that may not be opened."""
+
+import re
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.template import Context
+from django.test import RequestFactory
+from pytest_django.fixtures import Settings
+
+from dashboard.executions.history import latest_ended
+from dashboard.shell.access import viewer_of
+from dashboard.templatetags.frame import navigation
+from grid.configuration import REGISTRY
+from grid.kube.resources import NODES
+from grid.models import Execution, State, User
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
+from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT, node
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+HOSTILE = '"><script>alert(1)</script>'
+_ITEM = re.compile(r'<(?:a|button)[^>]* role="option"[^>]*?(?:href|value)="([^"]*)">')
+ENDED: dict[str, Any] = {"state": State.FAILED, "ended_at": MOMENT, "settled_at": MOMENT}
+
+
+def page(user: User, text: str = "", **query: str) -> str:
+    answer = client_of(user).get("/palette/", {"q": text, **query})
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def options(user: User, text: str = "") -> list[str]:
+    """The addresses of the options, without those that search further."""
+    found = [unescape(url) for url in _ITEM.findall(page(user, text, options="1"))]
+    return [url for url in found if "text=" not in url]
+
+
+@pytest.fixture
+def grid(people: People, runtime: Runtime, cluster: FakeCluster) -> Runtime:
+    """A project with an active and an ended execution of each kind of search, and a node; all named after zebras."""
+    project = make_project(people.owner, people.teammate, id="zebras", name="Zebra stripes")
+    make_execution(people.owner, project, id="active1", title="Count zebras")
+    make_execution(people.owner, project, id="ended1", title="Old zebras", **ENDED)
+    make_tier("zebra", name="Zebra tier")
+    cluster.put(NODES, node("zebra-node"))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    return runtime
+
+
+EXECUTIONS = ["/executions/active1/", "/executions/ended1/"]
+FOUND = {
+    "owner": [*EXECUTIONS, "/projects/zebras/"],
+    "teammate": [*EXECUTIONS, "/executions/?project=zebras"],
+    "stranger": [],
+    "auditor": [*EXECUTIONS, "/executions/?project=zebras", "/nodes/zebra-node/"],
+    "operator": [*EXECUTIONS, "/executions/?project=zebras", "/nodes/zebra-node/"],
+    "admin": [*EXECUTIONS, "/nodes/zebra-node/", "/projects/zebras/", "/tiers/zebra/"],
+}
+
+
+def person(people: People, who: str) -> User:
+    if who != "auditor":
+        return getattr(people, who)  # type: ignore[no-any-return]
+    auditor = User.objects.create_user("auditor")
+    auditor.groups.add(Group.objects.get_or_create(name="auditors")[0])
+    return auditor
+
+
+@pytest.mark.parametrize("who", FOUND)
+def test_everybody_finds_what_they_may_open(people: People, grid: Runtime, who: str) -> None:
+    assert sorted(options(person(people, who), "zebra")) == sorted(FOUND[who])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", FOUND)
+def test_everything_found_can_be_opened(people: People, grid: Runtime, who: str) -> None:
+    user = person(people, who)
+    client = client_of(user)
+    urls = {url for text in ("", "zebra", "a", "e") for url in options(user, text) if url.startswith("/")}
+    assert {url: client.get(url).status_code for url in urls} == dict.fromkeys(urls, 200)
+
+
+@pytest.mark.parametrize("text", ["active1", "workspace-active1", "count zeb", "ZEBRAS COUNT"])
+def test_an_active_execution_is_found_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
+    assert options(people.owner, text) == ["/executions/active1/"]
+
+
+@pytest.mark.parametrize("text", ["ended1", "workspace-ended1", "old zeb"])
+def test_an_ended_execution_is_found_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
+    assert options(people.owner, text) == ["/executions/ended1/"]
+
+
+def test_an_execution_is_found_once_when_its_row_stays_after_its_end(people: People, grid: Runtime) -> None:
+    Execution.objects.filter(pk="active1").update(**{**ENDED, "ended_at": grid.clock()})
+    read_executions(grid)
+    assert grid.executions.get("active1") is not None
+    assert options(people.owner, "count zebras") == ["/executions/active1/"]
+
+
+STOP, LOG = "/executions/active1/stop/", "/executions/active1/?tab=log"
+DONE = {
+    "owner": [LOG, STOP],
+    "teammate": [LOG],
+    "stranger": [],
+    "auditor": [LOG],
+    "operator": [LOG, STOP],
+    "admin": [LOG, STOP],
+}
+
+
+@pytest.mark.parametrize("who", DONE)
+def test_actions_on_an_execution_are_what_one_may_do(people: People, grid: Runtime, who: str) -> None:
+    user = person(people, who)
+    assert [url for text in ("log zeb", "stop zeb", "sto count") for url in options(user, text)] == [
+        *(url for url in DONE[who] if url == LOG),
+        *(url for url in DONE[who] if url == STOP),
+        *(url for url in DONE[who] if url == STOP),
+    ]
+    opens = 'formaction="/executions/active1/open/"' in page(user, "open zebras", options="1")
+    assert opens == (who == "owner")
+
+
+def test_an_execution_that_stops_is_not_offered_to_be_stopped_or_opened(people: People, grid: Runtime) -> None:
+    Execution.objects.filter(pk="active1").update(state=State.STOPPING)
+    read_executions(grid)
+    assert options(people.owner, "stop zebras") == []
+    assert "formaction" not in page(people.owner, "open zebras", options="1")
+
+
+def test_pages_of_the_demonstration_are_found_as_the_navigation_has_them(
+    people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
+) -> None:
+    for demo, sandbox, found in ((False, False, []), (True, False, ["/components/"])):
+        settings.DEMO = demo
+        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == found, (
+            sandbox
+        )
+
+
+def test_notifications_are_found(people: People, grid: Runtime) -> None:
+    assert "/notifications/" in options(people.owner, "unread")
+
+
+def test_former_member_finds_own_executions_only(people: People, grid: Runtime) -> None:
+    project = Execution.objects.get(pk="active1").project
+    make_execution(people.stranger, project, id="own1", title="Own zebras")
+    read_executions(grid)
+    assert options(people.stranger, "zebra") == ["/executions/own1/"]
+
+
+def test_at_most_eight_executions_are_found_newest_first(people: People, grid: Runtime) -> None:
+    project = Execution.objects.get(pk="active1").project
+    for number in range(10):
+        make_execution(people.owner, project, id=f"n{number}", title=f"needle {number}",
+                       requested_at=MOMENT + timedelta(minutes=number))  # fmt: skip
+    read_executions(grid)
+    assert options(people.owner, "needle") == [f"/executions/n{number}/" for number in range(9, 1, -1)]
+
+
+def test_own_workspaces_are_found_and_deleted_ones_and_others_are_not(people: People, grid: Runtime) -> None:
+    project = Execution.objects.get(pk="active1").project
+    kept, deleted = (make_workspace(people.owner, project, title="Giraffe") for _ in range(2))
+    make_workspace(people.teammate, project, title="Giraffe")
+    deleted.deleted_at = MOMENT
+    deleted.save()
+    workspaces = [url for url in options(people.owner, "giraffe") if url.startswith("/workspaces/")]
+    assert workspaces == [f"/workspaces/{kept.pk}/"]
+    assert f"/workspaces/{kept.pk}/" in options(people.owner, f"workspace-{kept.pk}")
+
+
+def test_a_setting_leads_to_its_place_on_the_page(people: People, grid: Runtime) -> None:
+    setting = next(iter(REGISTRY.values()))
+    assert f"/configuration/#value-{setting.key}" in options(people.admin, setting.key)
+    configuration = client_of(people.admin).get("/configuration/").content.decode()
+    assert {key for key in REGISTRY if f'id="value-{key}"' not in configuration} == set()
+    assert options(people.operator, setting.key) == []
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "admin"])
+def test_every_page_of_the_navigation_has_an_icon_and_is_found_by_its_title(
+    people: People, grid: Runtime, who: str
+) -> None:
+    request: Any = RequestFactory().get("/")
+    request.user = getattr(people, who)
+    links = [link for section in navigation(Context({"request": request})) for link in section.links]
+    assert len(links) > 1
+    icons = Path("static/icons.svg").read_text()
+    assert [link.name for link in links if f'<symbol id="{link.name}"' not in icons] == []
+    assert all(link.url in options(request.user, link.title) for link in links)
+
+
+def test_practitioner_finds_no_page_of_the_infrastructure_or_of_admins(people: People, grid: Runtime) -> None:
+    for text in ("infrastructure", "tiers", "environments", "people", "logins", "configuration", "add"):
+        assert options(people.owner, text) == [], text
+
+
+def test_without_a_text_it_says_what_can_be_found_and_offers_pages_and_own_executions(
+    people: People, grid: Runtime
+) -> None:
+    empty = page(people.owner, options="1")
+    assert (
+        "Find an execution by title, id or object name, or a workspace, job, project, saved view, page or action by name."
+        in empty
+    )
+    assert "saved view, node, page" in page(people.operator, options="1")
+    assert {"/", "/launch/", "/launch/?kind=workspace", "/executions/active1/", "dark"} <= set(options(people.owner))
+    assert "/executions/active1/" not in options(people.operator)
+
+
+def test_no_result_says_so_and_leads_to_the_whole_history(people: People, grid: Runtime) -> None:
+    empty = page(people.owner, "no & such")
+    assert "Nothing found for “no &amp; such”." in empty
+    assert 'href="/executions/?show=ended&amp;text=no+%26+such"' in empty
+
+
+@pytest.mark.parametrize("as_options", ["", "1"])
+def test_hostile_names_and_texts_are_escaped(people: People, grid: Runtime, as_options: str) -> None:
+    project = Execution.objects.get(pk="active1").project
+    make_execution(people.owner, project, title=HOSTILE)
+    make_execution(people.owner, project, title=HOSTILE, **ENDED)
+    read_executions(grid)
+    found = page(people.owner, HOSTILE, options=as_options)
+    assert found.count("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    assert "<script>alert" not in found
+
+
+@pytest.mark.parametrize(
+    "text", ["%", "\\", "a" * 5000, "😀", "zq " * 300], ids=["%", "backslash", "long", "😀", "words"]
+)
+def test_strange_text_finds_nothing(people: People, grid: Runtime, text: str) -> None:
+    assert options(people.admin, text) == []
+
+
+def test_nul_in_a_text_is_left_out(people: People, grid: Runtime) -> None:
+    assert options(people.admin, "\x00") == options(people.admin)
+
+
+def test_every_page_has_the_dialogs_with_the_keys_of_pages_that_may_be_opened(people: People, grid: Runtime) -> None:
+    operator, owner = (client_of(user).get("/account/").content.decode() for user in (people.operator, people.owner))
+    assert 'id="palette"' in owner
+    assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "q", "w", "j", "l"]
+    assert re.findall(r'data-go="(.)"', operator) == ["h", "e", "q", "w", "j", "l", "o", "i"]
+
+
+def test_login_page_has_no_palette(client: Any, db: None) -> None:
+    assert 'id="palette"' not in client.get("/login/").content.decode()
+
+
+def test_only_the_latest_ended_executions_are_searched_and_older_ones_by_id(people: People) -> None:
+    project = make_project(people.owner)
+    for number in range(120):
+        make_execution(people.owner, project, id=f"e{number}", title="needle" if number in (3, 100) else "hay",
+                       **{**ENDED, "ended_at": MOMENT - timedelta(minutes=number)})  # fmt: skip
+    viewer = viewer_of(people.operator)
+    assert viewer is not None
+
+    def found(*words: str) -> list[str]:
+        return [row.pk for row in latest_ended(viewer, words, searched=60)]
+
+    assert found("needle") == ["e3"]
+    assert found("e100") == found("workspace-e100") == found("needle", "e100") == ["e100"]
+    assert found("hay", "e100") == []

@@ -1,0 +1,320 @@
+"""Checks of the API that an admin asks for: run once, told one by one, and cleaned up, also after a controller that stopped."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings
+
+from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
+from grid.core.labels import API_CHECK
+from grid.database.trouble import TroubleLog
+from grid.executions.context import LaunchTarget
+from grid.kube.resources import ACCESS_REVIEWS, CONFIG_MAPS, LEASES, NAMESPACES, PODS, SECRETS
+from grid.models import ApiCheckRun, AuditEntry
+from grid.platformhealth.apicheckresults import NeededRight
+from grid.platformhealth.apichecks import apicheckruns, keeper
+from grid.platformhealth.apichecks.base import ApiCheck, check
+from grid.platformhealth.apichecks.checks import CHECKS
+from grid.platformhealth.apichecks.keeper import STOPPED, ApiCheckKeeper
+from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
+from tests.conftest import People
+from tests.support.cluster import FakeCluster
+from tests.support.shop import NOW
+
+NAMESPACE = "compute-grid"
+# The fake has no controller that makes ReplicaSets, and reviews no access.
+NO_CONTROLLERS = [one for one in CHECKS if one.key not in ("deployments", "access-review")]
+pytestmark = pytest.mark.django_db
+
+
+async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return await sync_to_async(work)(*args, **kwargs)
+
+
+def look(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> None:
+    target = LaunchTarget("local", NAMESPACE, token=lambda id: "", front_key=lambda id: "")
+    look_once = ApiCheckKeeper(
+        cluster,
+        database,
+        target,
+        TroubleLog(lambda: 0.0),
+        clock=lambda: NOW,
+        monotonic=lambda: 0.0,
+        checks=checks,
+    )
+    async_to_sync(look_once.look)()
+
+
+def ask(people: People, *, is_shared: bool = False) -> ApiCheckRun:
+    return apicheckruns.ask("local", NAMESPACE, people.admin, is_shared=is_shared, now=NOW)
+
+
+def again(run: ApiCheckRun) -> ApiCheckRun:
+    return ApiCheckRun.objects.get(pk=run.pk)
+
+
+def outcomes(run: ApiCheckRun) -> dict[str, str]:
+    return {one["key"]: one["outcome"] for one in again(run).results}
+
+
+def namespaces(cluster: FakeCluster) -> set[str]:
+    return {one["metadata"]["name"] for one in cluster.objects(NAMESPACES)} - {"default"}
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    return cluster
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_run_checks_all_and_leaves_nothing(cluster: FakeCluster, people: People, is_shared: bool) -> None:
+    run = ask(people, is_shared=is_shared)
+    assert AuditEntry.objects.get(object_type="apicheckrun").actor == people.admin
+    look(cluster)
+    run = again(run)
+    assert (run.ended_at, run.is_clean, run.trouble) == (NOW, True, "")
+    assert {one["key"]: one["words"] for one in run.results if one["outcome"] != "passed"} == {}
+    assert run.namespace == NAMESPACE if is_shared else run.namespace.startswith("compute-grid-api-check-")
+    assert namespaces(cluster) == {NAMESPACE}
+    left = [one["metadata"]["name"] for kind in (CONFIG_MAPS, SECRETS, PODS, LEASES) for one in cluster.objects(kind)]
+    assert left == []
+    asked = len(cluster.requests)
+    look(cluster)
+    assert len(cluster.requests) == asked + 1  # whether there are forgotten namespaces
+
+
+def test_one_run_at_a_time_and_the_next_after_it(cluster: FakeCluster, people: People) -> None:
+    ask(people)
+    with pytest.raises(Rejected, match="has not ended yet"):
+        ask(people)
+    look(cluster, ())
+    ask(people)
+    assert AuditEntry.objects.filter(object_type="apicheckrun").count() == 2
+
+
+def test_without_the_right_to_create_namespaces_it_says_so_and_offers_the_other(
+    cluster: FakeCluster, people: People
+) -> None:
+    cluster.forbidden[NAMESPACES] = 'namespaces is forbidden: User "controller" cannot create resource "namespaces"'
+    run = ask(people)
+    look(cluster)
+    run = again(run)
+    assert run.needs_shared and run.is_clean and run.ended_at == NOW
+    assert run.trouble.startswith("The controller may not create namespaces: namespaces is forbidden")
+    shared = ask(people, is_shared=True)
+    look(cluster)
+    assert set(outcomes(shared).values()) == {"passed"}
+
+
+def without(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, verb: str, resource: str) -> None:
+    """Have the cluster answer access reviews: all is allowed but this."""
+    create = cluster.create
+
+    async def answering(kind: Any, body: Any, **options: Any) -> Any:
+        if kind is ACCESS_REVIEWS:
+            asked = body["spec"]["resourceAttributes"]
+            return {"status": {"allowed": (asked["verb"], asked["resource"]) != (verb, resource)}}
+        return await create(kind, body, **options)
+
+    monkeypatch.setattr(cluster, "create", answering)
+
+
+def test_what_could_not_be_removed_is_not_made(
+    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.forbidden[CONFIG_MAPS] = "configmaps is forbidden"
+    run = ask(people, is_shared=True)
+    look(cluster)
+    assert outcomes(run)["objects"] == "no right"
+    assert [one for kind in (SECRETS, PODS, LEASES) for one in cluster.objects(kind)] == []
+    assert "could not be removed: configmaps is forbidden" in again(run).trouble
+
+    without(cluster, monkeypatch, "delete", "namespaces")
+    run = ask(people)
+    look(cluster)
+    assert again(run).needs_shared and namespaces(cluster) == {NAMESPACE}
+    assert again(run).trouble.endswith(f"Missing in {run.namespace}: delete namespaces.")
+
+
+def test_a_namespace_of_somebody_else_with_the_runs_name_is_not_deleted(cluster: FakeCluster, people: People) -> None:
+    run = ask(people)
+    cluster.put(NAMESPACES, {"metadata": {"name": run.namespace}})
+    look(cluster)
+    assert namespaces(cluster) == {NAMESPACE, run.namespace}
+    run = again(run)
+    assert run.is_clean and run.results == []
+    assert "No namespace could be created: " in run.trouble and "is not one of our checks’" in run.trouble
+
+
+def test_a_refused_removal_is_told_and_holds_up_no_later_run(
+    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise Rejected([Problem("", "A webhook\0says no.")])
+
+    monkeypatch.setattr(cluster, "delete", refuse)
+    cluster.put(NAMESPACES, {"metadata": {"name": "compute-grid-api-check-old", "labels": {API_CHECK: NAMESPACE}}})
+    for _ in range(2):
+        run = ask(people)
+        look(cluster, ())
+        run = again(run)
+        assert (run.ended_at, run.is_clean) == (NOW, True)
+        assert run.trouble == f"What the checks have made in {run.namespace} could not be removed: A webhook says no."
+
+
+def test_a_run_ends_when_the_api_server_hangs(
+    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(cluster, "create", hang)
+    monkeypatch.setattr(keeper, "LONGEST_SECONDS", 0.0)
+    run = ask(people)
+    look(cluster)
+    run = again(run)
+    assert (run.ended_at, run.is_clean) == (NOW, True) and run.trouble.startswith("The checks did not end within")
+
+
+def test_what_a_stopped_controller_left_is_removed_by_the_next_one(cluster: FakeCluster, people: People) -> None:
+    run = ask(people)
+
+    async def killed(scratch: Scratch) -> None:
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        look(cluster, [*NO_CONTROLLERS[:3], check("killed", "Killed", killed)])
+    assert again(run).ended_at is None and namespaces(cluster) == {NAMESPACE, run.namespace}
+    cluster.available = False
+    with pytest.raises(ClusterUnavailable):
+        look(cluster)
+    cluster.available = True
+    look(cluster)
+    run = again(run)
+    assert (run.trouble, run.is_clean, len(run.results)) == (STOPPED, True, 3)
+    assert namespaces(cluster) == {NAMESPACE}
+
+    shared = ask(people, is_shared=True)
+    with pytest.raises(SystemExit):
+        look(cluster, [*NO_CONTROLLERS[:4], check("killed", "Killed", killed)])
+    assert cluster.objects(PODS) != []
+    look(cluster)
+    assert again(shared).is_clean and cluster.objects(PODS) == [] and cluster.objects(CONFIG_MAPS) == []
+
+
+def test_namespaces_of_checks_that_the_database_has_forgotten_are_removed_and_no_others(cluster: FakeCluster) -> None:
+    for name, label in (
+        ("compute-grid-api-check-old", NAMESPACE),
+        ("other-api-check-old", "other"),
+        ("compute-grid-api-check-mine", "other"),
+        ("somebodys", NAMESPACE),
+    ):
+        cluster.put(NAMESPACES, {"metadata": {"name": name, "labels": {API_CHECK: label}}})
+    look(cluster)
+    assert namespaces(cluster) == {NAMESPACE, "other-api-check-old", "compute-grid-api-check-mine", "somebodys"}
+
+
+def test_each_end_of_a_check_is_told_in_words(cluster: FakeCluster, people: People) -> None:
+    def raising(error: Exception) -> Any:
+        async def run(scratch: Scratch) -> None:
+            raise error
+
+        return run
+
+    async def late(scratch: Scratch) -> None:
+        async def never() -> bool:
+            return False
+
+        await until(never, "Nothing came within {seconds:.0f} s.", seconds=0.0)
+
+    async def stuck(scratch: Scratch) -> None:
+        await until(late_forever, "Never", seconds=60.0)
+
+    async def late_forever() -> bool:
+        return False
+
+    checks = [
+        check("failed", "Failed", raising(CheckFailed("It did another thing."))),
+        check("refused", "Refused", raising(NotAllowed("pods is forbidden"))),
+        check("away", "Away", raising(ClusterUnavailable("It does not answer."))),
+        check("strange", "Strange", raising(KeyError("metadata"))),
+        check("none", "None", raising(AttributeError("'NoneType' object has no attribute 'get'"))),
+        check("nul", "NUL", raising(NotAllowed("a\0b"))),  # PostgreSQL stores none
+        check("late", "Late", late),
+        check("stuck", "Stuck", stuck, seconds=0.0),
+    ]
+    run = ask(people)
+    look(cluster, checks)
+    assert [(one["key"], one["outcome"], one["words"]) for one in again(run).results] == [
+        ("failed", "failed", "It did another thing."),
+        ("refused", "no right", "pods is forbidden"),
+        ("away", "failed", "It does not answer."),
+        ("strange", "failed", "The API server answered in a form that is not Kubernetes’: KeyError."),
+        ("none", "failed", "The API server answered in a form that is not Kubernetes’: AttributeError."),
+        ("nul", "no right", "a b"),
+        ("late", "failed", "Nothing came within 0 s."),
+        ("stuck", "failed", "It did not end within 0 s."),
+    ]
+
+
+def test_a_check_whose_right_is_missing_is_not_run_and_the_right_is_named(
+    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(cluster, monkeypatch, "create", "pods")
+    run = ask(people, is_shared=True)
+    look(cluster, [one for one in CHECKS if one.key in ("objects", "dry-run", "eviction")])
+    assert [(one["key"], one["outcome"]) for one in again(run).results] == [
+        ("objects", "passed"),
+        ("dry-run", "no right"),
+        ("eviction", "no right"),
+    ]
+    assert again(run).results[1]["words"] == "Missing in compute-grid: create pods."
+    assert again(run).results[2]["words"] == "Missing in compute-grid: create pods/eviction."
+
+
+def test_the_deployed_controller_lacks_what_the_docs_say_and_no_more() -> None:
+    documents = yaml.safe_load_all(Path(settings.BASE_DIR, "deploy/access.yaml").read_text())
+    mine = {"compute-grid-controller", "compute-grid-controller-nodes"}
+    rules = [
+        rule
+        for one in documents
+        if one["kind"] in ("Role", "ClusterRole") and one["metadata"]["name"] in mine
+        if one["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+        for rule in one["rules"]
+        if "resourceNames" not in rule
+    ]
+    granted = {
+        NeededRight(verb, resource, group)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    missing = {one.key: [str(right) for right in one.rights if right not in granted] for one in CHECKS}
+    assert {key: rights for key, rights in missing.items() if rights} == {
+        "jobs": ["create jobs.batch"],
+        "leases": ["update leases.coordination.k8s.io"],
+    }
+
+
+def test_rights_are_written_as_roles_write_them() -> None:
+    assert str(NeededRight("create", "pods/eviction")) == "create pods/eviction"
+    assert str(NeededRight("patch", "deployments", "apps")) == "patch deployments.apps"
+
+
+def test_old_runs_are_deleted_and_those_with_something_left_are_not(people: People) -> None:
+    run = ask(people)
+    apicheckruns.begin(run, NOW)
+    apicheckruns.end(run, NOW)
+    later = NOW + apicheckruns.KEPT_FOR + timedelta(seconds=1)
+    assert apicheckruns.purge(later, 10) == 0
+    apicheckruns.note_clean(run)
+    assert apicheckruns.purge(later, 10) == 1

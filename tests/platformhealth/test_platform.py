@@ -1,0 +1,180 @@
+"""Each light of the platform in each state, in words, and when an incident begins and ends."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from grid.platformhealth import lights
+from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
+from grid.platformhealth.incidents import Streak, judge
+from grid.platformhealth.lights import registry_host
+from grid.platformhealth.versions import USED, VersionLine, minor_of, version_lines
+from tests.support.golden import assert_golden
+
+NOW = datetime(2026, 3, 4, 9, tzinfo=UTC)
+FORBIDDEN = Unread("the controller may not read it. Add the rule: list deployments.apps in kube-system")
+
+
+def workload(name: str, ready: int, wanted: int = 2) -> Workload:
+    return Workload("Deployment", "kube-system", name, ready, wanted)
+
+
+def trouble(reason: str, message: str, about: str = "job-1") -> WarningEvent:
+    return WarningEvent(reason, about, message)
+
+
+REFUSED = 'Failed to pull image "reg.example.com/a:1": dial tcp 10.0.0.9:443: connect: connection refused'
+MISSING = 'Failed to pull image "reg.example.com/a:2": manifest unknown'
+BEAT = Heartbeat(0.0, "cp-1_abc")
+STATES: dict[str, Light] = {
+    "api server: well": lights.api_server(ServerAnswers(0.02, 11, (), ())),
+    "api server: well, its checks unread": lights.api_server(ServerAnswers(0.02, 11)),
+    "api server: slow": lights.api_server(ServerAnswers(2.5, 11, (), ())),
+    "api server: fails": lights.api_server(ServerAnswers(2.5, 11, ("Connection refused",), None)),
+    "api server: its checks fail": lights.api_server(ServerAnswers(0.1, 11, (), ("etcd",))),
+    "dns: well": lights.dns([workload("coredns", 2)], ""),
+    "dns: half": lights.dns([workload("coredns", 1)], None),
+    "dns: gone": lights.dns([workload("coredns", 0)], None),
+    "dns: lookup fails": lights.dns([workload("coredns", 2)], "Name or service not known"),
+    "dns: no server seen": lights.dns([workload("metrics-server", 1)], None),
+    "dns: only a lookup": lights.dns([], ""),
+    "dns: no right": lights.dns(FORBIDDEN, ""),
+    "scheduler: well": lights.lease("scheduler", BEAT),
+    "scheduler: seen once": lights.lease("scheduler", Heartbeat(None)),
+    "scheduler: silent": lights.lease("scheduler", Heartbeat(61.0)),
+    "scheduler: no lease": lights.lease("scheduler", None),
+    "scheduler: no right": lights.lease("scheduler", FORBIDDEN),
+    "controller manager: silent": lights.lease("controller-manager", Heartbeat(61.0)),
+    "autoscaler: well": lights.autoscaler(AutoscalerReport("Healthy", BEAT)),
+    "autoscaler: ill": lights.autoscaler(AutoscalerReport("Unhealthy", BEAT)),
+    "autoscaler: silent": lights.autoscaler(AutoscalerReport("Healthy", Heartbeat(600.0))),
+    "autoscaler: unreadable": lights.autoscaler(AutoscalerReport("", BEAT)),
+    "autoscaler: none": lights.autoscaler(None),
+    "autoscaler: no right": lights.autoscaler(FORBIDDEN),
+    "metrics: well": lights.metrics(""),
+    "metrics: away": lights.metrics("The server is currently unable to handle the request"),
+    "metrics: none": lights.metrics(None),
+    "metrics: no right": lights.metrics(FORBIDDEN),
+    "registry: well": lights.registry([trouble("Failed", MISSING), trouble("BackOff", REFUSED)]),
+    "registry: away": lights.registry([trouble("Failed", REFUSED), trouble("Failed", REFUSED, "job-2")]),
+    "storage: well": lights.storage([trouble("FailedMount", 'secret "x" not found')], frozenset()),
+    "storage: a claim that was served since": lights.storage(
+        [trouble("ProvisioningFailed", "quota", "home")], frozenset()
+    ),
+    "storage: no volume": lights.storage([trouble("ProvisioningFailed", "quota", "home")], frozenset({"home"})),
+    "storage: not attached": lights.storage([trouble("FailedAttachVolume", "timed out")], frozenset()),
+    "ingress: not used": lights.ingress(False, ()),
+    "ingress: well": lights.ingress(True, [workload("ingress-nginx-controller", 2)]),
+    "ingress: away": lights.ingress(True, [workload("ingress-nginx-controller", 0)]),
+    "ingress: not seen": lights.ingress(True, ()),
+    "ingress: no right": lights.ingress(True, FORBIDDEN),
+    "proxies: well": lights.proxies([workload("proxy", 2)], None),
+    "proxies: away": lights.proxies([workload("proxy", 0)], None),
+    "proxies: a port, well": lights.proxies([], ""),
+    "proxies: a port, away": lights.proxies([], "Connection refused"),
+    "proxies: not seen": lights.proxies([], None),
+    "proxies: no right": lights.proxies(FORBIDDEN, None),
+    "database: well": lights.database(0.004),
+    "database: slow": lights.database(1.5),
+}
+
+
+def test_each_light_says_in_each_state_what_is_known_and_what_to_do() -> None:
+    words = "\n".join(f"{state}\n  {one.severity} {one.sentence}" for state, one in STATES.items())
+    assert_golden("platform-lights", words, ending="txt")
+
+
+@pytest.mark.parametrize(
+    ("image", "host"),
+    [
+        ("python:3.11", "docker.io"),
+        ("library/python", "docker.io"),
+        ("reg.example.com/team/a:1", "reg.example.com"),
+        ("localhost:5000/a", "localhost:5000"),
+        ("localhost/a", "localhost"),
+    ],
+)
+def test_the_host_of_an_image_is_found_as_container_runtimes_find_it(image: str, host: str) -> None:
+    assert registry_host(image) == host
+
+
+def light(severity: str) -> Light:
+    return Light("dns", "DNS", severity, "It is so.")  # type: ignore[arg-type]
+
+
+def story(*severities: str) -> list[str]:
+    """Judge one look after another, half a minute apart; + for an incident that begins, - for one that ends, with its minute."""
+    streaks: dict[str, Streak] = {}
+    unended: set[str] = set()
+    told = []
+    for number, severity in enumerate(severities):
+        judged = judge([light(severity)], streaks, unended, NOW + number * timedelta(seconds=30))
+        streaks = judged.streaks
+        unended = (unended | {one.light.key for one in judged.begun}) - {one.light.key for one in judged.ended}
+        told += [f"+{one.at - NOW}" for one in judged.begun] + [f"-{one.at - NOW}" for one in judged.ended]
+    return told
+
+
+def test_an_incident_begins_with_the_first_of_two_bad_looks_and_ends_with_the_first_of_two_good_ones() -> None:
+    assert story("ok", "problem", "problem", "problem", "ok", "ok") == ["+0:00:30", "-0:02:00"]
+
+
+def test_one_bad_look_is_no_incident_and_one_good_look_ends_none() -> None:
+    assert story("ok", "problem", "ok", "problem", "ok") == []
+    assert story("problem", "problem", "ok", "problem", "ok") == ["+0:00:00"]
+
+
+def test_what_is_not_known_neither_begins_nor_ends_an_incident() -> None:
+    assert story("problem", "wait", "wait", "problem", "wait", "wait", "ok", "ok") == ["+0:00:00", "-0:03:00"]
+
+
+EVERYTHING = {one.group_version: frozenset[str]() for one in USED}
+EVERYTHING |= {
+    name: frozenset(resource for one in USED if one.group_version == name for resource in one.resources)
+    for name in EVERYTHING
+}
+
+
+def told(*lines: VersionLine) -> str:
+    return "\n".join(f"{one.severity} {one.subject}: {one.sentence}" for one in lines if one.severity != "ok")
+
+
+@pytest.mark.parametrize(
+    ("case", "server", "served"),
+    [
+        ("new", "v1.36.2", EVERYTHING),
+        (
+            "old",
+            "v1.20.4+k3s1",
+            EVERYTHING | {"autoscaling/v2": None, "policy/v1": None, "metrics.k8s.io/v1beta1": None},
+        ),
+        ("strange", "OpenThing 4", {}),
+        ("silent", "", EVERYTHING),
+    ],
+)
+def test_versions_say_what_the_cluster_lacks_and_deprecates(
+    case: str, server: str, served: dict[str, frozenset[str] | None]
+) -> None:
+    assert_golden(f"platform-versions-{case}", told(*version_lines(server, "37.0.2", served)), ending="txt")
+
+
+@pytest.mark.parametrize(
+    ("version", "minor"), [("v1.36.2", 36), ("1.29", 29), ("v1.30.1-gke.100", 30), ("v2.1.0", None), ("x", None)]
+)
+def test_the_minor_version_is_read_as_distributions_write_it(version: str, minor: int | None) -> None:
+    assert minor_of(version) == minor
+
+
+def test_a_client_may_be_one_minor_version_from_the_server() -> None:
+    def severity(client: str) -> list[str]:
+        lines = version_lines("v1.36.2", client, EVERYTHING)
+        return [one.severity for one in lines if one.subject == "Kubernetes client"]
+
+    assert [severity(one) for one in ("35.0.0", "36.0.1", "37.0.2", "34.1.0", "", "x")] == [
+        ["ok"],
+        ["ok"],
+        ["ok"],
+        ["neutral"],
+        [],
+        [],
+    ]

@@ -1,0 +1,105 @@
+"""The page of the platform's health: who sees it, and what it says while the controller works, has stopped, or never ran."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from dashboard.platformhealth.page import PlatformHealthPage
+from dashboard.platformhealth.records import framework_lines
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts, workload_lines
+from grid.models import Environment
+from grid.platformhealth.facts import Light, Workload
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.shell.browsing import client_of
+from tests.shell.live import connected
+from tests.support.builders import MOMENT
+from tests.support.platform import BAD, PODS, WELL, store, store_old_environment
+
+URL = "/platform-health/"
+
+
+@pytest.mark.parametrize("role", ["owner", "teammate", "stranger"])
+def test_only_observers_see_it_and_others_have_no_link(people: People, runtime: Runtime, role: str) -> None:
+    client = client_of(getattr(people, role))
+    assert client.get(URL).status_code == 403
+    assert f'href="{URL}"' not in client.get("/account/").content.decode()
+
+
+def test_it_shows_lights_incidents_and_workloads_with_their_pods(admin: Client, runtime: Runtime) -> None:
+    store(BAD)
+    page = admin.get(URL).content.decode()
+    assert "Trouble with:" in page and "No pod of &lt;coredns&gt; is ready." in page
+    assert "Ongoing" in page and "Not served: x." in page
+    assert 'href="/pods/kube-system/dns-2/"' in page and 'href="/pods/kube-system/dns-2/log/"' in page
+    assert "not ready: CrashLoopBackOff" in page and "Namespace ingress-nginx is not shown" in page
+    assert page.index("coredns") < page.index("metrics-server")  # the worst first
+
+
+def test_it_shows_frameworks_of_environments_with_what_is_wrong_first(
+    admin: Client, runtime: Runtime, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(3):
+        image = f"rayproject/ray:2.60.0-py3{10 + number}"
+        Environment.objects.create(id=f"ray-{number}", name=f"Ray {number}", image=image, frameworks={"ray": "2.60.0"})
+    store_old_environment()
+    with django_assert_max_num_queries(5):
+        lines = framework_lines(MOMENT)
+    with django_assert_max_num_queries(1):
+        assert framework_lines(MOMENT) == lines
+    assert [line.severity for line in lines] == ["problem", "problem", "ok", "ok", "ok"]
+    page = admin.get(URL).content.decode()
+    assert "Old Ray: Ray 2.60.0" in page and "its requirements install ray 2.40.0" in page
+    page = admin.get("/environments/old-ray/").content.decode()
+    assert "It needs Python 3.10 or later, and the environment has Python 3.9." in page
+    assert "Framework versions" not in admin.get("/environments/jupyterlab/").content.decode()
+
+
+def test_of_many_frameworks_the_first_lines_are_shown_and_the_others_counted(db: None) -> None:
+    rows = [Environment(id=f"dask-{n}", name=f"Dask {n}", frameworks={"dask": "2026.8.0"}) for n in range(60)]
+    Environment.objects.bulk_create(rows)
+    assert len(framework_lines(MOMENT)) == 51 and framework_lines(MOMENT)[-1].sentence.startswith("10 more lines.")
+    Environment.objects.filter(pk="dask-0").update(is_archived=True)
+    assert framework_lines(MOMENT)[-1].sentence.startswith("9 more lines.")
+
+
+def test_old_lights_are_not_known_and_say_what_was_seen_last(admin: Client, runtime: Runtime) -> None:
+    store(BAD, minutes_ago=10)
+    page = admin.get(URL).content.decode()
+    assert "Not known since the controller looked last. Then: No pod of &lt;coredns&gt; is ready." in page
+
+
+def test_before_the_first_look_it_says_so(admin: Client, runtime: Runtime) -> None:
+    page = admin.get(URL).content.decode()
+    assert "no controller has looked yet" in page and "No incident." in page
+
+
+def test_what_this_process_sees_itself_counts_more_than_what_is_not_known() -> None:
+    own = [HealthPart("Database", "ok")]
+    old = light_parts([WELL], MOMENT, MOMENT + timedelta(minutes=10))
+    assert [part.severity for part in all_parts(own, old)] == ["ok"]
+    slow = light_parts([Light("database", "Database", "problem", "Slow.")], MOMENT, MOMENT)
+    assert [part.sentence for part in all_parts(own, slow)] == ["Slow."]
+    assert headline(all_parts(own, ())).word == "Platform healthy"
+
+
+def test_a_restart_within_the_hour_is_marked_and_an_old_one_is_not() -> None:
+    calm = Workload("DaemonSet", "kube-system", "proxy", 2, 2, MOMENT, {}, PODS[:1])
+    [soon] = workload_lines([calm], MOMENT + timedelta(minutes=30))
+    [later] = workload_lines([calm], MOMENT + timedelta(hours=2))
+    assert (soon.status.word, later.status.word) == ("1 pod restarted", "2 of 2 ready")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_open_page_shows_what_the_controller_has_seen_since(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlatformHealthPage, "tick_seconds", 0.05)
+    async with connected("/live/platform-health/", people.operator) as page:
+        assert "no controller has looked yet" in await page.message()
+        await sync_to_async(store)(BAD)
+        assert "No pod of &lt;coredns&gt; is ready." in await page.message_about("platform-lights")

@@ -1,0 +1,225 @@
+"""The controller looks at the platform, and records incidents once, whoever leads."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from grid.checks import versions
+from grid.configuration import INCIDENT_RETENTION
+from grid.controller import retention
+from grid.kube.objects import Event
+from grid.kube.resources import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LEASES, PODS
+from grid.models import PlatformIncident, PlatformReport
+from grid.platformhealth.facts import Light
+from grid.platformhealth.keeper import connecting_to
+from grid.platformhealth.reading import PlatformLook, PlatformReader, Watched
+from grid.platformhealth.records import record
+from grid.platformhealth.served_versions import VersionReader
+from grid.platformhealth.versions import VersionLine
+from tests.support import builders
+from tests.support.builders import decode, stamp
+from tests.support.cluster import FakeCluster
+from tests.support.shop import NOW
+
+OWN = "compute-grid-system"
+
+
+class Clock:
+    seconds = 0.0
+
+
+def reader(cluster: FakeCluster, clock: Clock) -> PlatformReader:
+    watched = Watched("compute-grid", OWN)
+    return PlatformReader(cluster, watched, clock=lambda: NOW, monotonic=lambda: clock.seconds)
+
+
+def look(one: PlatformReader, *events: Event) -> PlatformLook:
+    return async_to_sync(one.look)(events)
+
+
+def states(found: PlatformLook) -> dict[str, str]:
+    return {one.key: one.severity for one in found.lights}
+
+
+def deployment(name: str, namespace: str, ready: int) -> dict[str, Any]:
+    labels = {"k8s-app": "kube-dns"} if name == "coredns" else {"app": name}
+    return {
+        "metadata": builders.metadata(name, namespace=namespace, labels=labels),
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}},
+        "status": {
+            "readyReplicas": ready,
+            "conditions": [{"type": "Progressing", "status": "True", "lastUpdateTime": stamp(NOW)}],
+        },
+    }
+
+
+def renew(cluster: FakeCluster, *names: str, at: float) -> None:
+    for name in names:
+        spec = {"renewTime": stamp(NOW + timedelta(seconds=at)), "holderIdentity": "cp-1"}
+        cluster.put(LEASES, {"metadata": builders.metadata(name, namespace="kube-system"), "spec": spec})
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(DEPLOYMENTS, deployment("coredns", "kube-system", 2))
+    cluster.put(DEPLOYMENTS, deployment("proxy", OWN, 1))
+    labels = {"app": "proxy"}
+    ended = {"terminated": {"exitCode": 1, "finishedAt": stamp(NOW)}}
+    status = builders.container_status(ready=True, restarts=3, lastState=ended)
+    cluster.put(PODS, builders.pod("proxy-1", namespace=OWN, node="n1", ready=True, labels=labels, statuses=[status]))
+    renew(cluster, "kube-scheduler", "kube-controller-manager", at=0)
+    return cluster
+
+
+def test_a_look_finds_the_lights_and_the_workloads_with_their_pods(cluster: FakeCluster) -> None:
+    clock = Clock()
+    one = reader(cluster, clock)
+    assert states(look(one))["scheduler"] == "wait"  # read once
+    clock.seconds = 30
+    renew(cluster, "kube-scheduler", at=30)
+    found = look(one)
+    assert {
+        "api-server": "ok",
+        "dns": "ok",
+        "scheduler": "ok",
+        "controller-manager": "problem",
+        "autoscaler": "neutral",
+        "storage": "ok",
+        "registry": "ok",
+        "ingress": "neutral",
+        "proxies": "problem",
+    }.items() <= states(found).items()
+    proxy = next(one for one in found.workloads if one.name == "proxy")
+    assert (proxy.ready, proxy.wanted, proxy.changed_at) == (1, 2, NOW)
+    assert [(pod.name, pod.restarts, pod.restarted_at) for pod in proxy.pods] == [("proxy-1", 3, NOW)]
+
+
+def test_of_many_pods_the_worst_are_kept_and_the_others_counted(cluster: FakeCluster) -> None:
+    for number in range(30):
+        name = f"dns-{number:02}"
+        pod = builders.pod(name, namespace="kube-system", node="n1", ready=number != 25, labels={"k8s-app": "kube-dns"})
+        cluster.put(PODS, pod)
+    found = next(one for one in look(reader(cluster, Clock())).workloads if one.name == "coredns")
+    assert [pod.name for pod in found.pods[:2]] == ["dns-25", "dns-00"]
+    assert (len(found.pods), found.more_pods) == (20, 10)
+
+
+def test_a_missing_right_is_not_known_and_named(cluster: FakeCluster) -> None:
+    cluster.forbidden |= dict.fromkeys((DEPLOYMENTS, LEASES, CONFIG_MAPS), "no")
+    found = look(reader(cluster, Clock()))
+    for key in ("dns", "scheduler", "autoscaler", "proxies"):
+        assert states(found)[key] == "wait"
+    told = {one.key: one.sentence for one in found.lights}
+    assert "list deployments.apps in kube-system (deploy/access.yaml)" in told["dns"]
+    assert "get leases.coordination.k8s.io in kube-system" in told["scheduler"]
+    assert len(found.troubles) == 2 and found.workloads == ()
+
+
+def test_an_api_server_that_is_away_is_one_problem_and_all_else_is_not_known(cluster: FakeCluster) -> None:
+    cluster.available = False
+    found = states(look(reader(cluster, Clock())))
+    assert found["api-server"] == "problem"
+    assert {found[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
+
+
+def test_a_cluster_without_daemon_sets_and_with_failing_checks(cluster: FakeCluster) -> None:
+    cluster.unserved.add(DAEMON_SETS)
+    cluster.readyz = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
+    found = look(reader(cluster, Clock()))
+    assert states(found)["dns"] == "ok"
+    assert "etcd" in found.lights[0].sentence
+
+
+def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
+    def pull(minutes: int) -> Event:
+        message = 'Failed to pull image "reg.example.com/a:1": i/o timeout'
+        at = NOW - timedelta(minutes=minutes)
+        about = builders.pod("job-1")
+        return decode(builders.event("e", about=about, reason="Failed", message=message, kind="Warning", at=at), Event)
+
+    assert states(look(reader(cluster, Clock()), pull(14)))["registry"] == "problem"
+    assert states(look(reader(cluster, Clock()), pull(16)))["registry"] == "ok"
+
+
+def test_a_proxy_that_takes_no_connections_is_told() -> None:
+    assert async_to_sync(connecting_to("http://127.0.0.1:1"))() != ""
+
+
+WELL = Light("database", "Database", "ok", "")
+
+
+def keep(severity: str, minute: float) -> None:
+    light = Light("dns", "DNS", severity, f"It is {severity}.")  # type: ignore[arg-type]
+    record("local", PlatformLook((light,), (), ()), [WELL], NOW + timedelta(minutes=minute))
+
+
+def incidents() -> list[tuple[str, float, float | None]]:
+    def minutes(at: Any) -> float | None:
+        return None if at is None else (at - NOW) / timedelta(minutes=1)
+
+    return [
+        (one.part, minutes(one.at) or 0.0, minutes(one.ended_at)) for one in PlatformIncident.objects.order_by("at")
+    ]
+
+
+@pytest.mark.django_db
+def test_an_incident_is_recorded_once_whoever_leads_and_ends_when_it_is_over() -> None:
+    for minute in (0.5, 1, 1.5):  # all that is known lies in the database, as for a leader that has just begun
+        keep("problem", minute)
+    assert incidents() == [("dns", 0.5, None)]
+    keep("ok", 2)
+    assert incidents() == [("dns", 0.5, None)]
+    keep("ok", 2.5)
+    assert incidents() == [("dns", 0.5, 2.0)]
+    keep("problem", 3)
+    keep("problem", 3.5)
+    assert incidents() == [("dns", 0.5, 2.0), ("dns", 3.0, None)]
+
+
+@pytest.mark.django_db
+def test_a_time_in_which_nobody_looked_is_an_incident_of_the_controller() -> None:
+    keep("ok", 0)
+    keep("ok", 2)
+    assert incidents() == []
+    keep("ok", 30)
+    assert incidents() == [("controller", 2.0, 30.0)]
+    assert PlatformReport.objects.get().checked_at == NOW + timedelta(minutes=30)
+
+
+@pytest.mark.django_db
+def test_ended_incidents_are_dropped_after_their_days_and_open_ones_never() -> None:
+    for minute in (0, 0.5):
+        keep("problem", minute)
+    later = NOW + timedelta(days=INCIDENT_RETENTION.default + 1)
+    assert retention.drop_incidents(later, 10) == 0
+    PlatformIncident.objects.update(ended_at=NOW)
+    assert retention.drop_incidents(later, 10) == 1
+
+
+def test_versions_are_asked_for_once_an_hour_and_what_is_missing_is_found(cluster: FakeCluster) -> None:
+    clock = Clock()
+    one = VersionReader(cluster, monotonic=lambda: clock.seconds)
+    cluster.available = False
+    assert async_to_sync(one.lines)()[0].severity == "wait"
+    cluster.available = True  # what was not known is asked for again at once
+    cluster.lacking.add("policy/v1")
+    lines = async_to_sync(one.lines)()
+    assert lines[0].sentence == "Kubernetes v1.36.2."
+    assert [line.subject for line in lines if line.severity == "problem"] == ["policy/v1 poddisruptionbudgets"]
+    cluster.lacking.clear()
+    clock.seconds = 3599
+    assert async_to_sync(one.lines)() == lines
+    clock.seconds = 3601
+    assert not [line for line in async_to_sync(one.lines)() if line.severity == "problem"]
+
+
+@pytest.mark.django_db
+def test_a_check_warns_of_what_the_cluster_lacks() -> None:
+    bad = VersionLine("policy/v1 poddisruptionbudgets", "problem", "Not served.")
+    record("local", PlatformLook((), (), ()), [WELL], NOW, [bad, VersionLine("Cluster", "ok", "Kubernetes v1.36.2.")])
+    [warning] = versions(None, databases=["default"])
+    assert (warning.id, warning.msg) == ("grid.W060", "policy/v1 poddisruptionbudgets: Not served.")
+    assert versions(None, databases=None) == []

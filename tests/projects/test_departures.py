@@ -1,0 +1,284 @@
+"""Who leaves a project, or has the account closed, opens nothing at once, and what runs there ends after a time, with the reason."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from grid.configuration import ACCESS_LOST_TIMEOUT
+from grid.controller.controller import Controller
+from grid.database.changefeed import Change
+from grid.executions.request import request_stop
+from grid.models import Execution, Membership, State, User
+from grid.models.dataplane import LOCAL
+from grid.projects.departures import stop_departed
+from tests.clusters.test_cluster_attached import both_running
+from tests.clusters.test_cluster_life import left, notes, to_end
+from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
+from tests.platformhealth.test_running import comes_up, in_state, running
+from tests.support.shop import Shop
+from tests.support.virtual import until
+
+Configure = Callable[[Any, int], None]
+
+
+def leave(shop: Shop) -> None:
+    shop.project.members.remove(shop.people.teammate)
+
+
+def come_back(shop: Shop) -> None:
+    shop.project.members.add(shop.people.teammate, through_defaults={"role": "contributor"})
+
+
+def close_account(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+@pytest.fixture
+def theirs(shop: Shop) -> Execution:
+    """Of a member who may leave."""
+    return shop.launch(shop.people.teammate)
+
+
+async def left_while_running(world: World, shop: Shop) -> Controller:
+    """The controller of a world whose executions run, before it looks at who has left."""
+    controller = world.controller()
+    await to_running(world, controller)
+    leave(shop)
+    return controller
+
+
+@in_world
+async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = await left_while_running(world, shop)
+    await world.step(controller)
+    noticed = world.now
+    assert (fresh(theirs).state, theirs.access_lost_at) == ("running", noticed)
+    (line,) = notes(theirs, "AccessLost")
+    assert line.message == "bob has left the project Churn. It is stopped in 10 minutes, unless bob is back by then."
+    world.passes(599)
+    await world.step(controller)
+    assert fresh(theirs).stop_requested_at is None
+    world.passes(1)
+    await to_end(world, controller, theirs)
+    assert (fresh(theirs).state, theirs.reason) == ("stopped", "left_project")
+    because = "Compute Grid, because its owner has left the project"
+    assert theirs.message == f"Stopped by {because}. The project's files are kept."
+    assert [entry.reason for entry in notes(theirs, "left_project")] == ["left_project"] * 2
+    assert len(notes(theirs, "AccessLost")) == 1
+    assert left(world) == []
+
+
+@in_world
+async def test_between_two_looks_at_everybody_only_time_is_looked_at(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = await left_while_running(world, shop)
+    await controller.poll_overdue()
+    assert fresh(theirs).access_lost_at is None, "who leaves is told by a feed, or found when everything is polled"
+    await controller.poll_told({Change(project=shop.project.pk)})
+    assert fresh(theirs).access_lost_at == world.now
+    world.passes(600)
+    await controller.poll_overdue()
+    assert fresh(theirs).stop_requested_at is not None
+
+
+def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, theirs: Execution) -> None:
+    second = shop.launch(shop.people.teammate)
+    leave(shop)
+
+    def back_after_the_first(execute: Any, sql: str, *rest: Any) -> Any:
+        found = execute(sql, *rest)
+        if sql.startswith("UPDATE"):
+            come_back(shop)
+        return found
+
+    with connection.execute_wrapper(back_after_the_first):
+        (stopped,) = stop_departed(LOCAL, now=timezone.now())
+    assert stopped in (theirs.pk, second.pk)
+
+
+@in_world
+async def test_what_others_run_in_the_project_goes_on(shop: Shop, theirs: Execution) -> None:
+    world, mine = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    leave(shop)
+    for _ in range(3):
+        await world.step(controller)
+        world.passes(601)
+    assert (fresh(mine).state, mine.access_lost_at, mine.stop_requested_at) == ("running", None, None)
+
+
+@in_world
+async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_time(
+    shop: Shop, theirs: Execution
+) -> None:
+    world = World()
+    controller = world.controller()
+    await to_running(world, controller)
+    for _ in range(2):
+        leave(shop)
+        await world.step(controller)
+        world.passes(599)
+        await world.step(controller)
+        come_back(shop)
+        await world.step(controller)
+        assert fresh(theirs).access_lost_at is None
+    assert (theirs.state, theirs.stop_requested_at) == ("running", None)
+    assert [one.message for one in notes(theirs, "AccessRegained")] == [
+        "bob has access to the project Churn again; it continues."
+    ] * 2
+
+
+@in_world
+async def test_with_no_time_given_it_ends_at_once(shop: Shop, theirs: Execution, configure: Configure) -> None:
+    configure(ACCESS_LOST_TIMEOUT, 0)
+    world = World()
+    controller = await left_while_running(world, shop)
+    await world.step(controller)
+    assert fresh(theirs).state == "stopping"
+    assert notes(theirs, "AccessLost") == []
+
+
+@in_world
+async def test_a_changed_time_holds_for_who_left_before(shop: Shop, theirs: Execution, configure: Configure) -> None:
+    world = World()
+    controller = await left_while_running(world, shop)
+    await world.step(controller)
+    configure(ACCESS_LOST_TIMEOUT, 30)
+    world.passes(30)
+    await world.step(controller)
+    assert fresh(theirs).state == "stopping"
+
+
+@in_world
+async def test_another_controller_counts_from_when_the_first_one_noticed(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    first = world.controller()
+    await to_running(world, first)
+    leave(shop)
+    await world.step(first)
+    world.passes(600)
+    await world.step(world.controller())
+    assert fresh(theirs).state == "stopping"
+
+
+@in_world
+async def test_what_waits_in_the_queue_ends_at_once_and_is_never_started(shop: Shop) -> None:
+    world = World()
+    workspace = shop.launch(shop.people.teammate, cluster=shop.cluster_request())
+    cluster = Execution.objects.get(attached_to=workspace)
+    leave(shop)
+    await world.step(world.controller())
+    assert (states_of(workspace), states_of(cluster)) == (["queued", "stopped"], ["queued", "stopped"])
+    assert fresh(workspace).message == (
+        "Stopped by Compute Grid before it started, because its owner has left the project."
+    )
+    assert fresh(cluster).reason == "left_project"
+    assert world.pods() == []
+
+
+@in_world
+async def test_an_attached_cluster_ends_with_its_workspace_and_a_lone_one_by_itself(shop: Shop) -> None:
+    world = World()
+    workspace = shop.launch(shop.people.teammate, cluster=shop.cluster_request())
+    attached = Execution.objects.get(attached_to=workspace)
+    lone = shop.launch(shop.people.teammate, kind="cluster", environment=shop.cluster, cluster=shop.cluster_request())
+    controller = world.controller()
+    await both_running(world, controller, workspace, attached, lone)
+    leave(shop)
+    await world.step(controller)
+    assert all(fresh(one).access_lost_at for one in (workspace, attached, lone))
+    world.passes(600)
+    for one in (workspace, attached, lone):
+        await to_end(world, controller, one)
+    assert (fresh(workspace).reason, fresh(lone).reason) == ("left_project", "left_project")
+    assert fresh(attached).message.startswith("Stopped with its workspace.")
+    assert notes(workspace, "WithoutCluster") == []
+    assert left(world) == []
+
+
+@in_world
+async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_them(shop: Shop) -> None:
+    world, kept, lost = World(), shop.launch(), shop.launch(shop.people.teammate)
+    controller = world.controller()
+    await to_running(world, controller)
+    close_account(shop.people.owner)
+    close_account(shop.people.teammate)
+    await world.step(controller)
+    (line,) = notes(lost, "AccessLost")
+    assert line.message == "The account of bob was closed. It is stopped in 10 minutes, unless that is undone by then."
+    User.objects.filter(pk=shop.people.owner.pk).update(is_active=True)
+    world.passes(600)
+    await world.step(controller)
+    assert (fresh(kept).state, fresh(lost).state) == ("running", "stopping")
+    assert lost.reason == "account_closed"
+    assert lost.message.startswith("Compute Grid requested the stop, because its owner's account was closed;")
+
+
+@in_world
+async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = world.controller()
+    await to_running(world, controller)
+    Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
+    await world.step(controller)
+    (line,) = notes(theirs, "AccessLost")
+    assert line.message.startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
+    world.passes(600)
+    await world.step(controller)
+    assert fresh(theirs).state == "stopping"
+
+
+@in_world
+async def test_who_gave_the_project_away_has_left_it(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
+    await world.step(controller)
+    assert fresh(execution).access_lost_at == world.now
+
+
+@in_world
+async def test_a_stop_that_the_leaver_asks_for_is_his(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = await left_while_running(world, shop)
+    await world.step(controller)
+    request_stop(theirs, by="bob", now=world.now)
+    world.passes(600)
+    await to_end(world, controller, theirs)
+    assert (fresh(theirs).reason, theirs.message) == ("stopped", "Stopped by bob. The project's files are kept.")
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", range(1, 8))
+@in_world
+async def test_killed_at_any_call_the_next_controller_ends_it_all_the_same(shop: Shop, call: int, after: bool) -> None:
+    world, theirs = World(), shop.launch(shop.people.teammate)
+    await to_running(world, world.controller())
+    leave(shop)
+    await world.step(world.controller())
+    world.passes(600)
+    killed = world.controller(world.fault)
+    world.fault.at, world.fault.after = call, after
+    with contextlib.suppress(Killed):
+        await world.step(killed)
+    await to_end(world, world.controller(), theirs)
+    assert (fresh(theirs).state, theirs.reason) == ("stopped", "left_project")
+    assert left(world) == []
+
+
+@in_world
+async def test_the_controllers_own_loop_notices_a_leaver_within_two_seconds(shop: Shop) -> None:
+    world, theirs = World(), shop.launch(shop.people.teammate)
+    async with running(world):
+        await comes_up(world, theirs)
+        leave(shop)
+        await until(lambda: fresh(theirs).access_lost_at is not None, within=2)
+        world.passes(600)
+        await until(lambda: in_state(theirs, State.STOPPING), within=2)

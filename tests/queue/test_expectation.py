@@ -1,0 +1,240 @@
+"""Expected waits come from what was seen, keep the rules of admission, and are not known when nothing is."""
+
+from datetime import timedelta
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
+from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
+from grid.models.dataplane import LOCAL
+from grid.queue.admission import admit_waiting
+from grid.queue.expectation.accuracy import Accuracy, accuracy_of
+from grid.queue.expectation.basis import chance
+from grid.queue.expectation.curve import FEWEST, Curve
+from grid.queue.expectation.estimate import estimates
+from grid.queue.expectation.observed import Observed
+from grid.queue.expectation.outcomes import keep_predictions, read_accuracy
+from grid.queue.expectation.reading import read_facts
+from grid.queue.expectation.simulation import Holder, Simulation
+from grid.queue.quota import QuotaSnapshot, admit
+from tests.queue.test_queue_order import moved_snapshots
+from tests.queue.test_quota import waiting
+from tests.support.shop import NOW, Shop
+
+
+def test_the_remaining_time_depends_on_the_age() -> None:
+    curve = Curve([(60.0, True)] * 8 + [(600.0, True)] * 8)
+    assert curve.remaining(0.5) == 60
+    assert curve.remaining(0.5, 100) == 500
+
+
+def test_what_still_runs_counts_as_at_least_so_long() -> None:
+    ended = [(60.0, True)] * 6
+    assert Curve(ended).remaining(0.9) == 60
+    assert Curve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
+
+
+def test_few_or_too_short_ones_say_nothing() -> None:
+    assert not Curve([(60.0, True)] * (FEWEST - 1)).covers(0)
+    assert Curve([(60.0, True)] * FEWEST).covers(0)
+    assert not Curve([(60.0, True)] * FEWEST).covers(61)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.booleans()), max_size=30), st.floats(0, 1e6))
+def test_a_larger_share_never_ends_sooner(durations: list[tuple[float, bool]], age: float) -> None:
+    found = [Curve(durations).remaining(share / 10, age) for share in range(1, 10)]
+    assert found == sorted(found)
+    assert all(seconds >= 0 for seconds in found)
+
+
+def test_the_chances_are_spread_evenly() -> None:
+    found = [chance(f"execution-{number}", run) for number in range(50) for run in range(40)]
+    assert 0 <= min(found) < 0.01 < 0.99 < max(found) <= 1
+    assert abs(sum(found) / len(found) - 0.5) < 0.02
+
+
+@given(moved_snapshots())
+def test_what_admission_would_start_now_starts_now(snapshot: QuotaSnapshot) -> None:
+    """Nothing holds a unit's slots here, since a holding in `snapshot` is of several executions."""
+    free = QuotaSnapshot(
+        snapshot.waiting, (), snapshot.slots_per_user, snapshot.tier_maximum, last_served=snapshot.last_served
+    )
+    starts = Simulation(free, [], lambda one: inf).starts()
+    admitted = admit(free).admitted
+    if len({one.tiers for one in snapshot.waiting}) <= 1 and all(one.slots == 1 for one in snapshot.waiting):
+        assert set(starts) == set(admitted)
+    assert all(seconds == 0 for seconds in starts.values())
+    assert not {one.execution_id for one in snapshot.waiting if one.hold} & starts.keys()
+
+
+@given(moved_snapshots())
+def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapshot) -> None:
+    starts = Simulation(snapshot, [(5.0, Holder(1, ("small",), 2))], lambda one: 10.0).starts()
+    possible = {
+        one.execution_id
+        for one in snapshot.waiting
+        if not one.hold
+        and one.slots <= snapshot.slots_per_user
+        and all(one.tiers.count(tier) <= snapshot.tier_maximum.get(tier, 99) for tier in one.tiers)
+    }
+    assert set(starts) == possible
+
+
+def test_a_queue_before_one_place_is_served_one_after_the_other() -> None:
+    queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
+    starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda one: 100.0).starts()
+    assert starts == {"a": 30, "b": 130, "c": 230}
+
+
+# --- In the database ---
+
+
+def ended(shop: Shop, count: int, *, started: float, seconds: float) -> None:
+    """Executions that started and ended after so many seconds."""
+    for number in range(count):
+        one = shop.launch(title=f"Ended {number}")
+        Execution.objects.filter(pk=one.pk).update(
+            state="stopped",
+            slots_reserved_at=NOW,
+            started_at=NOW + timedelta(seconds=started),
+            ended_at=NOW + timedelta(seconds=seconds),
+            slots_freed_at=NOW + timedelta(seconds=seconds),
+            settled_at=NOW + timedelta(seconds=seconds),
+        )
+
+
+@pytest.mark.django_db
+def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    Execution.objects.filter(pk=first.pk).update(state="running", started_at=NOW + timedelta(seconds=20))
+    found = estimates(read_facts(LOCAL, NOW + timedelta(seconds=100)))[second.pk]
+    assert found.expected == 500 + 20
+    assert found.position == 1
+    assert found.why == (
+        "Its owner's executions usually end after another 8 minutes; launches like this one usually start within 20 seconds."
+    )
+
+
+@pytest.mark.django_db
+def test_what_waits_for_a_slot_starts_as_those_did_that_waited_for_one(shop: Shop) -> None:
+    """Where slots are short, so is room on the nodes."""
+    for started, queued in ((20, 0.3), (400, 900.0)):
+        ended(shop, 10, started=started, seconds=600)
+        for row in Execution.objects.filter(start_up=None):
+            StartUp.objects.create(
+                execution=row, at=NOW, ran=True, total=queued + started, queued=queued, tier=row.tier,
+                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+            )  # fmt: skip
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    shop.launch()
+    second = shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 600 + 400
+
+
+@pytest.mark.django_db
+def test_a_stop_that_was_announced_ends_what_holds_the_slots(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    StopPlan.objects.create(execution=first, cause="idle", stops_at=NOW + timedelta(seconds=240))
+    assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 240 + 20
+
+
+def ended_with_and_without_a_new_node(shop: Shop) -> None:
+    for started, is_new, count in ((20, False, 11), (200, True, 10)):
+        ended(shop, count, started=started, seconds=600)
+        for row in Execution.objects.filter(start_up=None):
+            StartUp.objects.create(
+                execution=row, at=NOW, ran=True, total=started, node_started=is_new, tier=row.tier,
+                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+            )  # fmt: skip
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("needs_node", "seconds", "why"),
+    [
+        (True, 200, "Launches like this one that need a new node usually start within 3 minutes."),
+        (False, 20, "Launches like this one that find a node usually start within 20 seconds."),
+        (None, 20, "Launches like this one usually start within 20 seconds."),
+    ],
+)
+def test_what_needs_a_new_node_is_compared_with_what_needed_one(
+    shop: Shop, needs_node: bool | None, seconds: float, why: str
+) -> None:
+    ended_with_and_without_a_new_node(shop)
+    first = shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    known = {} if needs_node is None else {first.pk: needs_node}
+    found = estimates(read_facts(LOCAL, NOW, observed=Observed(known)))[first.pk]
+    assert found.expected == seconds
+    assert found.why == why
+
+
+@pytest.mark.django_db
+def test_without_history_nothing_is_claimed(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    found = estimates(read_facts(LOCAL, NOW))
+    assert found[first.pk].expected is None
+    assert found[first.pk].why == "Not known yet: too few launches like this one have started."
+    assert found[second.pk].expected is None
+    assert found[second.pk].why == "Not known yet: too few executions like those that hold the slots have ended."
+
+
+def test_what_the_limits_never_allow_is_not_said_to_wait_for_others(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
+    one = shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    why = estimates(read_facts(LOCAL, NOW))[one.pk].why
+    assert why.startswith("It cannot start as it is: ")
+    assert "switched off" in why
+
+
+@pytest.mark.django_db
+def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    one = shop.launch()
+    assert [keep_predictions(LOCAL, Observed(), now=NOW) for _ in range(2)] == [1, 0]
+    admit_waiting(LOCAL, now=NOW)
+    assert keep_predictions(LOCAL, Observed(), now=NOW) == 0, "whether it needs a node is not known yet"
+    assert keep_predictions(LOCAL, Observed({one.pk: False}), now=NOW) == 1
+    Execution.objects.filter(pk=one.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
+    keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=30))
+    found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
+    assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
+    assert read_accuracy() == {"admitted": Accuracy(1, 1), "queued": Accuracy(1, 1)}
+
+
+@pytest.mark.django_db
+def test_what_is_measured_is_what_pages_tell_of_those_that_need_a_node(shop: Shop) -> None:
+    ended_with_and_without_a_new_node(shop)
+    admitted = [shop.launch(), shop.launch(after=1)]
+    admit_waiting(LOCAL, now=NOW)
+    keep_predictions(LOCAL, Observed({admitted[0].pk: True, admitted[1].pk: False}), now=NOW)
+    found = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
+    assert found == {admitted[0].pk: 200, admitted[1].pk: 20}
+
+
+@pytest.mark.django_db
+def test_a_pod_that_the_scheduler_says_nothing_of_is_not_waited_for(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    assert keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=16)) == 1
+
+
+def test_how_right_it_was_is_said_from_ten_outcomes_on() -> None:
+    assert accuracy_of([(100.0, 100.0)] * 9).sentence == ""
+    assert accuracy_of([(100.0, 125.0)] * 9 + [(100.0, 200.0), (None, 5.0)]).sentence == (
+        "9 of the last 10 expected waits were within 30 % or 10 seconds of what happened."
+    )

@@ -1,0 +1,92 @@
+"""How far a pod has come on its node, from its events and from what its node reports."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.nodeimages import size_of
+from grid.kube.objects import Event, Node, Pod
+from grid.queue.expectation.observed import OnNode
+from grid.queue.expectation.observing import OccupantTally, on_node, rank_of
+from tests.support import builders
+from tests.support.builders import MOMENT, decode, stamp
+
+IMAGE, SIZE = "python:3.11", 900_000_000
+REPORT = {"images": [{"names": ["docker.io/library/python:3.11"], "sizeBytes": SIZE}]}
+OTHERS = {"images": [{"names": ["registry.k8s.io/pause:3.10"], "sizeBytes": 300_000}]}
+POD = builders.pod("w", node="a")
+PULLED = f'Successfully pulled image "{IMAGE}" in 8s (8s including waiting). Image size: {SIZE} bytes.'
+
+
+def happened(reason: str, message: str, *, after: float) -> Any:
+    at = MOMENT + timedelta(seconds=after)
+    found = builders.event(reason.lower(), about=POD, reason=reason, message=message, at=at)
+    found["involvedObject"]["fieldPath"] = "spec.containers{run}"
+    return found
+
+
+def seen(*events: Any, status: dict[str, Any] | None = None, elsewhere: dict[str, Any] | None = None) -> OnNode | None:
+    """Twenty seconds after it was bound."""
+    node = decode(builders.node("a", status=status or {}), Node)
+    other = decode(builders.node("b", status=elsewhere or {}), Node)
+    found = [decode(one, Event) for one in events]
+    return on_node(
+        decode(POD, Pod), found, node, lambda image: size_of(image, (node, other)), now=MOMENT + timedelta(seconds=20)
+    )
+
+
+PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "elsewhere", "found"),
+    [
+        ([], None, None, OnNode(IMAGE, 20)),
+        ([], REPORT, None, OnNode(IMAGE, 20, has_image=True, size=SIZE)),
+        ([], OTHERS, None, OnNode(IMAGE, 20, has_image=False)),
+        ([], OTHERS, REPORT, OnNode(IMAGE, 20, has_image=False, size=SIZE)),
+        ([PULLING], OTHERS, REPORT, OnNode(IMAGE, 20, 16, has_image=False, size=SIZE)),
+        (
+            [PULLING, happened("Pulled", PULLED, after=12)],
+            OTHERS,
+            None,
+            OnNode(IMAGE, 20, 8, has_image=True, size=SIZE),
+        ),
+        (
+            [happened("Pulled", f'Container image "{IMAGE}" already present on machine', after=1)],
+            None,
+            None,
+            OnNode(IMAGE, 20, 0, has_image=True),
+        ),
+    ],
+)
+def test_the_image_is_there_or_pulled_as_events_and_nodes_tell(
+    events: list[Any], status: dict[str, Any] | None, elsewhere: dict[str, Any] | None, found: OnNode
+) -> None:
+    assert seen(*events, status=status, elsewhere=elsewhere) == found
+
+
+def test_a_pod_without_a_node_is_on_none() -> None:
+    assert on_node(decode(builders.pod("w"), Pod), (), None, lambda image: None, now=MOMENT) is None
+
+
+def test_only_what_may_end_is_counted_of_a_node() -> None:
+    started = {"startTime": stamp(MOMENT)}
+    pods = [
+        builders.pod("run", node="a", phase="Running", labels={"id": "e1"}),
+        builders.pod("timed", node="a", phase="Running", spec={"activeDeadlineSeconds": 90}, status=started),
+        builders.pod("ending", node="a", phase="Running", deletionTimestamp=stamp(MOMENT + timedelta(seconds=30))),
+        builders.pod("foreign", node="a", phase="Running"),
+        builders.pod("over", node="a", phase="Succeeded", labels={"id": "e2"}),
+    ]
+    tally = OccupantTally(lambda pod: pod.metadata.labels.get("id", ""), MOMENT + timedelta(seconds=10))
+    tally.count(decode(builders.node("a"), Node), {"cpu": 1500}, [decode(one, Pod) for one in pods])
+    room = tally.room(())
+    assert [(one.execution, one.ends_within) for one in room.occupants] == [("e1", float("inf")), ("", 80), ("", 20)]
+    assert room.free["a"]["cpu"] == 2500
+
+
+def test_priority_goes_before_age() -> None:
+    urgent = decode(builders.pod("b", spec={"priority": 100}, created=MOMENT + timedelta(seconds=5)), Pod)
+    assert sorted([decode(builders.pod("a"), Pod), urgent], key=rank_of)[0] is urgent

@@ -1,0 +1,293 @@
+"""The limit of the queue counts by numbers those whom admission would refuse one by one, and says the same for any queue."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.core.errors import Rejected
+from grid.models import Execution, HardwareTier, LastAdmission, State, User
+from grid.models.dataplane import LOCAL
+from grid.queue import admission
+from grid.queue import snapshot as snapshots_of
+from grid.queue.queue import QueuedUnit
+from grid.queue.queuelimit import Batch, QueueLimits, others_left
+from grid.queue.quota import Holding, QuotaSnapshot, admit
+from tests.queue.test_quota import TIERS, pair, snapshots, units, waiting
+from tests.support.shop import NOW, Shop
+from tests.test_query_plans import history as history
+from tests.test_query_plans import scans
+
+Configure = Callable[[Any, int], None]
+
+
+def batches(snapshot: QuotaSnapshot) -> list[Batch]:
+    """As many batches as parts and holders: alike ones may be in one or in several."""
+    holding = [Batch(held.user, (held.tier,), held.slots, holding=held.executions) for held in snapshot.holding]
+    for one in snapshot.waiting:
+        first, *clusters = one.parts
+        holding.append(Batch(one.user, first.tiers, first.slots, waiting=1, latest=one.requested_at))
+        holding += [Batch(one.user, part.tiers, part.slots, attached=1) for part in clusters]
+    return holding
+
+
+@dataclass
+class Asked:
+    """Answers for some users, and keeps whom it was asked about."""
+
+    snapshot: QuotaSnapshot
+    launch: QueuedUnit
+    users: set[int] = field(default_factory=set)
+
+    def one_by_one(self, users: Collection[int]) -> QuotaSnapshot:
+        self.users = set(users)
+        everybody = (*self.snapshot.waiting, self.launch)
+        return replace(self.snapshot, waiting=tuple(one for one in everybody if one.user in users))
+
+    def answer(self) -> int | None:
+        return others_left(
+            self.launch,
+            batches(self.snapshot),
+            slots_per_user=self.snapshot.slots_per_user,
+            tier_maximum=self.snapshot.tier_maximum,
+            one_by_one=self.one_by_one,
+        )
+
+
+def by_admission(snapshot: QuotaSnapshot, launch: QueuedUnit) -> int | None:
+    decisions = admit(replace(snapshot, waiting=(*snapshot.waiting, launch)))
+    return None if launch.execution_id in decisions.admitted else len(decisions.refused) - 1
+
+
+@pytest.mark.parametrize("most_slots", [1, 3])
+@given(st.data())
+def test_numbers_tell_what_admission_decides(most_slots: int, data: st.DataObject) -> None:
+    snapshot, launch = data.draw(snapshots(most_slots)), data.draw(units(most_slots))
+    assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from(TIERS), st.integers(0, 9)), max_size=25),
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from(TIERS)), max_size=9),
+    st.dictionaries(st.sampled_from(TIERS), st.integers(1, 6), max_size=3),
+    st.integers(0, 8),
+)
+def test_numbers_tell_it_where_no_execution_is_a_cluster(
+    line: list[tuple[int, str, int]], holding: list[tuple[int, str]], maxima: dict[str, int], most: int
+) -> None:
+    snapshot = QuotaSnapshot(
+        waiting=tuple(waiting(f"e{place}", user, tier, after=at) for place, (user, tier, at) in enumerate(line)),
+        holding=tuple(Holding(user, tier, 1, 1) for user, tier in holding),
+        slots_per_user=most,
+        tier_maximum=maxima,
+    )
+    for at in (0, 5, 10):
+        launch = waiting("launch", 1, "small", after=at)
+        assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
+
+
+EASY_TO_MISS = {
+    "the cluster of a pair competes for the last place": (
+        (pair("p", 1, cluster_tiers=("gpu",), slots=1), waiting("g", 2, "gpu", after=1)),
+        waiting("launch", 3, "full", after=2),
+    ),
+    "one before a full tier holds the line up for slots": (
+        (waiting("big", 1, "full", slots=4), waiting("one", 1, after=1)),
+        waiting("launch", 2, "full", after=2),
+    ),
+    "all of its user start, and only the launch is before a full tier": (
+        (waiting("one", 1),),
+        waiting("launch", 1, "full", after=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("queue", EASY_TO_MISS)
+def test_what_is_easy_to_miss_is_not(queue: str) -> None:
+    line, launch = EASY_TO_MISS[queue]
+    holding = (Holding(9, "full", 1, 1), Holding(1, "large", 1, 2))
+    snapshot = QuotaSnapshot(line, holding, 5, {"gpu": 1, "full": 1})
+    assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
+
+
+def test_whom_an_admission_takes_between_the_numbers_and_the_snapshot_is_not_counted() -> None:
+    """On PostgreSQL the snapshot waits for the locks of an admission that is under way, and then sees what it admitted."""
+    counted = tuple(waiting(f"e{place}", 1, "full", after=place) for place in range(6))
+    launch = waiting("launch", 1, "full", after=9)
+    later = Asked(QuotaSnapshot(counted[5:], (Holding(1, "full", 5, 5),), 5, {"full": 5}), launch)
+    numbers = batches(QuotaSnapshot(counted, (), 5, {"full": 5}))
+    asked = others_left(launch, numbers, slots_per_user=5, tier_maximum={"full": 5}, one_by_one=later.one_by_one)
+    assert later.users == {1}
+    assert asked == 1
+
+
+LINE = tuple(waiting(f"e{place}", 1 + place % 2, after=place) for place in range(8))
+NUMBERS = {
+    "all have free slots": (QuotaSnapshot(LINE, (), 9), "small", None),
+    "the slots of each are enough for a part of the line": (QuotaSnapshot(LINE, (), 3), "small", 2),
+    "nobody has a free slot": (
+        QuotaSnapshot((*LINE, pair("p", 1)), (Holding(1, "large", 2, 3), Holding(2, "large", 3, 3)), 3),
+        "small",
+        9,
+    ),
+    "the tier is full": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "small", 8),
+    "the launch needs another tier": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "gpu", None),
+    "the tier has places for all": (QuotaSnapshot(LINE, (), 9, {"small": 9}), "small", None),
+    "what is too large is passed": (
+        QuotaSnapshot((waiting("big", slots=9), *LINE), (), 4, {"large": 1}),
+        "small",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("queue", NUMBERS)
+def test_nobody_is_looked_at_where_numbers_tell(queue: str) -> None:
+    snapshot, tier, left = NUMBERS[queue]
+    asked = Asked(snapshot, waiting("launch", 1, tier, after=60))
+    assert (asked.answer(), asked.users) == (left, set())
+
+
+def test_only_those_before_a_short_tier_and_with_a_line_of_several_sizes_are_looked_at() -> None:
+    others = (waiting("gpu-1", 3, "gpu"), waiting("gpu-2", 4, "gpu"), waiting("large", 5, slots=4), waiting("one", 5))
+    snapshot = QuotaSnapshot((*LINE, *others), (), 4, {"gpu": 1})
+    asked = Asked(snapshot, waiting("launch", 1, after=60))
+    assert (asked.answer(), asked.users) == (2, {3, 4, 5})
+
+
+def test_a_launch_that_is_not_the_last_of_its_line_is_looked_at() -> None:
+    """Another process may have a clock that is a little ahead."""
+    asked = Asked(QuotaSnapshot(LINE, (), 4), waiting("launch", 1, after=5))
+    assert (asked.answer(), asked.users) == (None, {1})
+
+
+# --- With the database ---
+
+
+def test_a_launch_into_a_full_queue_reads_nobody_who_waits_and_no_history(
+    history: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(GLOBAL_QUEUE_LIMIT, 2)
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
+    monkeypatch.setattr(snapshots_of, "take", None)
+    with CaptureQueriesContext(connection) as queries, pytest.raises(Rejected, match="2 executions wait"):
+        history.launch(after=60)
+    assert list(scans(queries)) == []
+
+
+def test_a_launch_does_not_pass_its_users_line_where_somebody_elses_is_looked_at(
+    shop: Shop, configure: Configure
+) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
+    shop.launch(shop.people.teammate, cluster=shop.cluster_request())
+    for second in range(7):
+        shop.launch(after=second)
+    configure(GLOBAL_QUEUE_LIMIT, 0)
+    with pytest.raises(Rejected, match="0 executions wait"):
+        shop.launch(after=60)
+
+
+def test_the_head_of_a_running_cluster_holds_a_place(
+    shop: Shop, configure: Configure, worker_tier: HardwareTier
+) -> None:
+    shop.launch_cluster(tier=worker_tier)
+    admission.admit_waiting(LOCAL, now=NOW)
+    HardwareTier.objects.filter(pk=shop.tier.pk).update(maximum_simultaneous=1)
+    configure(GLOBAL_QUEUE_LIMIT, 0)
+    with pytest.raises(Rejected, match="0 executions wait"):
+        shop.launch(after=60)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is stored: a workspace, a cluster or both, or a cluster whose workspace runs."""
+
+    what: str
+    user: int
+    tier: str
+    head_tier: str
+    slots: int
+    state: str
+    after: int
+
+    def rows(self, id: str, people: list[User], shop: Shop) -> list[Execution]:
+        def row(kind: str, state: str, **more: Any) -> Execution:
+            holds = state in (State.RUNNING, State.STOPPED)
+            return Execution(
+                id=more.pop("id", id), kind=kind, owner=people[self.user], project=shop.project, data_plane_id=LOCAL,
+                environment=shop.cluster if kind == "cluster" else shop.workspace, state=state, tier_id=self.tier,
+                requested_at=NOW + timedelta(seconds=self.after), slots_reserved_at=NOW if holds else None,
+                node_pool="default", millicores=1, memory_bytes=1, gpus=0, price_per_hour=0, **more,
+            )  # fmt: skip
+
+        cluster = {"head_tier_id": self.head_tier, "slots": self.slots, "workers_minimum": 1, "workers_maximum": 1}
+        if self.what == "workspace":
+            return [row("workspace", self.state)]
+        if self.what == "cluster":
+            return [row("cluster", self.state, **cluster)]
+        first = row("workspace", self.state if self.what == "pair" else State.RUNNING)
+        return [first, row("cluster", self.state, id=f"{id}-c", attached_to=first, **cluster)]
+
+
+ENTRIES = st.builds(
+    Entry,
+    what=st.sampled_from(["workspace", "workspace", "workspace", "cluster", "pair", "left alone"]),
+    user=st.integers(0, 2),
+    tier=st.sampled_from(TIERS),
+    head_tier=st.sampled_from(TIERS),
+    slots=st.integers(1, 4),
+    # Each state as often as it is written; one that has stopped and holds slots still has pods.
+    state=st.sampled_from([State.QUEUED, State.QUEUED, State.QUEUED, State.RUNNING, State.STOPPED]),
+    after=st.integers(0, 9),
+)
+
+
+def all_looked_at(launch: list[Execution], limit: int) -> str:
+    """The decision on everybody in full, as the reason why the queue is full."""
+    decisions = admit(snapshots_of.take(LOCAL, extra=launch).snapshot)
+    if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
+        return ""
+    return f"{len(decisions.refused) - 1} executions wait for a free slot already, and the queue holds {limit}. "
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    entries=st.lists(ENTRIES, max_size=14),
+    launch=ENTRIES,
+    maxima=st.dictionaries(st.sampled_from(TIERS), st.integers(1, 5), max_size=3),
+    slots_per_user=st.integers(0, 8),
+    limit=st.integers(0, 4),
+)
+def test_the_limit_refuses_as_a_decision_on_all_would(
+    shop: Shop,
+    configure: Configure,
+    entries: list[Entry],
+    launch: Entry,
+    maxima: dict[str, int],
+    slots_per_user: int,
+    limit: int,
+) -> None:
+    people = [shop.people.owner, shop.people.teammate, shop.people.stranger]
+    with transaction.atomic():
+        configure(MAXIMUM_EXECUTIONS_PER_USER, slots_per_user)
+        for id in TIERS:
+            HardwareTier.objects.update_or_create(
+                id=id, defaults={"name": id, "node_pool": "p", "cores": "1", "memory": "1Gi", "maximum_simultaneous": maxima.get(id)}
+            )  # fmt: skip
+        Execution.objects.bulk_create(row for at, one in enumerate(entries) for row in one.rows(f"e{at}", people, shop))
+        LastAdmission.objects.create(user=people[0], tier_id="gpu", at=NOW)
+        wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
+        rows = wanted.rows("launch", people, shop)
+        told = snapshots_of.why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000))
+        assert told.removesuffix("Stop something that you no longer need, or try again later.") == (
+            all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else ""
+        )
+        transaction.set_rollback(True)

@@ -1,0 +1,234 @@
+"""Operators move, hold and release what waits: the order is theirs, every cap holds, and nobody waits for ever without a word."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
+from grid.core.errors import Rejected
+from grid.executions.request import request_stop
+from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, QueueOrder, State
+from grid.models.dataplane import LOCAL
+from grid.queue import ordering
+from grid.queue.admission import admit_waiting
+from grid.queue.queue import Part, QueuedUnit
+from grid.queue.quota import Holding, QuotaSnapshot, admit, order
+from grid.queue.snapshot import take
+from tests.queue.test_quota import Held, snapshots, waiting
+from tests.support.shop import NOW, Shop
+
+
+@st.composite
+def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
+    """Any queue of which an operator has moved or held some units."""
+    snapshot = draw(snapshots())
+
+    def moved(one: QueuedUnit) -> QueuedUnit:
+        how = draw(st.sampled_from(["", "", "front", "back", "hold"]))
+        if how == "front":
+            return replace(one, rank=draw(st.integers(1, 5)))
+        if how == "back":
+            return replace(one, back_at=one.requested_at + timedelta(seconds=draw(st.integers(0, 9))))
+        return replace(one, hold="Held by mara.") if how == "hold" else one
+
+    return replace(snapshot, waiting=tuple(map(moved, snapshot.waiting)))
+
+
+@given(moved_snapshots())
+def test_nobody_is_lost_or_admitted_twice_or_beyond_a_cap(snapshot: QuotaSnapshot) -> None:
+    decisions, held = admit(snapshot), Held(snapshot)
+    units = {one.execution_id: one for one in snapshot.waiting}
+    assert len(set(decisions.admitted)) == len(decisions.admitted)
+    assert set(decisions.admitted) ^ decisions.refused.keys() == units.keys()
+    for id in decisions.admitted:
+        held.take(units[id])
+        assert held.slots[units[id].user] <= snapshot.slots_per_user
+        assert all(held.places[tier] <= snapshot.tier_maximum.get(tier, 10**6) for tier in units[id].tiers)
+
+
+@given(moved_snapshots())
+def test_what_is_held_never_starts_and_says_who_holds_it(snapshot: QuotaSnapshot) -> None:
+    decisions = admit(snapshot)
+    for one in snapshot.waiting:
+        if one.hold:
+            assert decisions.refused[one.execution_id].code == "held"
+            assert "Held by mara." in decisions.refused[one.execution_id].message
+
+
+@given(moved_snapshots())
+def test_holding_changes_nothing_for_the_others_than_that_it_is_not_there(snapshot: QuotaSnapshot) -> None:
+    without = replace(snapshot, waiting=tuple(one for one in snapshot.waiting if not one.hold))
+    assert admit(snapshot).admitted == admit(without).admitted
+
+
+@given(moved_snapshots(), st.randoms())
+def test_the_order_is_the_same_whatever_order_the_rows_come_in(snapshot: QuotaSnapshot, random: object) -> None:
+    shuffled = list(snapshot.waiting)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    again = replace(snapshot, waiting=tuple(shuffled))
+    assert order(again) == order(snapshot)
+    assert admit(again) == admit(snapshot)
+
+
+@given(moved_snapshots())
+def test_the_order_has_everybody_who_may_start_the_front_first(snapshot: QuotaSnapshot) -> None:
+    units = {one.execution_id: one for one in snapshot.waiting if not one.hold}
+    found = order(snapshot)
+    assert sorted(found) == sorted(units)
+    ranks = [units[id].rank for id in found if units[id].rank is not None]
+    assert [units[id].rank for id in found[: len(ranks)]] == ranks == sorted(ranks, key=lambda rank: rank or 0)
+
+
+def test_what_was_moved_back_lets_those_pass_who_waited_then_and_no_newer_one() -> None:
+    back = replace(waiting("back", 1), back_at=NOW + timedelta(seconds=10))
+    old, new = waiting("old", 2, after=5), waiting("new", 3, after=20)
+    served = {(1, "small"): NOW, (2, "small"): NOW, (3, "small"): NOW}
+    snapshot = QuotaSnapshot((back, old, new), (), 5, {"small": 1}, last_served=served)
+    assert order(snapshot) == ("old", "new", "back")
+    assert order(replace(snapshot, waiting=(back, new))) == ("back", "new")
+
+
+def test_what_was_moved_back_is_not_passed_by_newer_ones_while_an_old_one_waits_for_another_tier() -> None:
+    def unit(user: int, id: str, tier: str, minute: float, back: float | None = None) -> QueuedUnit:
+        back_at = None if back is None else NOW + timedelta(minutes=back)
+        return QueuedUnit(user, NOW + timedelta(minutes=minute), (Part(id, "job", (tier,)),), back_at=back_at)
+
+    waiting = (unit(1, "old", "full", 0), unit(2, "moved", "free", 1, back=2), unit(3, "newer", "free", 500))
+    look = QuotaSnapshot(waiting, (Holding(9, "full", 1, 1),), 25, {"free": 1, "full": 1})
+    assert admit(look).admitted == ("moved",)
+
+
+# --- In the database ---
+
+
+@pytest.fixture
+def full(shop: Shop) -> Shop:
+    """One slot for each user, which the owner's first launch takes."""
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    shop.launch(title="First")
+    admit_waiting(LOCAL, now=NOW)
+    return shop
+
+
+def state_of(execution: Execution) -> tuple[str, str]:
+    execution.refresh_from_db()
+    return execution.state, execution.message
+
+
+def standing() -> list[str]:
+    snapshot = take(LOCAL).snapshot
+    titles = dict(Execution.objects.values_list("pk", "title"))
+    return [titles[id] for id in order(snapshot)]
+
+
+@pytest.mark.django_db
+def test_a_held_execution_starts_only_when_it_is_released(shop: Shop) -> None:
+    waits = shop.launch(title="Waits")
+    ordering.hold(waits.pk, by=shop.people.operator, reason="The GPU nodes are being repaired.", now=NOW)
+    assert admit_waiting(LOCAL, now=NOW) == []
+    state, message = state_of(waits)
+    assert state == State.QUEUED
+    assert message == (
+        "Held by olga-operator: The GPU nodes are being repaired. This starts when an operator releases it, and does not time out before."
+    )
+    ordering.release(waits.pk, by=shop.people.operator, now=NOW)
+    assert admit_waiting(LOCAL, now=NOW) == [waits.pk]
+    assert not QueueOrder.objects.exists()
+    reasons = LifecycleEntry.objects.filter(execution=waits).values_list("reason", "actor")
+    assert {("HeldInQueue", "olga-operator"), ("ReleasedInQueue", "olga-operator")} <= set(reasons)
+    assert [one.actor_name for one in AuditEntry.objects.filter(object_id=waits.pk)] == [
+        "olga-operator",
+        "olga-operator",
+    ]
+
+
+@pytest.mark.django_db
+def test_being_held_does_not_count_as_waiting_too_long(full: Shop) -> None:
+    waits = full.launch(title="Waits")
+    ConfigRecord.objects.create(key=OVER_QUOTA_TIMEOUT.key, value="600")
+    ordering.hold(waits.pk, by=full.people.operator, reason="", now=NOW)
+    later = NOW + timedelta(hours=2)
+    admit_waiting(LOCAL, now=later)
+    assert state_of(waits)[0] == State.QUEUED
+    ordering.release(waits.pk, by=full.people.operator, now=later)
+    admit_waiting(LOCAL, now=later + timedelta(seconds=599))
+    assert state_of(waits)[0] == State.QUEUED
+    admit_waiting(LOCAL, now=later + timedelta(seconds=601))
+    assert state_of(waits)[0] == State.ERROR
+
+
+@pytest.mark.django_db
+def test_operators_put_executions_where_they_want_them(full: Shop) -> None:
+    a, b, c, d = (full.launch(title=title, after=after) for after, title in enumerate("ABCD"))
+    operator = full.people.operator
+    assert standing() == ["A", "B", "C", "D"]
+    ordering.move(c.pk, "front", by=operator, now=NOW)
+    assert standing() == ["C", "A", "B", "D"]
+    ordering.move(d.pk, "before", before=b.pk, by=operator, now=NOW)
+    assert standing() == ["C", "A", "D", "B"]
+    ordering.move(b.pk, "before", before=a.pk, by=operator, now=NOW)
+    assert standing() == ["C", "B", "A", "D"]
+    ordering.move(c.pk, "back", by=operator, now=NOW + timedelta(minutes=1))
+    assert standing() == ["B", "A", "D", "C"]
+    ordering.move(b.pk, "turn", by=operator, now=NOW)
+    assert standing() == ["A", "D", "B", "C"]
+
+
+@pytest.mark.django_db
+def test_what_left_the_queue_meanwhile_is_refused_with_the_reason(full: Shop) -> None:
+    first = Execution.objects.get(title="First")
+    waits, other = full.launch(title="Waits"), full.launch(title="Other", after=1)
+    operator = full.people.operator
+    with pytest.raises(Rejected, match="It has left the queue in the meantime and is deploying; nothing was changed"):
+        ordering.move(first.pk, "front", by=operator, now=NOW)
+    with pytest.raises(Rejected, match="is no longer waiting"):
+        ordering.move(waits.pk, "before", before=first.pk, by=operator, now=NOW)
+    request_stop(other, by="owner", now=NOW)
+    with pytest.raises(Rejected, match="It has ended in the meantime"):
+        ordering.hold(other.pk, by=operator, reason="", now=NOW)
+    with pytest.raises(Rejected, match="Nobody holds it"):
+        ordering.release(waits.pk, by=operator, now=NOW)
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_second_of_two_operators_learns_who_holds_it(full: Shop) -> None:
+    waits = full.launch(title="Waits")
+    ordering.hold(waits.pk, by=full.people.operator, reason="Maintenance", now=NOW)
+    with pytest.raises(Rejected, match=r"Held by olga-operator: Maintenance\. It is held already"):
+        ordering.hold(waits.pk, by=full.people.admin, reason="Mine", now=NOW)
+
+
+@pytest.mark.django_db
+def test_a_cluster_is_moved_with_the_workspace_that_it_waits_with(shop: Shop) -> None:
+    shop.launch(title="A")
+    workspace, cluster = shop.launch_with_cluster(after=1)
+    ordering.move(cluster.pk, "front", by=shop.people.operator, now=NOW)
+    assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]
+    assert standing()[0] == workspace.title
+
+
+@pytest.mark.django_db
+def test_several_are_held_and_released_together_and_what_cannot_be_is_left_alone(full: Shop) -> None:
+    operator = full.people.operator
+    waits, held, ended, other = (full.launch(title=title) for title in ("Waits", "Held", "Ended", "Other"))
+    ordering.hold(held.pk, by=operator, reason="first", now=NOW)
+    request_stop(ended, by="owner", now=NOW)
+    asked = [waits.pk, held.pk, ended.pk, "no-such"]
+    assert ordering.hold_several(asked, by=operator, reason="second\0 one", now=NOW) == 1
+    assert dict(QueueOrder.objects.values_list("pk", "held_reason")) == {waits.pk: "second one", held.pk: "first"}
+    assert AuditEntry.objects.filter(object_id=waits.pk, actor=operator).count() == 1
+    assert ordering.release_several([*asked, other.pk], by=operator, now=NOW) == 2
+    assert not QueueOrder.objects.filter(held_at__isnull=False).exists()
+    assert ordering.release_several([], by=operator, now=NOW) == 0
+
+
+@pytest.mark.django_db
+def test_a_workspace_and_its_cluster_are_held_once_whichever_is_asked_for(shop: Shop) -> None:
+    workspace, cluster = shop.launch_with_cluster()
+    ids = [cluster.pk, workspace.pk]
+    assert ordering.hold_several(ids, by=shop.people.operator, reason="", now=NOW) == 1
+    assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]

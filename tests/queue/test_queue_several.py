@@ -1,0 +1,134 @@
+"""Holding, releasing and cancelling several executions of the queue: who may, what the question says, what is recorded.
+
+Who gets which answer is told by `tests/access/answers.txt`.
+"""
+
+import pytest
+
+from grid.models import AuditEntry, Execution, QueueOrder, State, User
+from grid.runtime import Runtime
+from tests.clusters.clustering import make_cluster
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, read_executions
+from tests.shell.browsing import client_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOLD, RELEASE, CANCEL = "/queue/hold/", "/queue/release/", "/queue/cancel/"
+Waiting = dict[str, str]
+
+
+@pytest.fixture
+def waiting(people: People, runtime: Runtime) -> Waiting:
+    """Ids by title: three that wait, of three people, of whom the owner and the team-mate share a project; and one that runs."""
+    shared = make_project(people.admin, people.owner, people.teammate)
+    made = [
+        make_execution(people.owner, shared, state=State.QUEUED, title="mine <b>"),
+        make_execution(people.teammate, shared, state=State.QUEUED, title="team-mate's"),
+        make_execution(people.stranger, make_project(people.stranger, id="other"), state=State.QUEUED, title="far"),
+        make_execution(people.owner, shared, state=State.RUNNING, title="runs"),
+    ]
+    read_executions(runtime)
+    return {each.title: each.pk for each in made}
+
+
+def ask(user: User, path: str, waiting: Waiting) -> str:
+    return client_of(user).get(path, {"id": list(waiting.values())}).text
+
+
+def do(user: User, path: str, waiting: Waiting, **fields: str) -> str:
+    answer = client_of(user).post(path, {"id": list(waiting.values()), **fields}, follow=True)
+    assert answer.redirect_chain == [("/queue/", 302)]
+    return answer.text
+
+
+def held() -> set[str]:
+    return set(QueueOrder.objects.filter(held_at__isnull=False).values_list("execution__title", flat=True))
+
+
+def ended() -> set[str]:
+    return set(Execution.objects.filter(state=State.STOPPED).values_list("title", flat=True))
+
+
+def test_an_operator_holds_several_with_one_reason_and_each_is_recorded(people: People, waiting: Waiting) -> None:
+    page = ask(people.operator, HOLD, waiting)
+    assert "Hold 3 executions?" in page
+    assert "mine &lt;b&gt;" in page
+    assert "They do not start until an operator releases them, and others go ahead of them." in page
+    assert "It no longer waits." in page and "Reason, which each owner reads" in page
+    assert held() == set()
+    said = do(people.operator, HOLD, waiting, reason="The licence server is down")
+    assert "3 executions held. 1 was left alone" in said
+    assert held() == {"mine <b>", "team-mate's", "far"}
+    assert set(QueueOrder.objects.values_list("held_reason", flat=True)) == {"The licence server is down"}
+    entries = AuditEntry.objects.filter(object_type="execution", actor=people.operator)
+    assert set(entries.values_list("object_id", flat=True)) == {id for title, id in waiting.items() if title != "runs"}
+
+
+def test_what_is_held_is_released_together_and_the_rest_is_named(people: People, waiting: Waiting) -> None:
+    one = {"far": waiting["far"]}
+    do(people.operator, HOLD, one, reason="r")
+    again = ask(people.operator, HOLD, waiting)
+    assert "Hold 2 executions?" in again and "It is held already." in again
+    page = ask(people.operator, RELEASE, waiting)
+    assert "Release 1 execution?" in page and page.count("Nobody holds it.") == 2
+    assert "1 execution released. 3 were left alone" in do(people.operator, RELEASE, waiting)
+    assert held() == set()
+
+
+def test_people_cancel_their_own_and_cannot_cancel_what_others_wait_for(people: People, waiting: Waiting) -> None:
+    page = ask(people.owner, CANCEL, waiting)
+    assert "Cancel 1 execution?" in page
+    assert "They leave the queue and do not start." in page
+    assert "team-mate" in page and "Only its owner, the project" in page
+    assert "far" not in page.split("<main")[1].split("</main>")[0]
+    assert "1 execution cancelled. 2 were left alone" in do(people.owner, CANCEL, waiting)
+    assert ended() == {"mine <b>"}
+    assert Execution.objects.get(pk=waiting["runs"]).stop_requested_at is None
+
+
+def test_an_operator_cancels_what_several_people_wait_for_and_their_history_says_who(
+    people: People, waiting: Waiting
+) -> None:
+    assert "Cancel 3 executions?" in ask(people.operator, CANCEL, waiting)
+    do(people.operator, CANCEL, waiting)
+    assert ended() == {"mine <b>", "team-mate's", "far"}
+    assert set(Execution.objects.filter(state=State.STOPPED).values_list("stop_requested_by", flat=True)) == {
+        people.operator.get_username()
+    }
+
+
+def test_a_cluster_that_waits_with_its_workspace_is_named_and_ends_with_it(people: People, runtime: Runtime) -> None:
+    project = make_project(people.owner)
+    workspace = make_execution(people.owner, project, title="notebook", state=State.QUEUED)
+    cluster = make_cluster(people.owner, project, title="workers", state=State.QUEUED)
+    Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace.pk)
+    one = {"notebook": workspace.pk}
+    assert "Its cluster workers ends too." in ask(people.owner, CANCEL, one)
+    assert "Its cluster workers ends too." not in ask(people.operator, HOLD, one)
+    do(people.owner, CANCEL, one)
+    assert ended() == {"notebook", "workers"}
+
+
+@pytest.mark.parametrize("path", [HOLD, RELEASE])
+def test_only_operators_and_admins_change_the_order(path: str, people: People, waiting: Waiting) -> None:
+    answer = client_of(people.owner).post(path, {"id": list(waiting.values()), "reason": "mine first"})
+    assert answer.status_code == 403
+    assert not QueueOrder.objects.exists()
+
+
+@pytest.mark.parametrize("path", [HOLD, RELEASE, CANCEL])
+@pytest.mark.parametrize("ids", [[], ["' OR 1=1 --"], ["\x00"], ["x" * 5000], ["0000000000"]])
+def test_ids_that_are_none_are_no_error(path: str, ids: list[str], people: People, waiting: Waiting) -> None:
+    client = client_of(people.admin)
+    assert "Select executions in the list first." in client.get(path, {"id": ids}).text
+    assert client.post(path, {"id": ids}).status_code == 302
+    assert held() == ended() == set()
+
+
+def test_the_bar_has_what_one_may_do(people: People, waiting: Waiting) -> None:
+    own, every = (client_of(user).get("/queue/").text for user in (people.owner, people.operator))
+    assert "Cancel executions" in own and HOLD not in own
+    assert CANCEL in every and HOLD in every and RELEASE in every
+    for id in (waiting["mine <b>"], waiting["far"]):
+        assert f'form="selected" name="id" value="{id}"' in every
+    assert waiting["far"] not in own

@@ -1,0 +1,142 @@
+"""Whoever chose it is told that a queued execution is next or starts soon: little, and once."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from grid.executions.stopping import request_stop
+from grid.jobs.jobsettings import JobSettings
+from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, User
+from grid.models.dataplane import LOCAL
+from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.ordering import hold
+from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
+from tests.queue.test_at_once import at_once
+from tests.support.database import database_on_file
+from tests.support.shop import NOW, Shop
+
+MINUTE = timedelta(minutes=1)
+
+
+def queued(id: str = "a", owner: int = 1, *, waited: timedelta = 5 * MINUTE, **told: bool) -> QueuedLaunch:
+    return QueuedLaunch(id, owner, NOW - waited, **told)
+
+
+def sentences(*launches: QueuedLaunch, **expected: WaitEstimate) -> dict[str, str]:
+    return {one.id: one.sentence for one in news_of(launches, expected, NOW)}
+
+
+def test_next_one_is_told_with_the_time_as_far_as_it_is_known() -> None:
+    assert sentences(queued(), a=WaitEstimate(None, position=1)) == {"a": "It is next in the queue."}
+    assert sentences(queued(), a=WaitEstimate(7200, position=1)) == {
+        "a": "It is next in the queue. It is expected to start in about 120 minutes."
+    }
+
+
+def test_coming_start_is_told_within_ten_minutes_of_it() -> None:
+    assert sentences(queued(), a=WaitEstimate(601, position=3)) == {}
+    assert sentences(queued(), a=WaitEstimate(600, position=3)) == {
+        "a": "It is number 3 in the queue. It is expected to start in about 10 minutes."
+    }
+    assert sentences(queued(), a=WaitEstimate(5, position=2))["a"].endswith("in about 1 minute.")
+
+
+def test_each_is_told_once() -> None:
+    both = WaitEstimate(60, position=1)
+    assert sentences(queued(next_told=True, soon_told=True), a=both) == {}
+    assert sentences(queued(soon_told=True), a=both) != {}
+    assert sentences(queued(next_told=True), a=both) != {}
+    assert len(news_of([queued()], {"a": both}, NOW)) == 1, "both at once are one message"
+
+
+def test_nothing_is_told_of_a_short_wait_of_what_is_held_and_of_what_is_unknown() -> None:
+    soon = WaitEstimate(60, position=1)
+    assert sentences(queued(waited=timedelta(seconds=119)), a=soon) == {}
+    assert sentences(queued(), a=WaitEstimate(None)) == {}, "held, or its budget is used up"
+    assert sentences(queued()) == {}
+
+
+def test_of_each_person_only_the_first_in_the_queue_is_told() -> None:
+    expected = {id: WaitEstimate(60.0 * place, position=place) for place, id in enumerate("abcd", 1)}
+    launches = [queued("d", 2), queued("c", 1), queued("b", 2), queued("a", 1, next_told=True, soon_told=True)]
+    assert sentences(*launches, **expected).keys() == {"b"}
+
+
+def choose(user: User, *, in_page: bool = True) -> None:
+    NotificationChoice.objects.update_or_create(
+        user=user, event="queue_position", defaults={"in_page": in_page, "email": False, "webhook": False}
+    )
+
+
+def told() -> list[str]:
+    rows = Notification.objects.filter(event="queue_position").order_by("pk")
+    return list(rows.values_list("user__username", flat=True))
+
+
+def look(minutes: int = 5) -> int:
+    return tell_queue(LOCAL, now=NOW + minutes * MINUTE)
+
+
+@pytest.mark.django_db
+def test_nobody_is_told_who_did_not_choose_it_and_that_costs_one_query(shop: Shop) -> None:
+    shop.launch()
+    choose(shop.people.owner, in_page=False)
+    with CaptureQueriesContext(connection) as queries:
+        assert look() == 0
+    assert len(queries) == 1
+    assert told() == []
+
+
+@pytest.mark.django_db
+def test_owner_is_told_once_however_often_it_is_looked_at(shop: Shop) -> None:
+    first, second = shop.launch(title="First"), shop.launch(title="Second", after=1)
+    choose(shop.people.owner)
+    assert [look(minutes) for minutes in (1, 2, 3, 30)] == [0, 1, 0, 0]
+    notification = Notification.objects.get()
+    assert (notification.title, notification.path) == ("First", f"/executions/{first.pk}/")
+    assert notification.sentence == "It is next in the queue."
+    request_stop(first, by="alice", now=NOW)
+    assert look(31) == 1
+    assert Notification.objects.filter(execution=second).exists()
+
+
+@pytest.mark.django_db
+def test_held_one_is_passed_over(shop: Shop) -> None:
+    kept, free = shop.launch(), shop.launch(after=1)
+    choose(shop.people.owner)
+    hold(kept.pk, by=shop.people.operator, reason="Maintenance", now=NOW)
+    look()
+    assert list(Notification.objects.filter(event="queue_position").values_list("execution", flat=True)) == [free.pk]
+
+
+@pytest.mark.django_db
+def test_cluster_and_retry_are_not_told_by_themselves(shop: Shop) -> None:
+    choose(shop.people.owner)
+    workspace, _ = shop.launch_with_cluster()
+    look()
+    assert list(Notification.objects.values_list("execution", flat=True)) == [workspace.pk]
+    request_stop(workspace, by="alice", now=NOW)
+    shop.launch(kind="job", environment=shop.job, job=JobSettings(command="python train.py"))
+    assert Job.objects.count() == JobRun.objects.count() == 1
+    Execution.objects.filter(run__isnull=False).update(attempt=2)
+    assert look() == 0
+    Execution.objects.filter(run__isnull=False).update(attempt=1)
+    assert look() == 1
+
+
+@pytest.fixture
+def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        yield shop
+
+
+def test_two_controllers_tell_it_once(on_file: Shop) -> None:
+    on_file.launch()
+    choose(on_file.people.owner)
+    looking: list[Callable[[], object]] = [look] * 3
+    at_once(*looking)
+    assert told() == ["alice"]

@@ -1,0 +1,400 @@
+"""Admission keeps its promises for any queue: caps hold, order holds, nobody starves, nothing startable is left waiting."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.queue.queue import Part, QueuedUnit, lines
+from grid.queue.quota import Allowance, Holding, QuotaSnapshot, about_owner, admit
+from tests.support.shop import NOW
+
+TIERS = ("small", "large", "gpu")
+
+
+def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> QueuedUnit:
+    return unit(user, Part(id, "workspace", (tier,), slots), after=after)
+
+
+def unit(user: int, *parts: Part, after: float = 0) -> QueuedUnit:
+    return QueuedUnit(user, NOW + timedelta(seconds=after), parts)
+
+
+def pair(
+    id: str, user: int = 1, *, tier: str = "small", cluster_tiers: tuple[str, ...] = ("large",), slots: int = 4
+) -> QueuedUnit:
+    return unit(user, Part(id, "workspace", (tier,)), Part(f"{id}-cluster", "cluster", cluster_tiers, slots))
+
+
+def messages(snapshot: QuotaSnapshot) -> list[str]:
+    return [refused.message for refused in admit(snapshot).refused.values()]
+
+
+USERS = st.integers(1, 4)
+ONE_TIER = st.sampled_from(TIERS).map(lambda tier: (tier,))
+CLUSTER_TIERS = st.lists(st.sampled_from(TIERS), min_size=1, max_size=2, unique=True).map(tuple)
+
+
+@st.composite
+def units(draw: st.DrawFn, most_slots: int) -> QueuedUnit:
+    """A workspace, a cluster, or both."""
+    id, user, after = draw(st.uuids()).hex, draw(USERS), draw(st.integers(0, 20))
+    workspace = Part(id, "workspace", draw(ONE_TIER), draw(st.integers(1, most_slots)))
+    cluster = Part(f"{id}-c", "cluster", draw(CLUSTER_TIERS), draw(st.integers(1, most_slots)))
+    parts = draw(st.sampled_from([(workspace,), (cluster,), (workspace, cluster)]))
+    return unit(user, *parts, after=after)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, most_slots: int = 4) -> QuotaSnapshot:
+    held = draw(st.lists(st.tuples(USERS, st.sampled_from(TIERS), st.integers(0, 3)), max_size=6))
+    served = draw(st.dictionaries(st.tuples(USERS, st.sampled_from(TIERS)), st.integers(0, 9), max_size=8))
+    return QuotaSnapshot(
+        waiting=tuple(draw(st.lists(units(most_slots), max_size=25))),
+        holding=tuple(Holding(user, tier, 1, slots) for user, tier, slots in held),
+        slots_per_user=draw(st.integers(0, 8)),
+        tier_maximum=draw(st.dictionaries(st.sampled_from(TIERS), st.integers(1, 4), max_size=3)),
+        last_served={key: NOW - timedelta(hours=hours) for key, hours in served.items()},
+    )
+
+
+@dataclass
+class Held:
+    """What is held when some of those who waited were admitted, counted again from the beginning."""
+
+    snapshot: QuotaSnapshot
+    slots: Counter[int] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for held in self.snapshot.holding:
+            self.slots[held.user] += held.slots
+            self.places[held.tier] += held.executions
+
+    def take(self, one: QueuedUnit) -> None:
+        for part in one.parts:
+            self.slots[one.user] += part.slots
+            self.places.update(part.tiers)
+
+    def has_slots_for(self, one: QueuedUnit) -> bool:
+        return self.slots[one.user] + one.slots <= self.snapshot.slots_per_user
+
+    def full_for(self, one: QueuedUnit) -> set[str]:
+        maxima = self.snapshot.tier_maximum
+        wanted = Counter(one.tiers)
+        return {tier for tier in wanted if self.places[tier] + wanted[tier] > maxima.get(tier, 10**9)}
+
+
+@given(snapshots())
+def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: QuotaSnapshot) -> None:
+    decisions = admit(snapshot)
+    everybody = sorted(one.execution_id for one in snapshot.waiting)
+    assert sorted([*decisions.admitted, *decisions.refused]) == everybody
+    assert all(refused.message.endswith(".") for refused in decisions.refused.values())
+
+
+@given(snapshots())
+def test_no_cap_is_exceeded_by_an_admission(snapshot: QuotaSnapshot) -> None:
+    by_id = {one.execution_id: one for one in snapshot.waiting}
+    held = Held(snapshot)
+    for id in admit(snapshot).admitted:
+        assert held.has_slots_for(by_id[id])
+        assert not held.full_for(by_id[id])
+        held.take(by_id[id])
+
+
+@given(snapshots())
+def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: QuotaSnapshot) -> None:
+    """Of those that could ever start: what does not fit into the limits at all is passed by everybody."""
+    decisions = admit(snapshot)
+    nothing_held = Held(replace(snapshot, holding=()))
+    order = {id: place for place, id in enumerate(decisions.admitted)}
+    for line in lines(snapshot.waiting).values():
+        possible = [one for one in line if nothing_held.has_slots_for(one) and not nothing_held.full_for(one)]
+        for earlier, later in combinations(possible, 2):
+            if later.execution_id not in order:
+                continue
+            if earlier.execution_id in order:
+                assert order[earlier.execution_id] < order[later.execution_id]
+            else:
+                assert decisions.refused[earlier.execution_id].code == "over_tier_maximum"
+                assert not set(earlier.tiers) <= set(later.tiers)
+
+
+@given(snapshots())
+def test_whatever_may_start_does_start(snapshot: QuotaSnapshot) -> None:
+    """Each that is left behind lacks slots or places, or stands behind one that lacks the same: of its user for slots, of
+    anybody for several places of a tier."""
+    decisions = admit(snapshot)
+    held, alone = Held(snapshot), Held(replace(snapshot, holding=()))
+    for one in snapshot.waiting:
+        if one.execution_id in decisions.admitted:
+            held.take(one)
+    kept = {
+        tier
+        for one in snapshot.waiting
+        if one.execution_id in decisions.refused
+        for tier in held.full_for(one) - alone.full_for(one)
+        if one.tiers.count(tier) > 1
+    }
+    for line in lines(snapshot.waiting).values():
+        lacks_slots = False
+        for one in line:
+            if one.execution_id in decisions.refused:
+                if (snapshot.slots_per_user and not alone.has_slots_for(one)) or alone.full_for(one):
+                    continue  # it never may, and is in nobody's way
+                lacks_slots = lacks_slots or not held.has_slots_for(one)
+                assert lacks_slots or held.full_for(one) or kept & set(one.tiers)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
+def test_one_users_admissions_are_what_is_free_or_what_waits(most: int, held: int, queued: int) -> None:
+    snapshot = QuotaSnapshot(
+        waiting=tuple(waiting(f"e{place:02}", after=place) for place in range(queued)),
+        holding=(Holding(1, "small", held, held),),
+        slots_per_user=most,
+    )
+    assert len(admit(snapshot).admitted) == min(max(most - held, 0), queued)
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 6), st.integers(1, 12))
+def test_nobody_starves_behind_a_user_with_many_launches(users: int, each: int) -> None:
+    """One place on the tier becomes free at a time; after as many turns as users, each has had one."""
+    left = [waiting(f"u{user}-{n:02}", user, after=user * 100 + n) for user in range(users) for n in range(each)]
+    served: dict[tuple[int, str], object] = {}
+    for turn in range(users):
+        snapshot = QuotaSnapshot(
+            waiting=tuple(left),
+            holding=(),
+            slots_per_user=25,
+            tier_maximum={"small": 1},
+            last_served=served,  # type: ignore[arg-type]
+        )
+        (id,) = admit(snapshot).admitted
+        one = next(one for one in left if one.execution_id == id)
+        assert (one.user, "small") not in served
+        served[one.user, "small"] = NOW + timedelta(hours=1, seconds=turn)
+        left.remove(one)
+
+
+def test_users_take_turns_within_one_admission() -> None:
+    many = [waiting(f"a{n}", 1, after=n) for n in range(3)] + [waiting(f"b{n}", 2, after=10 + n) for n in range(3)]
+    snapshot = QuotaSnapshot(waiting=tuple(many), holding=(), slots_per_user=25, tier_maximum={"small": 4})
+    assert admit(snapshot).admitted == ("a0", "b0", "a1", "b1")
+
+
+def test_what_waits_for_a_full_tier_lets_other_tiers_pass() -> None:
+    snapshot = QuotaSnapshot(
+        waiting=(waiting("first", tier="gpu"), waiting("second", tier="small", after=1)),
+        holding=(Holding(2, "gpu", 1, 1),),
+        slots_per_user=25,
+        tier_maximum={"gpu": 1},
+        tier_names={"gpu": "GPU"},
+    )
+    assert admit(snapshot).admitted == ("second",)
+    assert messages(snapshot) == [
+        "The tier GPU runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
+    ]
+
+
+def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> None:
+    snapshot = QuotaSnapshot(
+        waiting=(waiting("cluster", slots=4), waiting("tiny", after=1)),
+        holding=(Holding(1, "small", 2, 2),),
+        slots_per_user=5,
+    )
+    decisions = admit(snapshot)
+    assert decisions.admitted == ()
+    assert "when 4 are free. Position 1." in decisions.refused["cluster"].message
+
+
+def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
+    snapshot = QuotaSnapshot(
+        waiting=(waiting("huge", slots=30), waiting("tiny", after=1)), holding=(), slots_per_user=25
+    )
+    decisions = admit(snapshot)
+    assert decisions.admitted == ("tiny",)
+    assert decisions.refused["huge"].code == "larger_than_limit"
+    assert "This takes 30 slots, and one user may hold 25." in decisions.refused["huge"].message
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limit: int) -> None:
+    refused = admit(QuotaSnapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
+    assert refused.code == "larger_than_limit"
+    assert refused.message == (
+        f"This takes {limit + 1} slots, and one user may hold {limit}. Stop it and launch a smaller one, "
+        "or ask your admin for more slots."
+    )
+    assert about_owner(refused.message, "ada") == f"This takes {limit + 1} slots, and one user may hold {limit}."
+
+
+def test_others_are_told_what_the_owner_uses_and_everything_else_as_it_is() -> None:
+    snapshot = QuotaSnapshot((waiting("e"),), (Holding(1, "small", 2, 2),), slots_per_user=2)
+    [message] = messages(snapshot)
+    assert message.startswith("You use 2 of 2 slots;")
+    assert about_owner(message, "ada") == "ada uses 2 of 2 slots; this starts by itself when one is free. Position 1."
+    assert about_owner("Held by olga: You use it.", "ada") == "Held by olga: You use it."
+
+
+def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
+    holding = tuple(Holding(user, "gpu", 1, 1) for user in (2, 3, 4))
+    snapshot = QuotaSnapshot((waiting("e", tier="gpu"),), holding, slots_per_user=25, tier_maximum={"gpu": 3})
+    assert admit(snapshot).admitted == ()
+    assert messages(snapshot)[0].startswith("The tier gpu runs 3 of at most 3 executions at once;")
+
+
+def test_no_place_is_kept_for_what_never_finds_enough_of_them() -> None:
+    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
+    assert admit(QuotaSnapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
+
+
+def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_served_longest_ago_is_first() -> None:
+    queue = (
+        waiting("gpu-lately", 1, "gpu"),
+        waiting("gpu-long-ago", 2, "gpu", after=1),
+        waiting("gpu-never", 3, "gpu", after=2),
+        waiting("gpu-never-second", 3, "gpu", after=3),
+        waiting("large", 4, "large", after=4),
+    )
+    snapshot = QuotaSnapshot(
+        waiting=queue,
+        holding=(Holding(9, "gpu", 1, 1), Holding(9, "large", 1, 1)),
+        slots_per_user=25,
+        tier_maximum={"gpu": 1, "large": 1},
+        last_served={(1, "gpu"): NOW, (2, "gpu"): NOW - timedelta(days=1), (3, "large"): NOW},
+    )
+    refused = admit(snapshot).refused
+    positions = {id: why.position for id, why in refused.items()}
+    assert positions == {"gpu-never": 1, "gpu-long-ago": 2, "gpu-lately": 3, "gpu-never-second": 4, "large": 1}
+    assert refused["gpu-lately"].message.endswith(" Position 3.")
+
+
+def test_the_sentence_counts_slots_and_places_in_ones_own_line() -> None:
+    queue = tuple(waiting(f"e{n}", after=n) for n in range(3))
+    snapshot = QuotaSnapshot(waiting=queue, holding=(Holding(1, "small", 25, 25),), slots_per_user=25)
+    assert messages(snapshot)[2] == "You use 25 of 25 slots; this starts by itself when one is free. Position 3."
+
+
+def test_a_limit_of_zero_says_that_launching_is_switched_off() -> None:
+    snapshot = QuotaSnapshot(waiting=(waiting("e"),), holding=(), slots_per_user=0)
+    assert messages(snapshot) == [
+        "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
+    ]
+
+
+def test_a_limit_lowered_below_what_is_held_admits_nothing() -> None:
+    assert not Allowance(most=3, held=5).covers(1)
+    assert Allowance(most=None, held=10**9).covers(1)
+    assert Allowance(most=3, held=1).plus(1).covers(1)
+
+
+def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
+    snapshot = QuotaSnapshot(
+        waiting=(pair("w"), waiting("tiny", after=1)), holding=(Holding(1, "small", 21, 21),), slots_per_user=25
+    )
+    decisions = admit(snapshot)
+    assert decisions.admitted == ()
+    assert decisions.refused["w"].message == (
+        "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). Position 1."
+    )
+    assert decisions.refused["tiny"].position == 2
+
+
+def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
+    snapshot = QuotaSnapshot(waiting=(pair("w", slots=25),), holding=(), slots_per_user=25)
+    (message,) = messages(snapshot)
+    assert message.startswith(
+        "This takes 26 slots (1 for the workspace and 25 for the cluster), and one user may hold 25."
+    )
+
+
+def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
+    cluster = unit(1, Part("c", "cluster", ("small", "large"), 3))
+    full = QuotaSnapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
+    assert messages(full) == [
+        "The tier small runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
+    ]
+    assert admit(replace(full, holding=())).admitted == ("c",)
+
+
+def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
+    both = QuotaSnapshot((pair("w", cluster_tiers=("small",)),), (), slots_per_user=25, tier_maximum={"small": 2})
+    assert admit(both).admitted == ("w",)
+    one_is_taken = replace(both, holding=(Holding(2, "small", 1, 1),))
+    (message,) = messages(one_is_taken)
+    assert message == (
+        "The tier small runs 1 of at most 2 executions at once, and this takes 2 places "
+        "(one for the workspace and one for the cluster); it starts by itself when enough of them end. Position 1."
+    )
+    (never,) = messages(replace(both, tier_maximum={"small": 1}))
+    assert never.endswith(
+        "which runs at most 1 executions at once. Stop it and launch it with other tiers. Position 1."
+    )
+
+
+def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() -> None:
+    queue = (pair("w", cluster_tiers=("small",)), waiting("later", after=1), waiting("else", tier="gpu", after=2))
+    snapshot = QuotaSnapshot(queue, (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 2})
+    decisions = admit(snapshot)
+    assert decisions.admitted == ("else",)
+    assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
+
+
+def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
+    """One place becomes free at a time, and there is always somebody else who would take it."""
+    others = [waiting(f"u{number}", user=number, after=number) for number in range(2, 40)]
+    left = [pair("w", 1, cluster_tiers=("small",)), *others]
+    served: dict[tuple[int, str], datetime] = {}
+    for turn, free in enumerate([0, 1, 0, 1, 2]):
+        snapshot = QuotaSnapshot(
+            tuple(left), (Holding(99, "small", 2 - free, 2 - free),), 25, {"small": 2}, last_served=served
+        )
+        for id in admit(snapshot).admitted:
+            one = next(one for one in left if one.execution_id == id)
+            served[one.user, "small"] = NOW + timedelta(hours=turn)
+            left.remove(one)
+    assert "w" not in {one.execution_id for one in left}
+    assert len(left) == len(others)
+
+
+def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
+    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
+    snapshot = QuotaSnapshot(
+        queue, (Holding(3, "small", 1, 1),), 25, {"small": 2}, last_served={(1, "small"): NOW - timedelta(hours=1)}
+    )
+    assert admit(snapshot).admitted == ("other",)
+    assert admit(replace(snapshot, last_served={(2, "small"): NOW})).admitted == ()
+
+
+def test_a_cluster_too_large_for_a_lowered_limit_can_be_made_smaller() -> None:
+    cluster = unit(1, Part("c", "cluster", ("small", "large"), 11))
+    assert messages(QuotaSnapshot((cluster,), (), slots_per_user=10)) == [
+        "This takes 11 slots, and one user may hold 10. Give the cluster fewer workers, or ask your admin for more slots."
+    ]
+
+
+def cluster(id: str, user: int) -> QueuedUnit:
+    return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
+
+
+@pytest.mark.parametrize(
+    ("full", "hours"),
+    [
+        ({"gpu": 1}, {(1, "gpu"): 1, (2, "small"): 0}),
+        ({"small": 1, "gpu": 1}, {(1, "small"): 10, (1, "gpu"): 1, (2, "small"): 5, (2, "gpu"): 5}),
+    ],
+    ids=["only full tiers count", "the latest of several counts"],
+)
+def test_who_was_served_last_on_any_full_tier_of_a_cluster_goes_behind(
+    full: dict[str, int], hours: dict[tuple[int, str], int]
+) -> None:
+    served = {key: NOW - timedelta(hours=ago) for key, ago in hours.items()}
+    units = (cluster("a", 1), cluster("b", 2))
+    snapshot = QuotaSnapshot(waiting=units, holding=(), slots_per_user=25, tier_maximum=full, last_served=served)
+    assert admit(snapshot).admitted == ("b",)

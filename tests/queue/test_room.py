@@ -1,0 +1,138 @@
+"""Waits for room on nodes, against a simulation that looks at every pod and every node in every second."""
+
+from math import inf
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.queue.expectation.room import Occupant, RoomFacts, RoomSeeker, fits, room_waits
+
+NODES = ("a", "b", "c")
+LAST = 60  # seconds: all that ends has ended by then
+
+amounts = st.fixed_dictionaries({"cpu": st.integers(1, 4), "memory": st.integers(1, 4)})
+lives = st.dictionaries(st.sampled_from([f"r{number}" for number in range(6)]), st.integers(0, 12))
+
+
+@st.composite
+def rooms(draw: st.DrawFn) -> RoomFacts:
+    occupants = draw(
+        st.lists(
+            st.builds(
+                Occupant,
+                st.sampled_from(["", *(f"r{number}" for number in range(6))]),
+                st.sampled_from(NODES),
+                amounts,
+                st.one_of(st.just(inf), st.integers(0, 12).map(float)),
+            ),
+            max_size=8,
+        )
+    )
+    count = draw(st.integers(1, 6))
+    seekers = [
+        RoomSeeker(
+            draw(st.sampled_from(["w0", "w1", "w2", "w3"])),
+            draw(amounts),
+            draw(st.frozensets(st.sampled_from(NODES), min_size=1)),
+            (draw(st.integers(-1, 1)), float(draw(st.integers(0, 3))), f"pod-{number}"),
+            draw(st.sampled_from(["", "first", "worker"])),
+        )
+        for number in range(count)
+    ]
+    free = {node: {name: draw(st.integers(0, 4)) for name in ("cpu", "memory")} for node in NODES}
+    return RoomFacts(seekers, occupants, free)
+
+
+def by_the_second(facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]) -> dict[str, float]:
+    """The same in the simplest way: in each second, end what ends, then go through the whole line, and through all nodes for each."""
+    there = [
+        (min(float(rest.get(one.execution, inf)) if one.execution else inf, one.ends_within), one.node, one.requests)
+        for one in facts.occupants
+    ]
+    line = sorted(facts.seekers, key=lambda one: one.rank)
+    size = {node: dict(free) for node, free in facts.free.items()}
+    for _, node, requests in there:
+        for name, amount in requests.items():
+            size[node][name] += amount
+    placed: dict[str, dict[str, float]] = {}
+    for second in range(LAST):
+        there = [one for one in there if one[0] > second]
+        for seeker in list(line):
+            rooms = []
+            for node in sorted(seeker.nodes):
+                left = {
+                    name: size[node][name] - sum(asked[name] for _, other, asked in there if other == node)
+                    for name in ("cpu", "memory")
+                }
+                if all(seeker.requests[name] <= left[name] for name in left):
+                    rooms.append((left["cpu"], left["memory"], node))
+            if rooms:
+                line.remove(seeker)
+                there.append((second + float(holds.get(seeker.execution, inf)), max(rooms)[2], seeker.requests))
+                parts = placed.setdefault(seeker.execution, {})
+                parts[seeker.part] = min(parts.get(seeker.part, inf), float(second))
+    needed: dict[str, set[str]] = {}
+    for seeker in facts.seekers:
+        if seeker.part:
+            needed.setdefault(seeker.execution, set()).add(seeker.part)
+    return {
+        id: max(placed[id][part] for part in parts)
+        for id, parts in needed.items()
+        if parts <= placed.get(id, {}).keys()
+    }
+
+
+@given(rooms(), lives, st.dictionaries(st.sampled_from(["w0", "w1", "w2", "w3"]), st.integers(1, 6)))
+def test_waits_are_those_of_a_scheduler_that_looks_every_second(
+    facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]
+) -> None:
+    found = room_waits(
+        facts,
+        {id: float(seconds) for id, seconds in rest.items()},
+        {id: float(seconds) for id, seconds in holds.items()},
+    )
+    assert found == by_the_second(facts, rest, holds)
+
+
+@given(rooms(), lives)
+def test_nobody_gets_more_room_than_there_is_when_all_has_ended(facts: RoomFacts, rest: dict[str, int]) -> None:
+    found, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
+    for id in found:
+        for part in {one.part for one in facts.seekers if one.execution == id} - {""}:
+            able = [one for one in facts.seekers if (one.execution, one.part) == (id, part)]
+            assert any(fits(one.requests, ended[node]) for one in able for node in one.nodes)
+
+
+def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> RoomSeeker:
+    return RoomSeeker(name, {"cpu": cpu}, frozenset({"a"}), (-priority, created, name), "first")
+
+
+def test_pods_of_higher_priority_and_older_ones_are_before_it() -> None:
+    line = [seeker("young", 1, created=2), seeker("old", 1, created=1), seeker("urgent", 1, priority=5, created=3)]
+    held = [Occupant(f"r{number}", "a", {"cpu": 1}) for number in range(3)]
+    rest = {"r0": 10.0, "r1": 20.0, "r2": 30.0}
+    assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"urgent": 10, "old": 20, "young": 30}
+
+
+def test_a_small_pod_takes_room_that_is_not_enough_for_the_large_one_before_it() -> None:
+    line = [seeker("large", 2, created=1), seeker("small", 1, created=2)]
+    held = [Occupant("r0", "a", {"cpu": 1}), Occupant("r1", "a", {"cpu": 1})]
+    facts = RoomFacts(line, held, {"a": {"cpu": 0}})
+    assert room_waits(facts, {"r0": 10.0, "r1": 20.0}, {"small": 100.0}) == {"small": 10, "large": 110}
+
+
+def test_a_cluster_waits_for_its_head_and_its_first_worker() -> None:
+    line = [
+        RoomSeeker("c", {"cpu": 1}, frozenset({"a"}), (0, float(number), f"pod-{number}"), part)
+        for number, part in enumerate(["first", "worker", "worker"])
+    ]
+    held = [Occupant(f"r{number}", "a", {"cpu": 1}) for number in range(3)]
+    rest = {"r0": 10.0, "r1": 20.0, "r2": 30.0}
+    assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"c": 20}
+
+
+def test_a_deadline_frees_room_when_the_usual_length_does_not() -> None:
+    held = [Occupant("r0", "a", {"cpu": 1}, ends_within=40.0)]
+    facts = RoomFacts([seeker("w", 1)], held, {"a": {"cpu": 0}})
+    assert room_waits(facts, {"r0": 500.0}, {}) == {"w": 40}
+    assert room_waits(facts, {"r0": 10.0}, {}) == {"w": 10}

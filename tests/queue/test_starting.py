@@ -1,0 +1,171 @@
+"""What has its slots waits for room, for its image and for its program; what is not known of these is not claimed."""
+
+from collections.abc import Mapping
+from math import inf
+
+import pytest
+
+from grid.queue.expectation.basis import Key, WaitEstimate, WaitFacts, Work, placed
+from grid.queue.expectation.curve import Curve
+from grid.queue.expectation.estimate import estimates
+from grid.queue.expectation.observed import Observed, OnNode
+from grid.queue.expectation.room import Occupant, RoomFacts, RoomSeeker
+from grid.queue.expectation.simulation import Holder
+from grid.queue.quota import QuotaSnapshot
+
+KEY: Key = ("in", "workspace", "default", "lab")
+LIFE: Key = ("kind", "workspace")
+UNPULLED, WHOLE = placed(KEY, with_pull=False), placed(KEY, with_pull=True)
+SIZE = 2_000_000_000
+SLOW = 1 / 50_000_000  # seconds for each byte at 50 MB/s
+
+
+def always(seconds: float) -> Curve:
+    return Curve([(seconds, True)] * 8)
+
+
+def work(id: str, *, age: float = 0.0, starting: bool = False) -> Work:
+    return Work(id, Holder(1, ("small",), 1), (LIFE,), (KEY,), age, starting, "default")
+
+
+def estimate(
+    observed: Observed,
+    *,
+    starts: Mapping[Key, Curve] | None = None,
+    paces: Mapping[str, Curve] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    lives: Mapping[Key, Curve] | None = None,
+    others: tuple[Work, ...] = (),
+    age: float = 0.0,
+) -> WaitEstimate:
+    works = {one.id: one for one in (work("w", age=age, starting=True), *others)}
+    known = {KEY: always(90.0), UNPULLED: always(12.0), WHOLE: always(30.0)} if starts is None else starts
+    snapshot = QuotaSnapshot((), (), 9, {})
+    return estimates(WaitFacts(snapshot, works, lives or {}, known, paces or {}, sizes or {}, observed))["w"]
+
+
+# --- On a node ---
+
+
+def on_node(seconds: float, **more: float | bool | None) -> Observed:
+    return Observed(on_node={"w": OnNode("lab:1", seconds, **more)})  # type: ignore[arg-type]
+
+
+def test_an_image_that_is_not_there_is_pulled_at_the_pace_of_its_pool() -> None:
+    found = estimate(on_node(5.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
+    assert found.expected == 40 + 12 - 5
+    assert found.why == (
+        "Its image of 1.9 GiB is pulled, usually in about 40 seconds here; launches like this one then start within 12 seconds."
+    )
+
+
+def test_what_was_pulled_already_is_not_counted_again() -> None:
+    observed = on_node(25.0, pulling=20.0, has_image=False, size=SIZE)
+    found = estimate(observed, paces={"default": always(SLOW)})
+    assert found.expected == 40 - 20 + 12 - 5
+
+
+def test_an_image_that_is_there_is_not_pulled() -> None:
+    found = estimate(on_node(3.0, has_image=True, size=SIZE), paces={"default": always(SLOW)})
+    assert (found.expected, found.why) == (9, "Launches that have their image usually start within 12 seconds.")
+
+
+def test_the_size_is_that_of_the_last_pull_when_no_node_tells_it() -> None:
+    found = estimate(on_node(0.0, has_image=False), paces={"default": always(SLOW)}, sizes={"lab:1": SIZE})
+    assert found.expected == 52
+
+
+@pytest.mark.parametrize(
+    "observed", [on_node(5.0, has_image=None, size=SIZE), on_node(5.0, has_image=False), on_node(5.0)]
+)
+def test_without_a_size_or_a_report_of_the_node_starts_alike_are_looked_at(observed: Observed) -> None:
+    found = estimate(observed, paces={"default": always(SLOW)})
+    assert (found.expected, found.why) == (
+        25,
+        "Launches like this one that have a node usually start within 30 seconds.",
+    )
+
+
+def test_without_a_pace_or_starts_on_nodes_whole_starts_are_looked_at() -> None:
+    found = estimate(on_node(5.0, has_image=False, size=SIZE), starts={KEY: always(90.0)}, age=8.0)
+    assert found.expected == 82
+
+
+def test_a_pull_that_takes_longer_than_all_others_is_not_said_to_end() -> None:
+    found = estimate(on_node(90.0, pulling=60.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
+    assert (found.expected, found.why) == (
+        None,
+        "Not known: pulling its image takes longer than nearly all pulls here took.",
+    )
+
+
+def test_what_starts_for_longer_than_all_others_is_not_said_to_end() -> None:
+    found = estimate(on_node(50.0, has_image=True))
+    assert found.why == "Not known: starting takes longer than nearly all launches like this one took."
+
+
+# --- Waiting for room ---
+
+
+def crowded(*occupants: Occupant, before: int = 0) -> Observed:
+    line = [
+        RoomSeeker(f"b{number}", {"cpu": 1}, frozenset({"a"}), (0, float(number), ""), "first")
+        for number in range(before)
+    ]
+    own = RoomSeeker("w", {"cpu": 1}, frozenset({"a"}), (0, 99.0, ""), "first")
+    return Observed(room=RoomFacts([own, *line], occupants, {"a": {"cpu": 0}}))
+
+
+def test_room_is_free_when_what_holds_it_usually_ends() -> None:
+    found = estimate(
+        crowded(Occupant("r", "a", {"cpu": 1})), lives={LIFE: always(600.0)}, others=(work("r", age=100.0),)
+    )
+    assert found.expected == 500 + 30
+    assert found.why == (
+        "Room for it is usually free after another 8 minutes; launches like this one then start within 30 seconds."
+    )
+
+
+def test_who_is_before_it_takes_the_room_first() -> None:
+    found = estimate(
+        crowded(Occupant("r", "a", {"cpu": 1}), before=1),
+        lives={LIFE: always(600.0)},
+        others=(work("r", age=100.0), work("b0", starting=True)),
+    )
+    assert found.expected == 500 + 600 + 30
+    assert found.why.startswith("1 pod before it. Room for it is usually free after another 18 minutes;")
+
+
+def test_a_deadline_is_known_where_a_usual_length_is_not() -> None:
+    found = estimate(crowded(Occupant("r", "a", {"cpu": 1}, ends_within=240.0)), others=(work("r"),))
+    assert found.expected == 240 + 30
+
+
+@pytest.mark.parametrize(
+    ("occupant", "age", "lives", "why"),
+    [
+        (
+            Occupant("r", "a", {"cpu": 1}),
+            0.0,
+            {},
+            "Not known yet: too few executions like those that hold the nodes have ended.",
+        ),
+        (
+            Occupant("r", "a", {"cpu": 1}),
+            50.0,
+            {LIFE: Curve([(40.0, True)] * 6)},
+            "Not known: what holds the nodes runs longer than nearly all executions like it did.",
+        ),
+        (
+            Occupant("", "a", {"cpu": 1}, ends_within=inf),
+            0.0,
+            {LIFE: always(600.0)},
+            "Not known: the pods on the nodes that it may use are no executions, and nothing tells when they end.",
+        ),
+    ],
+)
+def test_what_is_not_known_of_the_nodes_is_said(
+    occupant: Occupant, age: float, lives: Mapping[Key, Curve], why: str
+) -> None:
+    found = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))
+    assert (found.expected, found.why) == (None, why)

@@ -1,0 +1,83 @@
+"""An operator takes over the queue: only what operators put in front starts, everybody is told, and afterwards the turns are as before."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+
+from grid.configuration import OVER_QUOTA_TIMEOUT
+from grid.core.errors import Rejected
+from grid.models import AuditEntry, ConfigRecord, Execution, QueueTakeover
+from grid.models.dataplane import LOCAL
+from grid.queue import ordering, takeover
+from grid.queue.admission import admit_waiting
+from grid.queue.quota import QuotaSnapshot, admit, order
+from tests.queue.test_queue_order import moved_snapshots
+from tests.support.shop import NOW, Shop
+
+HOUR = timedelta(hours=1)
+
+
+def taken(shop: Shop, minutes: int = 60) -> QueueTakeover:
+    return takeover.take_over(by=shop.people.operator, minutes=minutes, reason="A node\nburns", now=NOW)
+
+
+@given(moved_snapshots())
+def test_only_what_was_put_in_front_starts_and_the_order_afterwards_is_as_before(snapshot: QuotaSnapshot) -> None:
+    by_hand = replace(snapshot, waiting=tuple(replace(one, taken_over="Mara decides.") for one in snapshot.waiting))
+    decisions = admit(by_hand)
+    units = {one.execution_id: one for one in snapshot.waiting}
+    assert all(units[id].rank is not None for id in decisions.admitted)
+    for id, refused in decisions.refused.items():
+        if units[id].rank is None and not units[id].stands_aside:
+            assert (refused.code, refused.message, refused.position) == ("taken_over", "Mara decides.", 0)
+    front = tuple(one for one in snapshot.waiting if one.rank is not None)
+    assert decisions.admitted == admit(replace(snapshot, waiting=front)).admitted
+    again = replace(by_hand, waiting=tuple(replace(one, taken_over="") for one in by_hand.waiting))
+    assert order(again) == order(snapshot)
+
+
+def test_who_waits_reads_who_decides_until_when_and_why_and_what_is_put_in_front_starts(shop: Shop) -> None:
+    first, second = shop.launch(), shop.launch(after=1)
+    taken(shop)
+    assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)) == []
+    first.refresh_from_db()
+    assert first.reason == "taken_over"
+    assert first.message == (
+        f"{shop.people.operator.username} decides by hand what starts, until 4 March, 10:00 UTC: A node burns. "
+        "Afterwards this starts by itself in its turn."
+    )
+    ordering.move(second.pk, "front", by=shop.people.operator, now=NOW)
+    assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=2)) == [second.pk]
+    assert admit_waiting(LOCAL, now=NOW + HOUR) == [first.pk]
+
+
+def test_the_time_does_not_count_towards_the_timeout(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=OVER_QUOTA_TIMEOUT.key, value=600)
+    waits = shop.launch()
+    taken(shop)
+    admit_waiting(LOCAL, now=NOW + timedelta(minutes=59))
+    assert Execution.objects.get(pk=waits.pk).reason == "taken_over"
+    assert admit_waiting(LOCAL, now=NOW + HOUR) == [waits.pk]
+
+
+def test_one_operator_at_a_time_has_it_and_any_gives_it_back(shop: Shop) -> None:
+    for minutes, reason in ((60, " "), (60, "x" * 201), (61, "x"), (0, "x")):
+        with pytest.raises(Rejected):
+            takeover.take_over(by=shop.people.operator, minutes=minutes, reason=reason, now=NOW)
+    with pytest.raises(Rejected, match="Nobody has taken over"):
+        takeover.give_back(by=shop.people.admin, now=NOW)
+    taken(shop)
+    with pytest.raises(Rejected, match=f"{shop.people.operator.username} has taken over the queue until"):
+        takeover.take_over(by=shop.people.admin, minutes=60, reason="Mine", now=NOW + timedelta(minutes=1))
+    takeover.give_back(by=shop.people.admin, now=NOW + timedelta(minutes=5))
+    assert takeover.current_takeover(NOW + timedelta(minutes=5)) is None
+    assert takeover.last_end(NOW + HOUR) == NOW + timedelta(minutes=5)
+    takeover.take_over(by=shop.people.admin, minutes=15, reason="Mine", now=NOW + timedelta(minutes=6))
+    assert takeover.current_takeover(NOW + timedelta(minutes=21)) is None
+    assert [sorted(one.changes) for one in AuditEntry.objects.order_by("pk")] == [
+        ["reason", "taken over"],
+        ["given back"],
+        ["reason", "taken over"],
+    ]

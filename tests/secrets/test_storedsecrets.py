@@ -1,0 +1,213 @@
+"""Stored secrets: who gets which, what is refused, and where a value is and is not found."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.clusters import manifests as cluster_manifests
+from grid.core.errors import Rejected
+from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.executions import manifests
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, SecretSpec
+from grid.executions.storage import SECRETS_PATH
+from grid.jobs.jobsettings import wrong_variables
+from grid.models import AuditEntry, Project, StoredSecret, User
+from grid.secrets.storedsecrets import (
+    MAXIMUM_BYTES,
+    MOST_OF_A_HOLDER,
+    SecretMissing,
+    delete,
+    for_launch,
+    put,
+    values_for,
+)
+from tests.clusters import cluster_specs
+from tests.executions.test_manifests import spec
+
+VALUE = "correct horse battery staple"
+KEYS = ["k" * 40]
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return User.objects.create_user(username="alice")
+
+
+@pytest.fixture
+def project(alice: User) -> Project:
+    return Project.objects.start(owner=alice, id="churn", name="Churn")
+
+
+def stored(by: User, name: str = "KEY", **changed: Any) -> StoredSecret:
+    given: dict[str, Any] = {"owner": by, "project": None, "is_file": False, "value": VALUE, "now": timezone.now()}
+    return put(by=by, name=name, **{**given, **changed})
+
+
+def problems(make: Callable[[], Any]) -> str:
+    with pytest.raises(Rejected) as refused:
+        make()
+    return " ".join(str(one) for one in refused.value.problems)
+
+
+@given(st.text(min_size=8, max_size=50))
+def test_what_was_encrypted_is_decrypted_with_any_key_of_the_settings(text: str) -> None:
+    with override_settings(ENCRYPTION_KEYS=KEYS):
+        first = encrypt(text)
+    assert text not in first
+    with override_settings(ENCRYPTION_KEYS=["another" * 6, *KEYS]):
+        assert decrypt(first) == text
+        second = encrypt_again(first)
+    with override_settings(ENCRYPTION_KEYS=["another" * 6]):
+        assert decrypt(second) == text
+        with pytest.raises(Undecryptable):
+            decrypt(first)
+
+
+def test_an_execution_gets_the_projects_secrets_and_its_owners_and_the_nearest_of_one_name(
+    alice: User, project: Project
+) -> None:
+    other = Project.objects.start(owner=alice, id="other", name="Other")
+    bob = User.objects.create_user(username="bob")
+    of_project = stored(alice, "A", owner=None, project=project)
+    stored(alice, "B", owner=None, project=project)
+    everywhere = stored(alice, "B")
+    stored(alice, "C")
+    here = stored(alice, "C", project=project)
+    stored(alice, "D", project=other)
+    stored(bob, "E")
+    assert for_launch(alice, project) == [of_project, everywhere, here]
+    assert [one.name for one in for_launch(bob, project)] == ["A", "B", "E"]
+
+
+def test_storing_a_name_again_replaces_its_value_for_what_is_launched_then(alice: User, project: Project) -> None:
+    first = stored(alice)
+    again = stored(alice, value="another")
+    assert first.pk == again.pk
+    assert values_for(_with(again)) == {"KEY": "another"}
+
+
+def test_a_secret_that_is_gone_or_cannot_be_read_is_said(alice: User) -> None:
+    secret = stored(alice)
+    wanted = _with(secret)
+    with override_settings(ENCRYPTION_KEYS=["another" * 6]), pytest.raises(SecretMissing, match="Set its value again"):
+        values_for(wanted)
+    delete(secret, by=alice)
+    with pytest.raises(SecretMissing, match="KEY was deleted after the launch"):
+        values_for(wanted)
+
+
+def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project: Project) -> None:
+    assert "begin with a letter" in problems(lambda: stored(alice, "1A"))
+    assert "begin with a letter" in problems(lambda: stored(alice, "A\nB"))
+    assert "set by Compute Grid itself" in problems(lambda: stored(alice, "HOME"))
+    assert "set by Compute Grid itself" in problems(lambda: stored(alice, "GRID_X"))
+    assert "service-account.json" in problems(lambda: stored(alice, "../etc", is_file=True))
+    for wrong in (".", "..", "..env", "..data"):
+        assert "not two dots first" in problems(lambda name=wrong: stored(alice, name, is_file=True))  # type: ignore[misc]
+    assert stored(alice, ".env", is_file=True).name == ".env"
+    assert "Type the value" in problems(lambda: stored(alice, value=""))
+    assert "16 KiB" in problems(lambda: stored(alice, value="é" * (MAXIMUM_BYTES // 2 + 1)))
+    assert "Use text" in problems(lambda: stored(alice, value="a\0b"))
+    for number in range(MOST_OF_A_HOLDER):
+        stored(alice, f"N{number}", owner=None, project=project)
+    assert "which is the limit" in problems(lambda: stored(alice, "ONE_MORE", owner=None, project=project))
+    assert stored(alice, "N0", owner=None, project=project, value="still replaced").name == "N0"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "ZDOTDIR"),
+        *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "IPYTHONDIR", "JUPYTER_PATH", "MPLBACKEND"),
+        *("PERL5OPT", "PERL5LIB", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "R_PROFILE_USER"),
+        *("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "GIT_SSL_CAPATH", "git_trace", "SSH_AUTH_SOCK"),
+        *("npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
+    ],
+)
+def test_what_decides_which_code_runs_is_no_variable_of_a_project(alice: User, project: Project, name: str) -> None:
+    """A contributor's value would be obeyed by the next workspace of every member, with that member's HOME and own secrets."""
+    assert "so a project cannot set it for them" in problems(lambda: stored(alice, name, owner=None, project=project))
+    assert stored(alice, name).owner == alice, "one's own programs are one's own business"
+    assert stored(alice, name, project=project).project == project
+    assert stored(alice, name, owner=None, project=project, is_file=True).is_file, "nothing obeys a file of that name"
+
+
+@pytest.mark.parametrize("name", ["DB_PASSWORD", "GITHUB_TOKEN", "R_API_KEY", "AWS_SECRET_ACCESS_KEY"])
+def test_an_ordinary_name_is_a_variable_of_a_project(alice: User, project: Project, name: str) -> None:
+    assert stored(alice, name, owner=None, project=project).name == name
+
+
+@pytest.mark.parametrize("name", ["HOME", "POD_NAME", "JUPYTER_RUNTIME_DIR", "GRID_X"])
+def test_what_compute_grid_sets_is_taken_for_secrets_and_jobs_alike(alice: User, name: str) -> None:
+    assert "set by Compute Grid itself" in problems(lambda: stored(alice, name))
+    assert [problem.code for problem in wrong_variables({name: "x"})] == ["taken"]
+
+
+def test_a_pod_names_its_secrets_and_has_no_value_of_one(alice: User) -> None:
+    wanted = spec(secrets=(SecretSpec(id=1, name="KEY"), SecretSpec(id=2, name="token.json", is_file=True)))
+    made = manifests.build(wanted, namespace="grid", token="t", secrets={"KEY": VALUE, "token.json": "{}"})
+    by_name = {(one.resource.kind, one.name): one.body for one in made}
+    pod = by_name[("Pod", wanted.object_name)]
+    assert VALUE not in json.dumps(pod)
+    (container,) = pod["spec"]["containers"]
+    reference = {"name": f"{wanted.object_name}-secrets", "key": "KEY"}
+    assert {"name": "KEY", "valueFrom": {"secretKeyRef": reference}} in container["env"]
+    assert {"name": "GRID_SECRETS_PATH", "value": SECRETS_PATH} in container["env"]
+    assert {"name": "secrets", "mountPath": SECRETS_PATH, "readOnly": True} in container["volumeMounts"]
+    assert pod["spec"]["volumes"][-1]["secret"]["items"] == [{"key": "token.json", "path": "token.json"}]
+    data = by_name[("Secret", f"{wanted.object_name}-secrets")]["data"]
+    assert {name: base64.b64decode(value).decode() for name, value in data.items()} == {
+        "KEY": VALUE,
+        "token.json": "{}",
+    }
+
+
+def test_a_clusters_pods_get_them_too_and_an_environments_variable_of_that_name_gives_way() -> None:
+    environment = EnvironmentSpec(
+        id="science", name="Science", image="science:1", variables={"KEY": "weaker", "OTHER": "stays"}
+    )
+    wanted = cluster_specs.spec(secrets=(SecretSpec(id=1, name="KEY"),), environment=environment)
+    made = cluster_manifests.first(wanted, namespace="grid", secrets={"KEY": VALUE})
+    made += cluster_manifests.workers(wanted, namespace="grid", anchor_uid="", head_address="10.0.0.1")
+    pods = [one.body["spec"]["template"]["spec"] for one in made if one.resource.kind == "Deployment"]
+    assert len(pods) == 2
+    for pod in pods:
+        found = [one for one in pod["containers"][0]["env"] if one["name"] == "KEY"]
+        assert [one["valueFrom"]["secretKeyRef"]["name"] for one in found] == [f"{wanted.object_name}-secrets"]
+        assert "OTHER" in {one["name"] for one in pod["containers"][0]["env"]}
+
+
+def test_the_audit_log_says_which_secret_was_changed_and_no_value(alice: User, project: Project) -> None:
+    secret = stored(alice, owner=None, project=project)
+    stored(alice, owner=None, project=project, value="another value")
+    delete(secret, by=alice)
+    entries = AuditEntry.objects.filter(object_type="project", object_id=project.pk).order_by("id")
+    changes = [one.changes["secret"] for one in entries]
+    assert changes == [["", "KEY"], ["KEY", "KEY, a new value"], ["KEY", ""]]
+
+
+def test_all_secrets_are_encrypted_again_with_the_first_key_and_what_cannot_be_read_is_said(
+    alice: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with override_settings(ENCRYPTION_KEYS=KEYS):
+        secret = stored(alice)
+    with override_settings(ENCRYPTION_KEYS=["another" * 6, *KEYS]):
+        call_command("encrypt_again")
+    assert capsys.readouterr().out == "1 secret encrypted with the first key.\n"
+    secret.refresh_from_db()
+    with override_settings(ENCRYPTION_KEYS=["another" * 6]):
+        assert decrypt(secret.ciphertext) == VALUE
+    with override_settings(ENCRYPTION_KEYS=["third" * 8]), pytest.raises(CommandError, match="1 secret cannot be read"):
+        call_command("encrypt_again")
+
+
+def _with(secret: StoredSecret) -> ExecutionSpec:
+    return spec(secrets=(SecretSpec(id=secret.pk, name=secret.name),))

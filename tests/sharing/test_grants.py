@@ -1,0 +1,242 @@
+"""A ticket works once, for seconds, for one execution; a grant ends with the session, the execution and the ownership."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+
+from grid.accounts.sessions import SessionStore, stored_key
+from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
+from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages, touch
+from tests.conftest import People
+from tests.support.frozen import on_tier, write_frozen
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+OPENER = "kept by the browser"
+
+
+@pytest.fixture
+def execution(people: People) -> Execution:
+    return Execution.objects.create(
+        kind="workspace",
+        owner=people.owner,
+        project=Project.objects.start(id="p", name="P", owner=people.owner),
+        environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
+        **on_tier(HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi")),
+        spec={"port": 8888},
+        state=State.RUNNING,
+    )
+
+
+def log_in(user: User) -> SessionStore:
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "grid.accounts.AccountBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return session
+
+
+def passage(execution_id: str, secret: str) -> Passage | None:
+    key = (execution_id, secret)
+    return passages([key]).get(key)
+
+
+def test_a_jobs_page_knows_nothing_of_the_path_below_which_it_is_shown(
+    execution: Execution, people: People, session: SessionStore
+) -> None:
+    write_frozen(execution, kind="job", spec={"port": 6006, "front": {"port": 19080}})
+    secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW)
+    assert secret is not None
+    found = passage(execution.id, secret)
+    assert found is not None
+    assert (found.port, found.front_port, found.strips_prefix) == (6006, 19080, True)
+
+
+def ticket_for(execution: Execution, user: User, session: SessionStore) -> str:
+    key = session.session_key or ""
+    return issue_ticket(execution, user=user, session_key=key, opener_digest=digest(OPENER), now=NOW)
+
+
+@pytest.fixture
+def session(people: People) -> SessionStore:
+    return log_in(people.owner)
+
+
+@pytest.fixture
+def secret(execution: Execution, people: People, session: SessionStore) -> str:
+    ticket = ticket_for(execution, people.owner, session)
+    secret = exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+    assert secret is not None
+    return secret
+
+
+def test_the_owners_secret_opens_the_execution(execution: Execution, secret: str) -> None:
+    opened = passage(execution.id, secret)
+    assert opened is not None
+    assert (opened.port, opened.state) == (8888, "running")
+
+
+def test_a_ticket_works_only_once(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW) is None
+
+
+def test_a_ticket_ends_after_thirty_seconds(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW + timedelta(seconds=30)) is None
+
+
+def test_a_ticket_is_for_one_execution(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket("another", ticket, OPENER, now=NOW) is None
+
+
+def test_a_secret_opens_no_other_execution(secret: str) -> None:
+    assert passage("another", secret) is None
+
+
+def test_a_ticket_is_for_the_browser_that_asked_for_it(
+    execution: Execution, people: People, session: SessionStore
+) -> None:
+    """Otherwise somebody could lead another person into his own workspace, whose code then reaches that person's."""
+    ticket = ticket_for(execution, people.owner, session)
+    for foreign in ("", "another browser's", digest(OPENER)):
+        assert exchange_ticket(execution.id, ticket, foreign, now=NOW) is None
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+
+
+def test_an_unexchanged_ticket_is_no_secret(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = ticket_for(execution, people.owner, session)
+    assert passage(execution.id, ticket) is None
+
+
+def test_logging_out_ends_the_grant(execution: Execution, secret: str, session: SessionStore) -> None:
+    session.flush()
+    assert passage(execution.id, secret) is None
+
+
+def test_changing_the_password_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+    people.owner.set_password("another-password")
+    people.owner.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_a_deactivated_account_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+    people.owner.is_active = False
+    people.owner.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_the_end_of_the_execution_ends_the_grant_and_tells_whoever_had_it(execution: Execution, secret: str) -> None:
+    execution.state = State.STOPPED
+    execution.save(update_fields=["state"])
+    assert passage(execution.id, secret) == Passage(execution.id, "stopped", "", 0, has_ended=True)
+    assert passage(execution.id, "another") is None
+
+
+def test_many_are_asked_about_in_a_few_queries_and_nobody_borrows_anothers_secret(
+    execution: Execution, people: People, session: SessionStore, django_assert_max_num_queries: Any
+) -> None:
+    keys = [
+        (
+            execution.id,
+            exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW) or "",
+        )
+        for _ in range(20)
+    ]
+    with django_assert_max_num_queries(8):
+        found = passages([*keys, *(("another", secret) for _, secret in keys)])
+    assert set(found) == set(keys)
+
+
+def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_workers(
+    execution: Execution, secret: str
+) -> None:
+    environment = {"allows_service_workers": True, "start_path": "/lab"}
+    spec = {"port": 1, "address": "https://x.test/w/x/", "environment": environment}
+    write_frozen(execution, spec=spec)
+    opened = passage(execution.id, secret)
+    assert opened is not None
+    assert (opened.base_url, opened.allows_service_workers, opened.start_path) == ("/w/x/", True, "/lab")
+
+
+def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:
+    write_frozen(execution, owner=people.teammate)
+    assert passage(execution.id, secret) is None
+
+
+def test_another_login_in_the_same_session_ends_the_grant(
+    execution: Execution, people: People, session: SessionStore, secret: str
+) -> None:
+    session[SESSION_KEY] = str(people.stranger.pk)
+    session[HASH_SESSION_KEY] = people.stranger.get_session_auth_hash()
+    session.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:
+    grant = WorkspaceGrant.objects.get()
+    assert secret not in (grant.secret_hash, grant.ticket_hash)
+    assert grant.session_key == stored_key(session.session_key or "")
+
+
+@pytest.fixture
+def cluster(execution: Execution, people: People) -> Execution:
+    execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
+    cluster = {"kind": "cluster", "head_tier": execution.tier, "workers_minimum": 1, "workers_maximum": 2}
+    write_frozen(execution, **cluster, framework="ray")
+    return execution
+
+
+def opened_by(user: User, execution: Execution) -> Passage | None:
+    secret = exchange_ticket(execution.id, ticket_for(execution, user, log_in(user)), OPENER, now=NOW)
+    return passage(execution.id, secret) if secret else None
+
+
+def test_a_member_of_the_project_opens_the_page_of_a_cluster(cluster: Execution, people: People) -> None:
+    owners, guests = opened_by(people.owner, cluster), opened_by(people.teammate, cluster)
+    assert owners is not None
+    assert guests is not None
+    expected = Passage(cluster.pk, "running", "", 8265, component="head", strips_prefix=True)
+    assert replace(owners, session_key="") == replace(guests, session_key="") == expected
+
+
+@pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
+def test_nobody_else_opens_it(cluster: Execution, people: People, who: str) -> None:
+    assert opened_by(getattr(people, who), cluster) is None
+
+
+def test_who_leaves_the_project_no_longer_opens_its_clusters(cluster: Execution, people: People) -> None:
+    session = log_in(people.teammate)
+    secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOW) or ""
+    assert passage(cluster.id, secret)
+    cluster.project.members.remove(people.teammate)
+    assert passage(cluster.id, secret) is None
+
+
+def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Execution, people: People) -> None:
+    execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
+    assert opened_by(people.teammate, execution) is None
+
+
+def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: People) -> None:
+    write_frozen(cluster, framework="nonsense")
+    opened = opened_by(people.owner, cluster)
+    assert opened is not None
+    assert opened.port == 0
+
+
+def test_use_is_noted_at_the_session_and_at_the_grant_of_its_execution(
+    execution: Execution, people: People, session: SessionStore, secret: str
+) -> None:
+    unused = ticket_for(execution, people.owner, session)
+    key, later = stored_key(session.session_key or ""), NOW + timedelta(hours=1)
+    touch([(execution.pk, key), ("no-such", key)], later)
+    noted = {bool(grant.secret_hash): grant.used_at for grant in WorkspaceGrant.objects.all()}
+    assert unused
+    assert noted == {True: later, False: None}, "a ticket alone opens nothing"
+    touch([], later)

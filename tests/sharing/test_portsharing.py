@@ -1,0 +1,253 @@
+"""A port of a workspace, shared with members: who reaches it, for how long, and that it opens nothing else."""
+
+import asyncio
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from django.utils import timezone
+
+from grid.core.errors import Rejected
+from grid.executions.policykeeper import Network, PolicyKeeper
+from grid.executions.request import request_stop
+from grid.kube.resources import NETWORK_POLICIES
+from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
+from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages
+from grid.sharing.opening import may_open, may_open_port
+from grid.sharing.portsharing import (
+    offered_ports,
+    port_problem,
+    ports_shared_with,
+    running_ports,
+    share_port,
+    shared_ports,
+    unshare_port,
+)
+from tests.executions.test_policykeeper import serving
+from tests.sharing.test_grants import log_in
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.frozen import write_frozen
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import passes, virtual_time
+
+
+@pytest.fixture
+def workspace(shop: Shop) -> Execution:
+    execution = shop.launch()
+    write_frozen(execution, state=State.RUNNING)
+    return execution
+
+
+@pytest.fixture
+def shared(shop: Shop, workspace: Execution) -> PortShare:
+    return give(shop, workspace)
+
+
+def give(shop: Shop, workspace: Execution, **fields: Any) -> PortShare:
+    values: dict[str, Any] = {"port": 8501, "name": "Sales", "members": [shop.people.teammate], "hours": 0}
+    return share_port(workspace.pk, **{**values, "by": shop.people.owner, "now": NOW, **fields})
+
+
+def may(shop: Shop, share: PortShare) -> set[str]:
+    """The names of the people who may open it."""
+    return {name for name, one in vars(shop.people).items() if may_open_port(one.pk, share)}
+
+
+def secret_of(place: Execution | PortShare, user: User) -> str:
+    key = log_in(user).session_key or ""
+    ticket = issue_ticket(place, user=user, session_key=key, opener_digest=digest("opener"), now=NOW)
+    return exchange_ticket(place.pk, ticket, "opener", now=NOW) or ""
+
+
+def passage(place_id: str, secret: str) -> Passage | None:
+    return passages([(place_id, secret)]).get((place_id, secret))
+
+
+def test_a_shared_port_is_for_its_owner_and_the_members_that_he_names_and_the_workspace_stays_his(
+    shop: Shop, workspace: Execution, shared: PortShare
+) -> None:
+    teammate = shop.people.teammate
+    assert may(shop, shared) == {"owner", "teammate"}
+    assert not may_open(teammate.pk, workspace)
+    assert [one.pk for one in ports_shared_with(teammate.pk)] == [shared.pk]
+    assert [ports_shared_with(one.pk) for one in (shop.people.owner, shop.people.stranger)] == [[], []]
+    Membership.objects.filter(user=teammate).update(role="viewer")
+    assert may(shop, shared) == {"owner", "teammate"}
+
+
+def test_home_reads_no_share_of_what_does_not_run(
+    shop: Shop, workspace: Execution, shared: PortShare, django_assert_num_queries: Any
+) -> None:
+    for change in ({"stop_requested_at": NOW}, {"stop_requested_at": None, "state": State.STOPPED}):
+        write_frozen(workspace, **change)
+        with django_assert_num_queries(1) as asked:
+            assert ports_shared_with(shop.people.teammate.pk) == []
+        assert "stop_requested_at" in asked[0]["sql"]
+
+
+def test_a_grant_for_a_port_opens_that_port_alone(shop: Shop, workspace: Execution, shared: PortShare) -> None:
+    other = give(shop, workspace, port=8502, name="Other")
+    secret, owners = secret_of(shared, shop.people.teammate), secret_of(workspace, shop.people.owner)
+    opened = passage(shared.pk, secret)
+    assert opened is not None
+    assert (opened.execution_id, opened.port, opened.front_port, opened.is_shared_port) == (workspace.pk, 8501, 0, True)
+    assert [passage(place, secret) for place in (workspace.pk, other.pk)] == [None, None]
+    assert [passage(place, owners) for place in (shared.pk, other.pk)] == [None, None]
+
+
+def test_a_ticket_for_a_port_is_no_ticket_for_the_workspace_and_the_other_way_round(
+    shop: Shop, workspace: Execution, shared: PortShare
+) -> None:
+    owner = shop.people.owner
+    for place, elsewhere in ((shared, workspace), (workspace, shared)):
+        ticket = issue_ticket(place, user=owner, session_key="s", opener_digest=digest("opener"), now=NOW)
+        assert exchange_ticket(elsewhere.pk, ticket, "opener", now=NOW) is None
+        assert exchange_ticket(place.pk, ticket, "opener", now=NOW)
+
+
+@pytest.mark.parametrize("how", ["unshared", "left", "closed", "stopping", "over", "owner only views"])
+def test_a_grant_ends_at_once_when(shop: Shop, workspace: Execution, shared: PortShare, how: str) -> None:
+    owner, teammate = shop.people.owner, shop.people.teammate
+    secret = secret_of(shared, teammate)
+    assert passage(shared.pk, secret) is not None
+    match how:
+        case "unshared":
+            unshare_port(shared, by=owner, now=NOW)
+        case "left":
+            shop.project.assign(owner=owner, contributors=[], viewers=[])
+        case "closed":
+            User.objects.filter(pk=teammate.pk).update(is_active=False)
+        case "stopping":
+            request_stop(workspace, by="alice", now=NOW)
+        case "over":
+            PortShare.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
+        case _:
+            Membership.objects.filter(user=owner).update(role="viewer")
+    assert passage(shared.pk, secret) is None
+    assert list(ports_shared_with(teammate.pk)) == []
+    if how == "left":
+        shop.project.assign(owner=owner, contributors=[teammate], viewers=[])
+        assert passage(shared.pk, secret) is None, "who comes back is not shared what was shared before"
+
+
+def test_the_history_and_the_audit_log_say_who_shared_what_and_took_it_back(
+    shop: Shop, workspace: Execution, shared: PortShare
+) -> None:
+    owner, mate = shop.people.owner, shop.people.teammate.get_username()
+    unshare_port(shared, by=owner, now=NOW)
+    unshare_port(shared, by=owner, now=NOW)
+    name = owner.get_username()
+    told = list(workspace.lifecycle.filter(reason="Shared").values_list("message", flat=True))
+    assert told == [
+        f"{name} shared its port 8501 (Sales) with {mate}.",
+        f"{name} stopped sharing its port 8501 (Sales).",
+    ]
+    entries = AuditEntry.objects.filter(object_type="project", actor=owner).order_by("pk")
+    said = f"port 8501 (Sales) with {mate}"
+    changes = [entry.changes["shared app"] for entry in entries if "shared app" in entry.changes]
+    assert changes == [["", said], [said, ""]]
+
+
+def test_what_cannot_be_shared_says_why(shop: Shop, workspace: Execution, shared: PortShare) -> None:
+    people = shop.people
+    for fields, said in (
+        ({"port": 8501}, "shared already"),
+        ({"port": 80}, "from 1024 to 65535"),
+        ({"port": int(workspace.spec["port"])}, "own port"),
+        ({"port": 19080}, "the platform’s"),
+        ({"name": " "}, "Give it a name"),
+        ({"members": []}, "at least one member"),
+        ({"members": [people.stranger]}, "nobody else"),
+        ({"members": [people.owner]}, "nobody else"),
+        ({"by": people.teammate}, "Only its owner"),
+    ):
+        with pytest.raises(Rejected, match=said):
+            give(shop, workspace, **{"port": 8502, **fields})
+    request_stop(workspace, by="alice", now=NOW)
+    with pytest.raises(Rejected, match="does not run"):
+        give(shop, workspace, port=8502)
+    assert PortShare.objects.count() == 1
+
+
+def test_a_share_for_hours_ends_and_its_port_can_be_shared_again(shop: Shop, workspace: Execution) -> None:
+    share = give(shop, workspace, hours=8)
+    assert share.ends_at == NOW + timedelta(hours=8)
+    later = NOW + timedelta(hours=8)
+    assert [list(shared_ports(workspace, at)) for at in (NOW, later)] == [[share], []]
+    assert give(shop, workspace, now=later).pk != share.pk
+
+
+@pytest.mark.parametrize("port", [-1, 0, 1023, 65536, 8888, 19080, 19081])
+def test_a_port_that_is_not_the_users_own_is_refused(port: int) -> None:
+    assert port_problem(port, 8888)
+    assert not port_problem(8501, 8888)
+
+
+class Offered:
+    """What the test says."""
+
+    def __init__(self) -> None:
+        self.now: frozenset[int] | None = frozenset({8888})
+
+    async def offered(self) -> frozenset[int]:
+        if self.now is None:
+            raise OSError("no database")
+        return self.now
+
+    async def running(self) -> frozenset[int]:
+        return frozenset({8000})
+
+
+def open_in(cluster: FakeCluster) -> list[int]:
+    (policy,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == "user-interfaces"]
+    return [one["port"] for one in policy["spec"]["ingress"][0]["ports"]]
+
+
+@virtual_time
+async def test_a_port_that_is_shared_is_open_after_two_seconds_and_one_taken_back_shut() -> None:
+    cluster, ports = serving("34.1.2.3"), Offered()
+    keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
+    kept = asyncio.create_task(keeper.run())
+    await passes(1)
+    assert open_in(cluster) == [8000, 8888]
+    for now, expected in (({8888, 8501}, [8000, 8501, 8888]), (None, [8000, 8501, 8888]), ({8888}, [8000, 8888])):
+        ports.now = now if now is None else frozenset(now)
+        await passes(2)
+        assert open_in(cluster) == expected
+    kept.cancel()
+
+
+async def test_the_network_policy_opens_a_port_only_while_it_is_shared() -> None:
+    cluster, ports = FakeCluster(), Offered()
+    keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
+
+    async def opened() -> list[int]:
+        await keeper.keep()
+        return open_in(cluster)
+
+    assert await opened() == [8000, 8888]
+    ports.now = frozenset({8888, 8501})
+    assert await opened() == [8000, 8501, 8888]
+    ports.now = None
+    assert await opened() == [8000, 8501, 8888], "as before, while the database does not answer"
+    ports.now = frozenset({8888})
+    assert await opened() == [8000, 8888]
+
+
+def test_ports_of_what_runs_of_environments_and_what_is_shared_are_open(
+    shop: Shop, workspace: Execution, shared: PortShare
+) -> None:
+    own = int(workspace.spec["port"])
+    Environment.objects.filter(pk=workspace.environment_id).update(port=7777)
+    assert running_ports() == {own}
+    assert {7777, 8501, 19080, 19081} <= offered_ports(NOW)
+    with override_settings(FRONT_IMAGE="nginx:1"):
+        assert offered_ports(NOW) == {8501, 19080, 19081}, "behind a front only its own port is open"
+        launched = shop.launch()
+    assert launched.spec["front"]
+    assert running_ports() == {own}, "of what was launched without one"
+    request_stop(workspace, by="alice", now=NOW)
+    assert 8501 not in offered_ports(NOW)

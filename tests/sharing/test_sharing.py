@@ -1,0 +1,66 @@
+"""Sharing an app over HTTP. Who gets which answer is told by `tests/access/answers.txt`."""
+
+import pytest
+
+from grid.models import AppShare, Execution, State
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.shell.browsing import client_of, execution_page
+from tests.support.builders import MOMENT
+from tests.workspaces.workspaces import page, sent
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+
+
+@pytest.fixture
+def app(people: People) -> Execution:
+    return make_execution(
+        people.owner, make_project(people.owner, people.teammate), kind="app", title="Churn dashboard"
+    )
+
+
+def test_the_owner_chooses_by_name_who_may_open_an_app(people: People, app: Execution) -> None:
+    path, teammate = f"/executions/{app.pk}/share/", people.teammate
+    assert f'href="{path}"' in execution_page(people.owner, app)
+    assert f'href="{path}"' not in execution_page(teammate, app)
+    assert "/open/" not in execution_page(teammate, app)
+    shown = page(people.owner, path)
+    assert teammate.get_username() in shown
+    assert people.stranger.get_username() not in shown
+    assert sent(people.owner, path, members=str(teammate.pk)) == (302, f"/executions/{app.pk}/")
+    opened = execution_page(teammate, app)
+    assert f"/executions/{app.pk}/open/" in opened
+    assert f'<dt>Shared with</dt><dd class="break">{teammate.get_username()}</dd>' in opened
+    assert "shared it with" in execution_page(people.owner, app)
+    assert sent(people.owner, path) == (302, f"/executions/{app.pk}/")
+    assert "/open/" not in execution_page(teammate, app)
+
+
+def test_who_leaves_the_project_and_comes_back_is_shared_nothing_from_before(people: People, app: Execution) -> None:
+    AppShare.objects.create(execution=app, user=people.teammate)
+    app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
+    assert AppShare.objects.exists()
+    app.project.assign(owner=people.owner, contributors=[], viewers=[])
+    app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
+    assert not AppShare.objects.exists()
+    assert "/open/" not in execution_page(people.teammate, app)
+
+
+def test_a_choice_that_is_no_member_is_refused_at_its_field(people: People, app: Execution) -> None:
+    for members in (str(people.stranger.pk), "nobody", str(people.owner.pk)):
+        status, answer = sent(people.owner, f"/executions/{app.pk}/share/", members=members)
+        assert status == 422
+        assert "field-error" in answer
+    assert not AppShare.objects.exists()
+
+
+def test_an_app_that_has_ended_is_not_shared_and_a_project_without_others_says_so(
+    people: People, app: Execution
+) -> None:
+    app.project.members.remove(people.teammate)
+    assert "has no other members" in page(people.owner, f"/executions/{app.pk}/share/")
+    Execution.objects.filter(pk=app.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    assert "/share/" not in execution_page(people.owner, app)
+    answer = client_of(people.owner).post(f"/executions/{app.pk}/share/", {})
+    assert answer.status_code == 422
+    assert "It has ended" in answer.content.decode()

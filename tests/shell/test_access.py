@@ -1,0 +1,195 @@
+"""Who may see and do what, role by role, and the pages that everybody meets first."""
+
+from dataclasses import dataclass
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+
+from dashboard.shell.access import (
+    GROUPS,
+    Role,
+    Viewer,
+    admin_required,
+    may_administer,
+    may_manage_workspace,
+    may_observe,
+    may_operate,
+    may_read_execution,
+    may_see_execution,
+    role_of,
+    viewer_of,
+    viewers_of,
+)
+from tests.accounts.test_sessions import in_session
+from tests.conftest import People
+
+
+@dataclass(frozen=True)
+class Row:
+    owner_id: int
+    project_member_ids: frozenset[int]
+
+
+def test_each_person_has_one_role(people: People) -> None:
+    assert role_of(people.admin) is Role.ADMIN
+    assert role_of(people.operator) is Role.OPERATOR
+    assert role_of(people.owner) is Role.PRACTITIONER
+    assert role_of(AnonymousUser()) is Role.PRACTITIONER
+
+
+def test_whoever_is_in_several_groups_has_the_highest_role(people: People) -> None:
+    groups = {name: Group.objects.get_or_create(name=name)[0] for name in (*GROUPS, "chess")}
+    people.stranger.groups.set(groups.values())
+    people.teammate.groups.set([groups["auditors"], groups["chess"]])
+    people.admin.groups.set([groups["auditors"]])
+    expected = {people.stranger: Role.OPERATOR, people.teammate: Role.AUDITOR, people.admin: Role.ADMIN}
+    assert {user: role_of(user) for user in expected} == expected
+    viewers = viewers_of([in_session(user) for user in expected])
+    assert {user: viewers[user.pk].role for user in expected} == expected
+
+
+def test_an_auditor_sees_all_and_changes_nothing(people: People) -> None:
+    people.stranger.groups.set([Group.objects.get_or_create(name="auditors")[0]])
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk}))
+    assert may_observe(people.stranger)
+    assert may_see_execution(people.stranger, row)
+    assert may_read_execution(people.stranger, row)
+    assert not may_operate(people.stranger)
+    assert not may_administer(people.stranger)
+
+
+def test_a_closed_account_has_no_rights(people: People) -> None:
+    people.admin.is_active = False
+    assert not may_administer(people.admin)
+    assert not may_operate(people.admin)
+    assert viewer_of(people.admin) is None
+
+
+def test_an_execution_is_seen_by_its_owner_its_project_and_who_operates(people: People) -> None:
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk, people.teammate.pk}))
+    assert may_see_execution(people.owner, row)
+    assert may_see_execution(people.teammate, row)
+    assert may_see_execution(people.operator, row)
+    assert may_see_execution(people.admin, row)
+    assert not may_see_execution(people.stranger, row)
+    assert not may_see_execution(AnonymousUser(), row)
+
+
+def test_a_viewer_answers_like_its_user(people: People) -> None:
+    for user in (people.admin, people.operator, people.owner):
+        viewer = viewer_of(user)
+        assert viewer is not None
+        assert (may_operate(viewer), may_administer(viewer)) == (may_operate(user), may_administer(user))
+
+
+def test_an_owner_who_left_the_project_sees_the_execution_but_reads_nothing_of_it(people: People) -> None:
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.teammate.pk}))
+    assert may_see_execution(people.owner, row)
+    assert not may_read_execution(people.owner, row)
+    assert may_read_execution(people.teammate, row)
+    assert may_read_execution(people.operator, row)
+    assert not may_read_execution(people.stranger, row)
+    assert not may_read_execution(AnonymousUser(), row)
+
+
+def test_a_workspace_is_managed_by_its_owner_alone(people: People) -> None:
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk, people.teammate.pk}))
+    assert may_manage_workspace(people.owner, row)
+    for somebody in (people.teammate, people.operator, people.admin, AnonymousUser()):
+        assert not may_manage_workspace(somebody, row)
+
+
+def test_a_viewer_is_the_person_as_a_value(people: People) -> None:
+    expected = Viewer(id=people.operator.pk, username="olga-operator", role=Role.OPERATOR)
+    viewer = viewer_of(people.operator)
+    assert viewer == expected
+    assert viewer_of(expected) is expected
+    assert role_of(expected) is Role.OPERATOR
+    assert viewers_of([in_session(people.operator)]) == {people.operator.pk: expected}
+
+
+def test_a_page_for_admins_answers_them_with_what_it_is_asked_and_nobody_else(
+    people: People, rf: RequestFactory
+) -> None:
+    @admin_required
+    def page(request: HttpRequest, tier: str, *, verb: str) -> str:
+        return f"{request.user} may {verb} {tier}"
+
+    request = rf.get("/")
+    request.user = people.admin
+    assert page(request, "small", verb="edit") == "ada-admin may edit small"
+    request.user = people.operator
+    with pytest.raises(PermissionDenied, match=r"^Only admins can see this page\.$"):
+        page(request, "small", verb="edit")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_async_page_for_admins_is_guarded_alike(people: People, rf: RequestFactory) -> None:
+    @admin_required
+    async def page(request: HttpRequest, tier: str, *, verb: str) -> str:
+        return f"{request.user} may {verb} {tier}"
+
+    request = rf.get("/")
+    request.user = people.admin
+    assert await page(request, "small", verb="edit") == "ada-admin may edit small"
+    request.user = people.owner
+    with pytest.raises(PermissionDenied):
+        await page(request, "small", verb="edit")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_whoever_is_not_logged_in_is_sent_to_the_login_page_and_back(people: People, client: Client) -> None:
+    response = client.get("/")
+    assert response.status_code == 302
+    assert response["Location"] == "/login/?next=/"
+    response = client.post("/login/", {"username": "alice", "password": "alice-password", "next": "/"})
+    assert response["Location"] == "/"
+    assert b"Your workspaces and executions" in client.get("/").content
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(("role", "is_led"), [("owner", False), ("auditor", True), ("operator", True), ("admin", True)])
+def test_a_newcomer_is_led_to_a_launch_and_those_who_observe_to_the_cluster(
+    people: People, client: Client, role: str, is_led: bool
+) -> None:
+    people.stranger.groups.set([Group.objects.get_or_create(name="auditors")[0]])
+    client.force_login(people.stranger if role == "auditor" else getattr(people, role))
+    home = client.get("/").content.decode()
+    assert "Launch a workspace, work in it, stop it when you are done" in home
+    assert ("See the whole cluster" in home) is is_led
+
+
+def test_a_wrong_password_is_said_without_saying_which_part_is_wrong(people: People, client: Client) -> None:
+    response = client.post("/login/", {"username": "alice", "password": "nonsense"})
+    assert response.status_code == 200
+    assert b"Please enter a correct username and password" in response.content
+
+
+def test_logging_out_takes_a_post(people: People, client: Client) -> None:
+    client.force_login(people.owner)
+    assert client.get("/logout/").status_code == 405
+    assert client.post("/logout/")["Location"] == "/login/"
+    assert client.get("/").status_code == 302
+
+
+def test_the_theme_is_kept_and_the_way_back_stays_here(client: Client, db: None) -> None:
+    response = client.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})
+    assert response["Location"] == "/"
+    assert response.cookies["theme"].value == "dark"
+    assert b'data-theme="dark"' in client.get("/login/").content
+
+
+def test_a_nonsense_theme_changes_nothing(client: Client, db: None) -> None:
+    assert "theme" not in client.post("/theme/", {"theme": '"><script>', "next": "/login/"}).cookies
+    client.cookies["theme"] = '"><script>'
+    assert b'data-theme="auto"' in client.get("/login/").content
+
+
+def test_an_unknown_page_says_so_kindly(people: People, client: Client) -> None:
+    client.force_login(people.owner)
+    response = client.get("/nothing/")
+    assert response.status_code == 404
+    assert b"Page not found" in response.content

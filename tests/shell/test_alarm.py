@@ -1,0 +1,61 @@
+"""The alarm that is put off without a timer, and the time limit made of it."""
+
+import asyncio
+
+import pytest
+
+from dashboard.shell.pages.alarm import NEVER, Alarm, time_limit
+from tests.support.virtual import loop_time, virtual_time
+
+
+@virtual_time
+async def test_an_alarm_rings_once_at_the_time_that_was_set_last() -> None:
+    rung = list[float]()
+    with Alarm(lambda: rung.append(loop_time())) as alarm:
+        alarm.set(1.0)
+        alarm.set(5.0)
+        alarm.set(3.0)
+        await asyncio.sleep(2)
+        assert rung == []
+        await asyncio.sleep(10)
+    assert rung == [pytest.approx(3.0)]
+
+
+@virtual_time
+async def test_an_alarm_may_be_set_earlier_than_it_was() -> None:
+    rung = list[float]()
+    with Alarm(lambda: rung.append(loop_time())) as alarm:
+        alarm.set(5.0)
+        alarm.set(1.0)
+        await asyncio.sleep(10)
+    assert rung == [pytest.approx(1.0)]
+
+
+@virtual_time
+async def test_an_alarm_that_was_set_off_may_be_set_again() -> None:
+    rung = list[float]()
+    with Alarm(lambda: rung.append(loop_time())) as alarm:
+        alarm.set(1.0)
+        alarm.set(NEVER)
+        await asyncio.sleep(2)
+        assert rung == []
+        alarm.set(3.0)
+        await asyncio.sleep(2)
+        alarm.set(9.0)
+    await asyncio.sleep(10)
+    assert rung == [pytest.approx(3.0)], "after its block it is off"
+
+
+@virtual_time
+async def test_a_time_limit_ends_only_what_is_not_done_in_time() -> None:
+    done = 0
+    with pytest.raises(TimeoutError):
+        async with time_limit() as limit:
+            for seconds in (0.5, 0.9, 3.0):
+                limit.set(loop_time() + 1)
+                await asyncio.sleep(seconds)
+                limit.set(NEVER)
+                await asyncio.sleep(5)
+                done += 1
+    assert done == 2
+    assert loop_time() == pytest.approx(0.5 + 5 + 0.9 + 5 + 1)

@@ -1,0 +1,307 @@
+"""The first paint of a list that nobody has open: it does not wait until the list is whole, and says how far it is."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
+from dashboard.shell.access import Viewer
+from dashboard.shell.pages import lists
+from dashboard.shell.pages.feed import current_fragments
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath, LiveLists
+from dashboard.shell.viewmodels.live import Fragment
+from grid.kube.objects import Node
+from grid.models import User
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime, new_runtime
+from tests.conftest import People
+from tests.executions.executing import ROW, make_execution, make_project, read_executions
+from tests.shell.filling import slow_filling
+from tests.shell.live import connected
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, look, rules
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import become
+from tests.support.virtual import loop_time, passes, until, virtual_time
+
+COUNT = 8
+SLICE = 1.0  # second for each item
+
+
+def filled_runtime() -> Runtime:
+    """Executions of Alice, each requested a minute after the one before, so that the last comes first."""
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(hours=1))
+    runtime.executions.replace(
+        replace(ROW, id=f"e{number}", title=f"Run {number}", requested_at=MOMENT + timedelta(minutes=number))
+        for number in range(COUNT)
+    )
+    return runtime
+
+
+async def painted(page: Any, runtime: Runtime, view: Any, viewer: Viewer = OPERATOR) -> Sequence[Fragment]:
+    """What a first paint shows; it comes in time."""
+    began = loop_time()
+    fragments = await current_fragments(page, runtime, viewer, view)
+    assert loop_time() - began <= FIRST_PAINT_SECONDS + 0.001
+    return fragments
+
+
+def ids(fragments: Sequence[Fragment], region: str = "executions") -> list[str]:
+    return [one.id for one in fragments if one.region == region]
+
+
+def line(fragments: Sequence[Fragment], id: str = "executions-paging") -> str:
+    [sentence] = [one.context.sentence for one in fragments if one.id == id]  # type: ignore[attr-defined]
+    return str(sentence)
+
+
+@virtual_time
+async def test_first_paint_shows_what_has_been_found_and_how_far_the_list_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    first = await painted(page, runtime, view)
+    assert line(first) == "Looked at 1 of 8 executions so far and found 1."
+    assert len(ids(first)) == 1
+    await passes(2.5 * SLICE)
+    second = await painted(page, runtime, view)
+    assert line(second) == "Looked at 3 of 8 executions so far and found 3."
+    assert len(ids(second)) == 3
+    assert ids(second) == sorted(ids(second), reverse=True), "the newest is first"
+    await passes(20 * SLICE)
+    whole = await painted(page, runtime, view)
+    assert line(whole) == "8 executions"
+    assert len(ids(whole)) == COUNT
+
+
+@virtual_time
+async def test_nothing_found_so_far_is_not_said_to_be_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(text="nowhere")
+    first = await painted(page, runtime, view)
+    assert line(first) == "Looked at 1 of 8 executions so far and found 0."
+    [none] = [one.context for one in first if one.region]
+    assert none.headline == "None found so far."  # type: ignore[attr-defined]
+    whole, _ = await look(page, runtime, OPERATOR, view)
+    [none] = [one.context for one in whole if one.region]
+    assert none.headline == "No execution matches."  # type: ignore[attr-defined]
+
+
+@virtual_time
+async def test_whoever_needs_the_whole_list_waits_for_it_and_goes_on_when_the_first_asker_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(sort="name")
+    assert "so far" in line(await painted(page, runtime, view))
+    fragments, _ = await look(page, runtime, OPERATOR, view)
+    assert loop_time() > (COUNT - 1) * SLICE
+    assert fragments == (await look(ExecutionsPage(), runtime, OPERATOR, view))[0]
+    assert line(fragments) == "8 executions"
+
+
+@virtual_time
+async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    await painted(page, runtime, view)
+    gone, *others = runtime.executions.values()
+    runtime.executions.replace([*others, replace(gone, id="new", title="New")])
+    shown = ids((await look(page, runtime, OPERATOR, view))[0])
+    assert sorted(shown) == sorted(["row-new", *(f"row-{row.id}" for row in others)])
+
+
+@virtual_time
+async def test_an_unfinished_list_shows_nobody_what_is_no_longer_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, SLICE)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    assert len(ids(await painted(page, runtime, view, BOB))) == 1
+    assert line(await painted(page, runtime, view, BOB)) == "Looked at 1 of 8 executions so far and found 1."
+    bob_left = [replace(row, project_roles={ALICE.id: "owner"}) for row in runtime.executions.values()]
+    runtime.executions.replace(bob_left)
+    assert ids(await painted(page, runtime, view, BOB)) == ["executions-none"]
+    await passes(20 * SLICE)
+    assert line(await painted(page, runtime, view, BOB)) == "0 executions"
+
+
+@virtual_time
+async def test_the_others_come_first_while_nobody_waits_for_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Breath, "is_due", lambda breath: True)
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    await look(page, runtime, OPERATOR, ExecutionsView(sort="name"))
+    assert loop_time() == 0, "a list that somebody waits for is filled without a rest"
+    waiting = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert page._lists is not None
+    [filling] = [one for one in page._lists._lists.values() if not one.is_filled]
+    await until(lambda: filling.is_filled)
+    assert loop_time() > (COUNT - 2) * REST_SECONDS
+
+
+@virtual_time
+async def test_a_list_that_many_changes_have_overtaken_is_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    facts = await page.read(runtime, OPERATOR, view)
+    monkeypatch.setattr(lists, "MOST_DIRTY", 3)
+    runtime.executions.replace([replace(row, title="New") for row in runtime.executions.values()])
+    behind = page.fragments(runtime, OPERATOR, view, facts, runtime.clock())
+    assert line(behind) == "Still reading the executions; this list is not complete yet."
+    assert line((await look(page, runtime, OPERATOR, view))[0]) == "8 executions"
+
+
+@virtual_time
+async def test_nodes_are_not_counted_before_all_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()})
+    become(runtime.nodes, (decode(builders.node(f"n{number}", pool="cpu"), Node) for number in range(COUNT)))
+    page, view = InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView(text="n")
+
+    def totals(fragments: Sequence[Fragment]) -> tuple[str, list[str]]:
+        return line(fragments, "totals"), ids(fragments, "pools")
+
+    slow_filling(monkeypatch, SLICE)
+    take_in = LiveLists._caught_up
+
+    async def slowly(lists: LiveLists[Any, Any]) -> None:
+        await passes(SLICE)
+        await take_in(lists)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(LiveLists, "_caught_up", slowly)
+        first = await painted(page, runtime, view)
+    assert line(first, "nodes-paging") == "Still reading the nodes; this list is not complete yet."
+    assert totals(first) == ("The nodes are still being counted.", [])
+    await passes(2.5 * SLICE)
+    second = await painted(page, runtime, view)
+    assert line(second, "nodes-paging") == "Looked at 2 of 8 nodes so far and found 2."
+    assert len(ids(second, "nodes")) == 2
+    assert totals(second) == ("8 compute nodes and 0 platform nodes", ["pool-cpu"])
+    assert line((await look(page, runtime, OPERATOR, view))[0], "nodes-paging") == "8 nodes"
+
+
+def test_a_list_that_was_being_filled_when_its_loop_ended_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
+    with monkeypatch.context() as slow:
+        slow_filling(slow, 60.0)
+        assert "so far" in line(asyncio.run(current_fragments(page, runtime, OPERATOR, view)))
+    assert line(asyncio.run(current_fragments(page, runtime, OPERATOR, view))) == "8 executions"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_websocket_brings_the_whole_list_of_an_unfinished_page(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sync_to_async(launched)(people, runtime)
+    slow_filling(monkeypatch, 0.3)
+    page = await answered(people.owner, "/executions/?text=mine")
+    assert " of 3 executions so far and found " in page
+    assert '<noscript><a href="?text=mine">Reload to see the whole list</a></noscript>' in page
+    async with connected("/live/executions/?text=mine", people.owner) as socket:
+        message = await socket.message_about("executions-paging")
+    assert message.count('id="row-') == 3
+    assert "3 executions" in message
+    assert "so far" not in message
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("who", "sentence"),
+    [
+        ("owner", " of 3 executions so far and found "),
+        ("teammate", " of 3 executions so far and found "),
+        ("stranger", "0 executions"),
+        ("operator", " of 4 executions so far and found "),
+    ],
+)
+async def test_an_unfinished_page_tells_nobody_of_what_they_may_not_see(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, who: str, sentence: str
+) -> None:
+    await sync_to_async(launched)(people, runtime)
+    secret = await sync_to_async(make_project)(people.admin, id="secret", name="Secret")
+    await sync_to_async(make_execution)(people.admin, secret, title="Hidden")
+    await sync_to_async(read_executions)(runtime)
+    slow_filling(monkeypatch, 0.4)
+    page = await answered(getattr(people, who), "/executions/")
+    assert sentence in page
+    assert "Hidden" not in page or who == "operator"
+    assert "Mine" not in page or who != "stranger"
+
+
+def launched(people: People, runtime: Runtime) -> None:
+    project = make_project(people.owner, people.teammate)
+    for number in range(3):
+        make_execution(people.owner, project, title=f"Mine {number}")
+    read_executions(runtime)
+
+
+async def answered(user: User, path: str) -> str:
+    client = AsyncClient()
+    await sync_to_async(client.force_login)(user)
+    async with asyncio.timeout(20):
+        answer = await client.get(path)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+@virtual_time
+async def test_what_goes_while_a_list_is_filled_is_neither_shown_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, 0.05)
+    runtime, page, view = filled_runtime(), ExecutionsPage(), ExecutionsView()
+    partial = await page.read_in_time(runtime, OPERATOR, view)
+    assert not partial.is_filled
+    gone = next(iter(partial.window))
+    assert gone.head.row is not None
+    runtime.executions.replace([row for row in runtime.executions.values() if row.id != gone.head.row.id])
+    await passes(0.04)
+    assert not any(gone.head.row.id in one.id for one in page.fragments(runtime, OPERATOR, view, partial, MOMENT))
+    whole = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, whole, MOMENT)
+    lists = page.lists_in(runtime)
+    assert set(lists.rows._groups) == set(lists.items)
+
+
+@virtual_time
+async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_filling(monkeypatch, 0.05)
+    runtime, page, view = filled_runtime(), InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView()
+    become(runtime.nodes, (decode(builders.node(f"n{number}"), Node) for number in range(COUNT)))
+    partial = await page.read_in_time(runtime, OPERATOR, view)
+    assert not partial.is_filled
+    gone = next(iter(partial.window)).node.metadata.name
+    runtime.nodes.discard(gone)
+    await passes(0.04)
+    page.fragments(runtime, OPERATOR, view, partial, MOMENT)
+    whole = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, whole, MOMENT)
+    lists = await page.lists_in(runtime)
+    assert set(lists._rows) == set(lists.items)
+    assert gone not in lists.items
+
+
+def test_a_filling_that_a_former_loop_left_behind_ends_without_harm_to_the_list_of_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_filling(monkeypatch, 0.05)
+    page, view = ExecutionsPage(), ExecutionsView()
+    with asyncio.Runner() as former:
+        runtime = former.run(made_in_loop())
+        assert not former.run(page.read_in_time(runtime, OPERATOR, view)).is_filled
+        with asyncio.Runner() as present:
+            whole = present.run(page.read(runtime, OPERATOR, view))
+            former.close()  # cancels its filling
+            assert whole in page.lists_in(runtime)._lists.values()
+
+
+async def made_in_loop() -> Runtime:
+    return filled_runtime()

@@ -1,0 +1,103 @@
+"""What was shown once and is not looked at any more costs no memory."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from dashboard.executions.pages.execution_lists import ExecutionList
+from dashboard.executions.pages.execution_rows import MOST_VARIANTS, ExecutionRows
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.execution_groups import group_of
+from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.shell.access import Role, Viewer
+from grid.core.labels import KEYS
+from grid.kube.resources import PODS
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime, new_runtime
+from tests.executions.executing import ROW, pod_of
+from tests.shell.filling import slow_filling
+from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
+from tests.support.virtual import passes, virtual_time
+
+OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
+CLUSTER = replace(ROW, id="c1", kind="cluster", framework="dask", state="running")
+
+
+def runtime_with_workers(count: int) -> Runtime:
+    cluster = FakeCluster()
+    for number in range(count):
+        cluster.put(PODS, pod_of("c1", name=f"worker-{number}", node=f"node-{number}-", phase="Running", ready=True))
+    runtime = runtime_of(cluster, now=MOMENT)
+    runtime.executions.replace([CLUSTER])
+    return runtime
+
+
+async def look(page: ExecutionsPage, runtime: Runtime, view: ExecutionsView) -> ExecutionList:
+    found = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, found, MOMENT)
+    return found
+
+
+def test_rows_that_were_shown_once_are_forgotten_with_their_execution() -> None:
+    runtime = runtime_with_workers(1)
+    shown, later = (group_of(CLUSTER, list(runtime.pods.values()), KEYS) for _ in range(2))
+    assert shown is not None
+    rows = ExecutionRows(runtime)
+    rows.of(shown, viewer_id=None, now=MOMENT)
+    rows.forget_unless_in(shown, later)
+    assert rows._known
+    rows.forget_unless_in(later, None)
+    assert not rows._known
+    assert not rows._groups
+
+
+@virtual_time
+async def test_rows_of_a_quiet_cluster_do_not_grow_with_the_filters_that_were_tried() -> None:
+    page, runtime = ExecutionsPage(), runtime_with_workers(3 * MOST_VARIANTS)
+    for number in range(3 * MOST_VARIANTS):
+        await look(page, runtime, ExecutionsView(node=f"node-{number}-"))
+        await passes(60)  # its list is forgotten
+    lists = page.lists_in(runtime)
+    assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
+    await look(page, runtime, ExecutionsView())
+    assert len(lists._filters) <= 2
+
+
+@virtual_time
+async def test_rows_of_a_page_that_nobody_looks_at_any_more_are_forgotten() -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(hours=1))
+    requested = [MOMENT - timedelta(seconds=number) for number in range(3 * ROWS_PER_PAGE)]
+    rows = [replace(ROW, id=f"e{number}", requested_at=at) for number, at in enumerate(requested)]
+    runtime.executions.replace(rows)
+    page = ExecutionsPage()
+    for number in (1, 2, 3):
+        await look(page, runtime, ExecutionsView(page=number))
+    runtime.executions.replace(rows[:10])
+    for _ in range(3):
+        await passes(20)
+        found = await look(page, runtime, ExecutionsView())
+    assert [len(rows) for rows in found._rows.values()] == [10]
+
+
+@virtual_time
+async def test_rows_of_pods_that_went_while_a_list_was_filled_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = runtime_with_workers(3)
+    runtime.executions.replace([CLUSTER, *(replace(ROW, id=f"e{number}") for number in range(8))])
+    slow_filling(monkeypatch, 0.05)
+    page, view = ExecutionsPage(), ExecutionsView()
+    partial = await page.read_in_time(runtime, OPERATOR, view)
+    assert not partial.is_filled
+    runtime.pods.discard(f"{NAMESPACE}/worker-2")
+    await passes(0.04)
+    page.fragments(runtime, OPERATOR, view, partial, MOMENT)
+    runtime.executions.replace([])
+    for number in range(2):
+        runtime.pods.discard(f"{NAMESPACE}/worker-{number}")
+    await passes(60)
+    await page.read(runtime, OPERATOR, view)
+    lists = page.lists_in(runtime)
+    assert (lists.items, lists.rows._known, lists.rows._groups) == ({}, {}, {})

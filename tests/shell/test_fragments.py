@@ -1,0 +1,270 @@
+"""Every fragment in every visual state, as stored HTML; and that nothing hostile in a name gets out of its place."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dashboard.nodes.viewmodels.activity import activity
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, node_row
+from dashboard.nodes.viewmodels.node import node_facts
+from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
+from dashboard.nodes.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
+from dashboard.nodes.viewmodels.pools import totals
+from dashboard.shell.fragments import KEPT_UNUSED, RenderedFragments, render_fragment
+from dashboard.shell.viewmodels.events import event_line, history
+from dashboard.shell.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
+from dashboard.shell.viewmodels.listing import Progress, none_so_far, unfinished
+from dashboard.shell.viewmodels.live import Fragment, PageUpdate
+from grid.core.labels import KEYS
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Node, Pod
+from grid.kube.pools import NodeGroup
+from grid.kube.store import Freshness
+from grid.metrics.usage import Usage
+from grid.nodes.scaledown import ScaleDown
+from grid.runtime.controllerlease import ControllerAway
+from tests.nodes.node_listing import cards_of, pools_of, rows_of_nodes
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden
+from tests.support.rooms import room_of
+
+NOW = MOMENT + timedelta(hours=3)
+USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30)
+KEPT = ScaleDown("kept", "Kept: the pool is at its minimum of 1.")
+
+
+def look(fragment: Fragment) -> str:
+    return render_fragment(fragment, now=NOW)
+
+
+def sums(name: str = "worker-1", *pods: Any, usage: Usage | None = USAGE, **arguments: Any) -> NodeSums:
+    node = decode(builders.node(name, instance_type="m5.2xlarge", **arguments), Node)
+    return node_sums(node, room_of(decode(pod, Pod) for pod in pods).requested("worker-1"), usage)
+
+
+def running(name: str = "workspace-a", **arguments: Any) -> dict[str, Any]:
+    return builders.pod(name, node="worker-1", phase="Running", ready=True, **arguments)
+
+
+def node_conditions(**statuses: str) -> list[dict[str, Any]]:
+    return [builders.condition(kind, status, message=f"About {kind}.") for kind, status in statuses.items()]
+
+
+@pytest.mark.parametrize(
+    ("name", "freshness", "is_followed"),
+    [
+        ("live", Freshness(True, 0.3, ""), True),
+        ("snapshot", Freshness(True, 0.3, ""), False),
+        ("starting", Freshness(False, 0.0, ""), True),
+        ("behind", Freshness(True, 42.0, "Connection refused."), True),
+        ("long-behind", Freshness(True, 7200.0, ""), False),
+    ],
+)
+def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) -> None:
+    view = freshness_view(freshness, now=NOW, is_followed=is_followed)
+    assert_golden(f"freshness-{name}", look(freshness_fragment(view)))
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        (NOW - timedelta(seconds=20), f"scaled since {NOW - timedelta(seconds=20):%H:%M:%S} UTC;"),
+        (datetime(2026, 2, 27, 23, 59, 1, tzinfo=UTC), "scaled since 23:59:01 UTC on 27 February;"),
+        (None, "scaled; running programs"),
+    ],
+)
+def test_a_page_says_that_no_controller_works_and_since_when(since: datetime | None, words: str) -> None:
+    fresh = Freshness(True, 0.0, "")
+    view = freshness_view(fresh, now=NOW, away=ControllerAway(since))
+    assert (view.state, view.headline) == ("behind", "No controller is running")
+    assert words in view.detail
+    silent = freshness_view(Freshness(True, 42.0, "Connection refused."), now=NOW, away=ControllerAway(since))
+    assert silent.headline == "The cluster does not answer", "which is why nobody can tell"
+    assert freshness_view(fresh, now=NOW).state == "live"
+
+
+def test_a_page_that_cannot_be_made_says_so() -> None:
+    assert_golden("freshness-broken", look(freshness_fragment(broken_view())))
+
+
+ROWS = {
+    "busy": (sums("worker-1", running(requests={"cpu": "3", "memory": "8Gi"})), KEPT),
+    "without-metrics": (sums(usage=None), KEPT),
+    "not-ready": (sums(ready=False), KEPT),
+    "joining": (sums(conditions=node_conditions(Other="True")), KEPT),
+    "lost": (sums(conditions=node_conditions(Ready="Unknown")), KEPT),
+    "in-trouble": (sums(conditions=node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")), KEPT),
+    "cordoned": (sums(unschedulable=True), KEPT),
+    "gpu": (sums(pool="default-gpu", extended={"nvidia.com/gpu": "2"}), KEPT),
+    "platform": (
+        sums(pool="core", labels={"dominodatalab.com/platform-node": "true"}),
+        ScaleDown("unmanaged", "Not managed."),
+    ),
+    "marked": (sums(), ScaleDown("marked", "Unneeded; it can be removed", NOW + timedelta(minutes=4))),
+    "due": (sums(), ScaleDown("marked", "Unneeded; it can be removed", NOW - timedelta(minutes=4))),
+    "removing": (sums(), ScaleDown("removing", "The autoscaler is removing it now.")),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_node_in_each_state(name: str) -> None:
+    one, answer = ROWS[name]
+    [row, _paging] = rows_of_nodes([one], InfrastructureView(), lambda _: answer)
+    assert_golden(f"node-row-{name}", look(row))
+
+
+@pytest.mark.parametrize(
+    ("name", "progress"), [("begun", Progress()), ("half-way", Progress(looked_at=12_000, total=44_441))]
+)
+def test_a_list_that_is_not_whole_yet(name: str, progress: Progress) -> None:
+    shown = unfinished("executions-paging", "execution", progress, found=345, reload="?text=train")
+    none = none_so_far("executions-none", "executions")
+    assert_golden(f"unfinished-{name}", "\n".join(map(look, (shown, none))))
+
+
+def test_a_pool_in_each_state() -> None:
+    nodes = [
+        sums("busy", running(requests={"cpu": "3", "memory": "4Gi"})),
+        sums("lost", conditions=node_conditions(Ready="Unknown")),
+    ]
+    groups = {
+        "default": NodeGroup("default", 1, 4, 3),
+        "empty": NodeGroup("empty", 0, 2, 0, True, "no <b>capacity</b>"),
+    }
+    cards = cards_of([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
+    assert [card.id for card in cards] == ["pool-default", "pool-empty", "pool-unknown", "pool-"]
+    for name, card in zip(("growing", "empty", "unknown", "none"), cards, strict=True):
+        assert_golden(f"pool-card-{name}", look(card))
+
+
+def test_totals_and_empty_lists() -> None:
+    assert_golden("totals", look(totals(pools_of([sums(), sums("p", pool="platform")]))))
+    [nothing, paging] = rows_of_nodes([], InfrastructureView(), lambda _: KEPT)
+    assert_golden("nodes-none", look(nothing))
+    assert_golden("paging-none", look(paging))
+    [no_match, _] = rows_of_nodes([sums()], InfrastructureView(text="other"), lambda _: KEPT)
+    assert_golden("nodes-no-match", look(no_match))
+    assert_golden("activity-none", look(activity([])[0]))
+    assert_golden("totals-unfinished", look(totals({}, is_final=False)))
+    assert_golden("events-none", look(history([])[0]))
+    assert_golden("pods-none", look(pod_rows([])[0]))
+
+
+EVENTS = {
+    "scale-up": builders.event(
+        "e", about=running(), reason="TriggeredScaleUp", message="0->1", component="cluster-autoscaler"
+    ),
+    "warning": builders.event("e", about=builders.node("n"), reason="NodeNotReady", kind="Warning", count=3),
+    "elsewhere": builders.event("e", about=builders.config_map("status"), reason="ScaledUpGroup"),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_in_each_state(name: str) -> None:
+    line = event_line(decode(EVENTS[name], Event))
+    assert_golden(f"event-{name}", look(Fragment(line.id, "shell/fragments/event_item.html", line)))
+
+
+def test_the_facts_of_a_node() -> None:
+    one = sums(taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}, {"key": "slow", "effect": "NoExecute"}])
+    assert_golden("node-facts", look(node_facts("worker-1", one.node, node_row(one, KEPT))))
+    assert_golden("node-facts-gone", look(node_facts("worker-1", None, None)))
+
+
+def ended(code: int, reason: str = "") -> list[dict[str, Any]]:
+    return [builders.container_status(state={"terminated": {"exitCode": code, "reason": reason}})]
+
+
+PODS = {
+    "running": running(labels={KEYS.execution: "abc"}, owner=builders.config_map("anchor")),
+    "not-ready": builders.pod(
+        "p", node="n", phase="Running", statuses=[builders.container_status(state={"running": {}})]
+    ),
+    "unscheduled": builders.pod("p", conditions=[builders.condition("PodScheduled", "False", message="0/3 nodes.")]),
+    "starting": builders.pod("p", node="n"),
+    "bad-image": builders.pod(
+        "p",
+        node="n",
+        statuses=[builders.container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "no"}})],
+    ),
+    "out-of-memory": builders.pod("p", node="n", phase="Failed", statuses=ended(137, "OOMKilled")),
+    "done": builders.pod("p", node="n", phase="Succeeded", statuses=ended(0)),
+    "ending": builders.pod("p", node="n", phase="Running", deletionTimestamp=builders.stamp(NOW)),
+    "gpu": builders.pod("p", requests={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_in_each_state(name: str) -> None:
+    pod = decode(PODS[name], Pod)
+    assert_golden(f"pod-row-{name}", look(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
+    facts = pod_facts(pod, USAGE if name == "running" else None, KEYS, explain_pod(pod, [], now=NOW))
+    assert_golden(f"pod-facts-{name}", look(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
+
+
+def test_a_row_tells_the_diagnosis_of_what_is_wrong_and_nothing_else() -> None:
+    said: dict[str, str] = {}
+    for name, raw in PODS.items():
+        pod = decode(raw, Pod)
+        said[name] = pod_row(pod, None, None, explain_pod(pod, [], now=NOW)).status.note
+    assert said["bad-image"].startswith("The image")
+    assert (said["running"], said["done"], said["ending"]) == ("", "", "")
+
+
+def test_pods_whose_names_read_alike_have_rows_of_their_own() -> None:
+    alike = [("kube", "system-dns"), ("kube-system", "dns")]
+    pods = [decode(builders.pod(name, namespace=namespace, node="n"), Pod) for namespace, name in alike]
+    first, second = pod_rows(pod_row(pod, None) for pod in pods)
+    assert first.id != second.id
+
+
+def test_the_facts_of_a_pod_that_is_gone() -> None:
+    facts = PodFacts("compute-grid", "p", None)
+    assert_golden("pod-facts-gone", look(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
+
+
+HOSTILE = "\"><script>alert(1)</script><hx-partial hx-target='#main'>/../{{ x }}"
+
+
+def test_hostile_names_stay_text() -> None:
+    node = decode(builders.node("n", pool=HOSTILE, instance_type=HOSTILE), Node)
+    one = node_sums(node, {}, None)
+    event = decode(
+        builders.event(
+            HOSTILE, about={"kind": "Pod", "metadata": {"name": HOSTILE}}, message=HOSTILE, component=HOSTILE
+        ),
+        Event,
+    )
+    fragments = [
+        *rows_of_nodes([one], InfrastructureView(), lambda _: KEPT),
+        *cards_of([one], {}, {}),
+        *activity([event]),
+    ]
+    changes = [PageUpdate("fill", fragment.id, (fragment,)) for fragment in fragments]
+    message = RenderedFragments().message(changes, now=NOW)
+    assert "<script" not in message
+    assert message.count("<hx-partial") == len(changes)
+    assert message.count("</hx-partial>") == len(changes)
+
+
+def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
+    rendered = RenderedFragments(limit=2)
+    fragments = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(3)]
+    for fragment in [*fragments, fragments[2], fragments[0]]:
+        rendered.html(fragment, now=NOW)
+    assert rendered.count == 4
+
+
+def test_what_was_rendered_is_forgotten_when_nobody_has_asked_for_it_for_a_while() -> None:
+    rendered = RenderedFragments()
+    shown, *former = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(10)]
+    for seconds, fragment in enumerate(former):
+        rendered.html(fragment, now=NOW + timedelta(seconds=seconds))
+        rendered.html(shown, now=NOW + timedelta(seconds=seconds))
+    assert len(rendered) == 10
+    rendered.html(shown, now=NOW + KEPT_UNUSED)
+    rendered.html(shown, now=NOW + KEPT_UNUSED + timedelta(seconds=6.5))
+    assert len(rendered) == 3, "what is shown, and what was used within that time"
+    assert rendered.count == 10

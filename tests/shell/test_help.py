@@ -1,0 +1,117 @@
+"""The "?" beside words, and the help page."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.http import HttpRequest
+from django.template import Context, Template
+from django.template.loader import get_template
+
+from dashboard.shell.viewmodels.glossary import GROUPS, OF_FIELDS, TERMS
+from dashboard.shell.viewmodels.guides import GUIDES
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_project, make_tier
+from tests.shell.browsing import client_of
+from tests.support.golden import assert_golden
+
+TEMPLATES = Path(settings.BASE_DIR, "templates")
+USES = sorted(
+    {
+        (str(path.relative_to(TEMPLATES)), term)
+        for path in TEMPLATES.rglob("*.html")
+        for term in re.findall(r"\{% term (\S+) %\}", path.read_text())
+    }
+)
+
+
+def rendered(source: str) -> str:
+    return Template("{% load help %}" + source).render(Context({"request": HttpRequest()}))
+
+
+@pytest.mark.parametrize(("name", "term"), USES)
+def test_every_term_that_a_template_names_is_in_the_glossary(name: str, term: str) -> None:
+    get_template(name)
+    assert "popover" in rendered(f"{{% term {term} %}}")
+
+
+def test_terms_are_used() -> None:
+    assert len(USES) > 15
+
+
+def test_every_term_of_a_field_is_in_the_glossary() -> None:
+    assert set(OF_FIELDS.values()) <= set(TERMS)
+
+
+def test_unknown_term_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        rendered('{% term "no-such-term" %}')
+
+
+def test_ids_of_terms_are_unique_and_meanings_are_sentences() -> None:
+    assert len(TERMS) == sum(len(group.terms) for group in GROUPS)
+    for term in TERMS.values():
+        assert re.fullmatch(r"[a-z-]+", term.id)
+        assert term.meaning.endswith(".")
+        assert term.question.endswith("?")
+
+
+def test_question_mark_opens_the_meaning_without_a_script() -> None:
+    assert_golden("term", rendered('{% term "hardware-tier" %}'))
+
+
+def test_second_use_of_a_term_on_a_page_shows_nothing() -> None:
+    assert rendered('{% term "slot" %}{% term "slot" %}').count("<button") == 1
+    assert rendered('{% term "slot" %}{% term "quota" %}').count("<button") == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("runtime")
+class TestPages:
+    def test_launch_form_explains_its_words_beside_them(self, people: People) -> None:
+        make_project(people.owner)
+        make_tier()
+        make_environment()
+        page = client_of(people.owner).get("/launch/").content.decode()
+        for term in ("slot", "project", "environment", "hardware-tier", "price"):
+            assert page.count(f'id="term-{term}"') == 1, term
+        assert re.search(
+            r'for="id_project">Project</label><span class="term"><button[^>]* aria-label="What is a project\?"', page
+        )
+
+    def test_help_lists_every_term_at_the_anchor_that_its_question_mark_leads_to(self, people: People) -> None:
+        page = client_of(people.stranger).get("/help/").content.decode()
+        for term in TERMS.values():
+            assert page.count(f'<div id="{term.id}">') == 1
+        assert 'href="/help/#slot"' in rendered('{% term "slot" %}')
+
+    def test_guides_are_those_of_the_role(self, people: People) -> None:
+        def shown(person: str) -> set[str]:
+            page = client_of(getattr(people, person)).get("/help/").content.decode()
+            return {guide.id for guide in GUIDES if f'id="{guide.id}"' in page}
+
+        everybody = {guide.id for guide in GUIDES if not guide.permission}
+        assert shown("owner") == everybody
+        assert shown("operator") == everybody | {"guide-operator"}
+        assert shown("admin") == {guide.id for guide in GUIDES}
+
+    def test_every_page_that_a_guide_leads_to_opens_for_those_who_see_the_guide(self, people: People) -> None:
+        for person in (people.owner, people.operator, people.admin):
+            client = client_of(person)
+            page = client.get("/help/").content.decode()
+            guides = page[page.index('id="guides"') : page.index('id="glossary"')]
+            links = set(re.findall(r'<li>[^<]*<a href="([^"]+)"', guides))
+            assert links
+            for link in links:
+                assert client.get(link).status_code == 200, link
+
+    def test_shortcuts_of_the_page_are_those_of_the_dialog(self, people: People) -> None:
+        page = client_of(people.operator).get("/help/").content.decode()
+        lists = re.findall(r'<dl class="shortcut-list">.*?</dl>', page, re.DOTALL)
+        assert len(lists) == 2
+        assert lists[0] == lists[1]
+        assert 'data-go="i"' in lists[0]
+
+    def test_help_is_in_the_menu_of_the_user_on_every_page(self, people: People) -> None:
+        assert 'href="/help/"' in client_of(people.stranger).get("/projects/").content.decode()

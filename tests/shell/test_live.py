@@ -1,0 +1,392 @@
+"""The websocket of a live page: what it sends, how often, to whom, and when it ends."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.routing import URLRouter
+from channels.sessions import CookieMiddleware
+from django.db import OperationalError
+from django.http import QueryDict
+from django.urls import path
+from django.utils import timezone
+
+from dashboard.executions.pages.executions import EXECUTIONS
+from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages.feed import Feeds, Pace, rendered
+from dashboard.shell.pages.live import FORBIDDEN, INTERNAL_ERROR, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.watching import SessionWatch, read_viewers, session_watch
+from dashboard.shell.viewmodels.live import Fragment
+from grid.accounts.sessions import stored_key
+from grid.database import threads as database
+from grid.kube.hub import Topic
+from grid.kube.resources import NODES
+from grid.models import Session
+from grid.observability.telemetry import REGISTRY
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.shell.browsing import client_of
+from tests.shell.live import Browser, Clock, changed, connected, connection, cookie_of, until
+from tests.support import builders
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATH = "/live/infrastructure/"
+OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
+
+
+def impatient(page: LivePage[Any, Any] = INFRASTRUCTURE, **options: Any) -> Any:
+    consumer: Any = LiveConsumer.as_asgi(page=page, **options)
+    return CookieMiddleware(URLRouter([path(f"live/{page.name}/", consumer)]))
+
+
+async def test_the_full_state_comes_first_and_then_only_what_changed(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for name in ("a", "b", "c"):
+        cluster.put(NODES, builders.node(name))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as socket:
+        first = await socket.message()
+        assert {("nodes", "innerMorph"), ("pools", "innerMorph"), ("activity", "innerMorph")} <= set(changed(first))
+        cluster.put(NODES, builders.node("b", ready=False))
+        fill(runtime, cluster)
+        assert set(changed(await socket.message())) == {("pool-default", "outerMorph"), ("node-b", "outerMorph")}
+        assert await socket.is_silent()
+
+
+async def test_from_a_change_to_the_screen_is_measured_for_each_browser(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def measured() -> tuple[float, float]:
+        name, labels = "compute_grid_event_to_screen_seconds", {"page": "infrastructure"}
+        count, total = (REGISTRY.get_sample_value(f"{name}_{part}", labels) or 0.0 for part in ("count", "sum"))
+        return count, total
+
+    before, began = measured(), time.monotonic()
+    async with connected(PATH, people.operator) as one, connected(PATH, people.operator) as other:
+        for socket in (one, other):
+            await socket.message()
+        assert measured() == before, "a first picture is no change"
+        cluster.put(NODES, builders.node("b"))
+        fill(runtime, cluster)
+        for socket in (one, other):
+            await socket.message_about("node-b")
+        await until(lambda: measured()[0] >= before[0] + 2)
+    assert 0 < measured()[1] - before[1] < (measured()[0] - before[0]) * (time.monotonic() - began)
+
+
+async def test_a_row_is_inserted_moved_and_removed_by_itself(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for name in ("a", "b"):
+        cluster.put(NODES, builders.node(name))
+    fill(runtime, cluster)
+    async with connected(f"{PATH}?sort=name", people.operator) as socket:
+        await socket.message()
+        cluster.put(NODES, builders.node("aa"))
+        fill(runtime, cluster)
+        assert ("node-a", "afterend") in changed(await socket.message_about("node-aa"))
+        cluster.remove(NODES, "a")
+        fill(runtime, cluster)
+        assert ("node-a", "delete") in changed(await socket.message())
+
+
+async def test_two_thousand_changes_in_a_moment_are_a_few_messages(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as socket:
+        await socket.message()
+        for number in range(2000):
+            changed_node = builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"})
+            cluster.put(NODES, changed_node)
+            fill(runtime, cluster)
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        count, last = 0, ""
+        while "type-1999" not in last:
+            count, last = count + 1, await socket.message()
+        assert count <= 25, "of two thousand; a slow machine has time for more looks"
+
+
+async def test_a_change_is_computed_and_rendered_once_for_all_who_look(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as one, connected(PATH, people.admin) as other:
+        await one.message()
+        await other.message()
+        assert len(feeds) == 1
+        before = rendered.count
+        cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": "seen-once"}))
+        fill(runtime, cluster)
+        assert await one.message() == await other.message()
+        assert rendered.count == before + 1
+    assert len(feeds) == 0
+
+
+async def test_a_cluster_that_does_not_answer_is_said_with_how_long_and_from_when(
+    people: People, runtime: Runtime, clock: Clock
+) -> None:
+    async with connected(PATH, people.operator) as socket:
+        assert "Live" in await socket.message()
+        runtime.pods.mark_failed("Connection refused.")
+        clock.seconds += 42
+        message = await socket.message()
+        assert changed(message) == [("freshness", "outerMorph")]
+        assert (
+            "The cluster has not answered for 42 s; what you see is from 09:00:00 UTC. Connection refused." in message
+        )
+        runtime.pods.mark_heard(clock.monotonic())
+        assert "Live" in await socket.message()
+
+
+class BrokenPage(LivePage[str, None]):
+    """Fails as long as it is told to."""
+
+    name = "broken"
+    is_broken = False
+
+    def view(self, query: QueryDict) -> str:
+        return ""
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: str) -> bool:
+        return True
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> None:
+        pass
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: str, facts: None) -> Collection[Topic]:
+        return {"nodes"}
+
+    def fragments(self, runtime: Runtime, viewer: Viewer, view: str, facts: None, now: datetime) -> Sequence[Fragment]:
+        if self.is_broken:
+            raise ZeroDivisionError
+        return []
+
+
+async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = BrokenPage()
+    with Feeds(Pace(longest_rest=0.01, freshness=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
+        await asyncio.wait_for(feed.after(0), 5)
+        page.is_broken = True
+        runtime.hub.publish("nodes")
+        await asyncio.wait_for(feed.after(1), 5)
+        await asyncio.sleep(0.1)  # several further looks, and as many times that the freshness alone is told
+        assert "could not be updated" in feed.latest.singles["freshness"].context.detail  # type: ignore[attr-defined]
+        assert feed.version == 2
+        page.is_broken = False
+        await asyncio.wait_for(feed.after(2), 5)
+        assert feed.latest.singles["freshness"].context.headline == "Live"  # type: ignore[attr-defined]
+    assert "ZeroDivisionError" in caplog.text
+
+
+class SlowPage(BrokenPage):
+    """Its database takes its time."""
+
+    tick_seconds = 0.2
+    looks = 0
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> None:
+        self.looks += 1
+        await asyncio.sleep(0.05)
+
+
+async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_interval(runtime: Runtime) -> None:
+    page = SlowPage()
+    with Feeds(Pace(rest_factor=1e6)).joined(page, runtime, OPERATOR, ""):
+        await until(lambda: page.looks >= 3)
+
+
+async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    browser = Browser(PATH, impatient(), await sync_to_async(cookie_of)(people.operator))
+    await asyncio.wait_for(browser.sending.wait(), 5)
+    with feeds.joined(INFRASTRUCTURE, runtime, OPERATOR, INFRASTRUCTURE.view(QueryDict(""))) as feed:
+        for number in range(5):
+            version = feed.version
+            cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"}))
+            fill(runtime, cluster)
+            await asyncio.wait_for(feed.after(version), 5)
+    browser.open.set()
+    await until(lambda: len(browser.taken) == 3)
+    assert "type-4" in browser.taken[2]["text"]
+    assert not any(f"type-{number}" in browser.taken[2]["text"] for number in range(4))
+    await browser.leave()
+
+
+async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: Runtime) -> None:
+    browser = Browser(PATH, impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
+    await until(browser.is_let_go)
+    assert len(feeds) == 0
+    await browser.leave()
+
+
+async def test_logging_out_ends_the_connection(people: People, runtime: Runtime) -> None:
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
+        await socket.message()
+        await sync_to_async(Session.objects.all().delete)()
+        assert "Your session has ended" in await socket.message()
+        assert await socket.close_code() == LOGGED_OUT
+    assert len(feeds) == 0
+
+
+@pytest.mark.parametrize("change", ["ended by its owner", "password", "account closed", "idle", "too old"])
+async def test_whatever_ends_a_session_ends_its_pages_within_two_seconds(
+    people: People, runtime: Runtime, change: str
+) -> None:
+    def end() -> None:
+        user, kept = people.operator, Session.objects.filter(user=people.operator)
+        if change == "ended by its owner":
+            client_of(user).post("/account/sessions/end-others/")
+        elif change == "password":
+            user.set_password("another password")
+            user.save()
+        elif change == "account closed":
+            user.is_active = False
+            user.save()
+        elif change == "idle":
+            kept.update(seen_at=timezone.now() - timedelta(hours=12))
+        else:
+            kept.update(created_at=timezone.now() - timedelta(days=7))
+
+    async with connected(PATH, people.operator) as socket:
+        await socket.message()
+        await sync_to_async(end)()
+        assert await socket.close_code() == LOGGED_OUT
+    assert session_watch._seconds <= 1.0  # and one more for the reading
+
+
+async def test_an_ended_session_closes_its_own_sockets_and_no_others(people: People, runtime: Runtime) -> None:
+    app = impatient(watch=SessionWatch(seconds=0.05))
+    ended, kept = [await sync_to_async(cookie_of)(user) for user in (people.operator, people.admin)]
+    async with AsyncExitStack() as stack:
+        sockets = [
+            await stack.enter_async_context(connection(PATH, cookie=cookie, app=app))
+            for cookie in (ended, kept, ended, kept)
+        ]
+        opened = [socket for socket in sockets if socket is not None]
+        assert len(opened) == 4
+        for socket in opened:
+            await socket.message()
+        await sync_to_async(Session.objects.filter(pk=stored_key(ended)).delete)()
+        assert [await socket.close_code() for socket in opened[::2]] == [LOGGED_OUT, LOGGED_OUT]
+        assert all([await socket.is_silent() for socket in opened[1::2]])
+
+
+async def test_a_database_that_fails_for_a_moment_closes_no_socket(people: People, runtime: Runtime) -> None:
+    failures = iter([OperationalError("database is locked")] * 3)
+
+    async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
+        for failure in failures:
+            raise failure
+        return await database.background.run(read_viewers, session_keys)
+
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(read, seconds=0.01))) as socket:
+        await socket.message()
+        assert await socket.is_silent()
+        assert next(failures, None) is None
+
+
+async def test_a_database_that_stays_away_closes_the_socket_with_one_line_in_the_log(
+    people: People, runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
+        raise OperationalError("connection refused")
+
+    minutes = count(step=60)
+    watch = SessionWatch(read, seconds=0.01, monotonic=lambda: float(next(minutes)))
+    async with connected(PATH, people.operator, app=impatient(watch=watch)) as socket:
+        assert await socket.close_code() == INTERNAL_ERROR
+    [line] = [record for record in caplog.records if record.name == "dashboard.shell.pages.live"]
+    assert "the database does not answer page=infrastructure" in line.getMessage()
+    assert line.exc_info is None
+
+
+async def test_an_open_page_is_no_use_of_a_session(people: People, runtime: Runtime) -> None:
+    an_hour_ago = timezone.now() - timedelta(hours=1)
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.01))) as socket:
+        await socket.message()
+        await sync_to_async(Session.objects.update)(seen_at=an_hour_ago)
+        assert await socket.is_silent()
+    assert await sync_to_async(lambda: Session.objects.get().seen_at)() == an_hour_ago
+
+
+async def test_losing_the_role_ends_the_connection(people: People, runtime: Runtime) -> None:
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
+        await socket.message()
+        await sync_to_async(people.operator.groups.clear)()
+        assert "You no longer have access to this page" in await socket.message()
+        assert await socket.close_code() == FORBIDDEN
+
+
+async def test_a_lost_role_ends_what_it_showed_on_a_page_that_everybody_may_see(
+    people: People, runtime: Runtime
+) -> None:
+    app = impatient(EXECUTIONS, watch=SessionWatch(seconds=0.05))
+    async with connected("/live/executions/", people.operator, app=app) as socket:
+        await socket.message()
+        await sync_to_async(people.operator.groups.clear)()
+        assert await socket.close_code() == OTHER_ROLE
+    assert len(feeds) == 0
+
+
+async def test_nobody_learns_nothing_but_that_there_is_a_login(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("secret-node"))
+    fill(runtime, cluster)
+    for cookie in ("", "nonsense"):
+        async with connection(PATH, cookie=cookie) as socket:
+            assert socket is not None
+            message = await socket.message()
+            assert "Log in again" in message
+            assert "secret-node" not in message
+            assert await socket.close_code() == LOGGED_OUT
+
+
+@pytest.mark.parametrize(
+    "origin", ["", "http://127.0.0.1:8001", "https://127.0.0.1:8000", "http://evil.example", "null"]
+)
+async def test_a_page_of_another_origin_gets_no_connection(origin: str, people: People, runtime: Runtime) -> None:
+    async with connection(PATH, people.operator, origin=origin) as socket:
+        assert socket is None
+
+
+async def test_an_address_that_is_none_is_refused(people: People, runtime: Runtime) -> None:
+    for nowhere in ("/live/nothing/", "/", "/live/infrastructure"):
+        async with connection(nowhere, people.operator) as socket:
+            assert socket is None
+
+
+async def test_a_query_of_thousands_of_fields_is_refused_and_no_fault_of_ours(people: People, runtime: Runtime) -> None:
+    query = "&".join(f"field{number}=1" for number in range(2000))
+    async with connection(f"{PATH}?{query}", people.operator) as socket:
+        assert socket is None
+
+
+async def test_a_hostile_query_is_the_default_view(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    query = "?sort=__class__&page=-1&page=9%0A&state=%3Cscript%3E&pool=" + "p" * 5000
+    async with connected(PATH + query, people.operator) as socket:
+        assert "No node matches." in await socket.message()
+    async with connected(f"{PATH}?sort=--name&page=99999", people.operator) as socket:
+        assert "node-a" in await socket.message()

@@ -1,0 +1,288 @@
+"""The lists that are kept up to date by changes are those that one would make anew, and whoever looks at them is woken."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dashboard.executions.pages import execution_lists
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.execution_groups import group_of
+from dashboard.executions.viewmodels.execution_lines import ExecutionLine
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
+from dashboard.shell.access import Viewer
+from dashboard.shell.pages.page import LivePage
+from dashboard.shell.viewmodels.window import OrderedWindow
+from grid.kube.hub import Subscription
+from grid.kube.objects import Node, Pod
+from grid.models.dataplane import LOCAL
+from grid.runtime import new_runtime
+from grid.runtime.executions import ExecutionRow
+from tests.executions.executing import ROW, pod_of
+from tests.shell.live import Clock
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, look, rules
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import passes, virtual_time
+
+EXECUTION_VIEWS: tuple[tuple[Viewer, dict[str, str]], ...] = (
+    (OPERATOR, {}),
+    (OPERATOR, {"sort": "-restarts", "page": "2"}),
+    (OPERATOR, {"status": "trouble"}),
+    (OPERATOR, {"user": "bob", "sort": "node"}),
+    (OPERATOR, {"project": "p1", "text": "worker"}),
+    (ALICE, {}),
+    (BOB, {"kind": "cluster", "sort": "cpu"}),
+    (OPERATOR, {"age": "12 min"}),
+    (OPERATOR, {"age": "12 min", "status": "trouble"}),
+)
+NODE_VIEWS: tuple[dict[str, str], ...] = (
+    {},
+    {"sort": "-cpu"},
+    {"pool": "gpu"},
+    {"state": "trouble"},
+    {"text": "n1"},
+    {"state": "removable"},
+)
+
+ids = st.sampled_from(["e0", "e1", "e2", "e3"])
+pods = st.fixed_dictionaries(
+    {
+        "execution_id": ids,
+        "name": st.sampled_from(["worker-a", "worker-b", "head-c", "run-d", "run-e"]),
+        "node": st.sampled_from(["", "n0", "n1"]),
+        "phase": st.sampled_from(["Pending", "Running", "Succeeded"]),
+        "ready": st.booleans(),
+        "restarts": st.integers(0, 2),
+        "waits_for": st.sampled_from(["", "CrashLoopBackOff", "ImagePullBackOff"]),
+        "minute": st.integers(0, 12),
+    }
+)
+rows = st.fixed_dictionaries(
+    {
+        "id": ids,
+        "kind": st.sampled_from(["workspace", "cluster"]),
+        "state": st.sampled_from(["queued", "running", "stopped"]),
+        "owner": st.sampled_from([ALICE, BOB]),
+        "project_id": st.sampled_from(["p0", "p1"]),
+        "is_shared": st.booleans(),
+        "minute": st.integers(0, 3),
+    }
+)
+changes = st.one_of(
+    st.tuples(st.just("pod"), pods),
+    st.tuples(st.just("pod gone"), st.sampled_from(["worker-a", "worker-b", "head-c", "run-d", "run-e"])),
+    st.tuples(st.just("row"), rows),
+    st.tuples(st.just("row gone"), ids),
+    st.tuples(st.just("event"), st.sampled_from(["worker-a", "run-d"])),
+    st.tuples(
+        st.just("node"),
+        st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from(["gpu", "cpu", ""]), st.booleans()),
+    ),
+    st.tuples(st.just("node gone"), st.sampled_from(["n0", "n1", "n2"])),
+    st.tuples(st.just("usage"), st.integers(1, 9)),
+)
+
+
+async def is_woken(subscription: Subscription) -> bool:
+    try:
+        async with asyncio.timeout(1):
+            await subscription.changed()
+    except TimeoutError:
+        return False
+    return True
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([6, 120]), st.lists(changes, min_size=1, max_size=4)), max_size=8))
+@virtual_time
+async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who_sees_it(
+    batches: list[tuple[int, list[tuple[str, Any]]]],
+) -> None:
+    clock = Clock(MOMENT + timedelta(minutes=10))
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
+    answers = ScaleDownAnswers(rules)
+    kept_executions, kept_nodes = ExecutionsPage(), InfrastructurePage(answers)
+    looking: list[tuple[LivePage[Any, Any], Callable[[], LivePage[Any, Any]], Viewer, Any]] = [
+        *((kept_executions, ExecutionsPage, viewer, ExecutionsView.parse(query)) for viewer, query in EXECUTION_VIEWS),
+        *(
+            (kept_nodes, lambda: InfrastructurePage(answers), OPERATOR, InfrastructureView.parse(query))
+            for query in NODE_VIEWS
+        ),
+    ]
+    shown = {}
+    number = 0
+    for index, (page, _, viewer, view) in enumerate(looking):
+        shown[index] = await look(page, runtime, viewer, view)
+    for seconds, batch in batches:
+        clock.seconds += seconds
+        for index, (page, anew, viewer, view) in enumerate(looking):
+            shown[index] = await look(page, runtime, viewer, view)
+            assert shown[index][0] == (await look(anew(), runtime, viewer, view))[0], f"{view} after {seconds} s"
+        subscriptions = {index: runtime.hub.subscribe(topics) for index, (_, topics) in shown.items()}
+        for subscription in subscriptions.values():
+            subscription.__enter__()
+        for what, change in batch:
+            number += 1
+            apply(runtime, what, change, number)
+        for index, (page, anew, viewer, view) in enumerate(looking):
+            before = shown[index][0]
+            shown[index] = await look(page, runtime, viewer, view)
+            expected, _ = await look(anew(), runtime, viewer, view)
+            assert shown[index][0] == expected
+            assert before == expected or await is_woken(subscriptions[index]), f"{view} changed and nobody was woken"
+        for subscription in subscriptions.values():
+            subscription.__exit__(None, None, None)
+
+
+class Item:
+    def __init__(self, rank: int, height: int) -> None:
+        self.rank, self.height = rank, height
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.none() | st.tuples(st.integers(0, 3), st.integers(1, 3)))),
+    st.booleans(),
+    st.integers(1, 6),
+)
+def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
+    puts: list[tuple[str, tuple[int, int] | None]], is_reversed: bool, per_page: int
+) -> None:
+    window: OrderedWindow[Item] = OrderedWindow(
+        sort_key=lambda item: item.rank, is_reversed=is_reversed, height=lambda item: item.height
+    )
+    items: dict[str, Item] = {}
+
+    def expected() -> list[Item]:
+        return [items[key] for _, key in sorted(((item.rank, key) for key, item in items.items()), reverse=is_reversed)]
+
+    for key, given_item in puts:
+        before = expected()
+        item = None if given_item is None else Item(*given_item)
+        first = window.put(key, item)
+        items.pop(key, None)
+        if item is not None:
+            items[key] = item
+        after = expected()
+        assert before[:first] == after[:first]
+        assert window.rows == sum(one.height for one in after)
+        assert read_by_pages(window, per_page) == after  # each time, because pages are kept between changes
+
+
+def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
+    read: list[Item] = []
+    for number in count(1):
+        page = window.page(number, per_page)
+        assert page.before == len(read)
+        assert len(page.items) <= 1 or sum(one.height for one in page.items) <= per_page
+        read += page.items
+        if not page.has_next:
+            assert window.page(number + 5, per_page) == page
+            break
+    return read
+
+
+@virtual_time
+async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_the_next() -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()})
+    runtime.executions.replace([ROW])
+    page, view = ExecutionsPage(), ExecutionsView()
+    leaves = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    stays = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    async with asyncio.timeout(5):
+        fragments, _ = await stays
+    assert "row-e1" in {fragment.id for fragment in fragments}
+    assert leaves.cancelled()
+
+
+@pytest.mark.parametrize("query", [{"age": "15 min"}, {"status": "trouble"}])
+@virtual_time
+async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: dict[str, str]) -> None:
+    clock = Clock(MOMENT)
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
+    runtime.executions.replace([replace(ROW, state="deploying", requested_at=MOMENT)])
+    deleted = pod_of("e1", node="n0", phase="Running", deletionTimestamp=builders.stamp(MOMENT))
+    runtime.pods.apply(decode(deleted, Pod))
+    page, view = ExecutionsPage(), ExecutionsView.parse(query)
+
+    async def ids_shown() -> list[str]:
+        fragments, _ = await look(page, runtime, OPERATOR, view)
+        return [fragment.id for fragment in fragments if fragment.id.startswith("row-")]
+
+    assert await ids_shown() == []
+    clock.seconds = 16 * 60
+    assert await ids_shown() == ["row-e1"]
+
+
+@virtual_time
+async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()})
+    runtime.executions.replace([ROW, replace(ROW, id="e2")])
+    page, view = ExecutionsPage(), ExecutionsView()
+    await look(page, runtime, OPERATOR, view)
+    made = group_of
+
+    def broken(row: ExecutionRow, *arguments: Any, **options: Any) -> Any:
+        if row.id == "e1":
+            raise ZeroDivisionError
+        return made(row, *arguments, **options)
+
+    monkeypatch.setattr(execution_lists, "group_of", broken)
+    runtime.executions.replace([replace(ROW, title="New"), replace(ROW, id="e2", title="Newer")])
+
+    async def titles() -> set[str]:
+        fragments, _ = await look(page, runtime, OPERATOR, view)
+        return {one.context.name for one in fragments if isinstance(one.context, ExecutionLine)}
+
+    assert await titles() == {"workspace-e1", "Newer"}
+    monkeypatch.undo()
+    await passes(4)
+    assert await titles() == {"New", "Newer"}
+    assert "ZeroDivisionError" in caplog.text
+
+
+@virtual_time
+async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    runtime, heard = new_runtime({LOCAL: FakeCluster()}), list[str]()
+
+    def fails(old: object, new: object) -> None:
+        raise ZeroDivisionError
+
+    runtime.nodes.subscribe(fails)
+    runtime.nodes.subscribe(lambda old, new: heard.append("node"))
+    runtime.executions.subscribe(fails)
+    runtime.executions.subscribe(lambda old, new: heard.append("execution"))
+    runtime.nodes.apply(decode(builders.node("n0"), Node))
+    runtime.executions.replace([ROW])
+    assert heard == ["node", "execution"]
+    assert caplog.text.count("ZeroDivisionError") >= 2
+
+
+@virtual_time
+async def test_a_list_that_nobody_asks_for_any_more_is_forgotten() -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()})
+    runtime.executions.replace([ROW])
+    page = ExecutionsPage()
+    for number in range(1, 5):
+        await look(page, runtime, OPERATOR, ExecutionsView.parse({"page": str(number)}))
+        await look(page, runtime, OPERATOR, ExecutionsView.parse({"text": f"word {number}"}))
+    lists = page._lists
+    assert lists is not None
+    assert len(lists._lists) == 5, "pages of one list are one list"
+    await passes(60)
+    runtime.executions.replace([replace(ROW, title="New")])
+    await passes(0.1)
+    assert len(lists._lists) == 0

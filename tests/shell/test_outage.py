@@ -1,0 +1,155 @@
+"""A database that is full, busy or away: one page that says so with status 503, one line in the log, and nothing half-written."""
+
+import logging
+import sqlite3
+import sys
+
+import psycopg
+import pytest
+from django.core.handlers.exception import response_for_exception
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    connections,
+)
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.utils import timezone
+
+from grid.accounts.sessions import SEEN_PRECISION
+from grid.database.trouble import DatabaseTrouble, trouble_of
+from grid.edge.logs import DatabaseTroubles
+from grid.models import Execution, LifecycleEntry, Project, Session
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_project, make_tier
+from tests.support.fulldatabase import full_database
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    make_environment()
+    make_tier("small", is_default=True)
+    return make_project(people.owner)
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(people.owner)
+    return client
+
+
+def form(number: int, title: str) -> dict[str, str]:
+    return {
+        "kind": "workspace",
+        "project": "churn",
+        "environment": "jupyterlab",
+        "tier": "small",
+        "token": f"t{number}",
+        "title": title,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_a_launch_on_a_full_disk_is_refused_whole_and_works_again_with_room(
+    browser: Client, offered: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    with full_database():
+        launched = 0
+        while (answer := browser.post("/launch/", form(launched, "x" * 80))).status_code == 302:
+            launched += 1
+        assert answer.status_code == 503
+        assert answer["Retry-After"] == "30"
+        page = answer.content.decode()
+        assert "The disk of the database is full: nothing was saved. An operator has to make room." in page
+        assert Execution.objects.count() == LifecycleEntry.objects.values("execution").distinct().count() == launched
+        assert browser.get("/launch/").status_code == 200, "reading goes on"
+    assert browser.post("/launch/", form(launched, "x" * 80)).status_code == 302
+    assert Execution.objects.count() == launched + 1
+    lines = [record for record in caplog.records if record.name == "django.request" and record.levelno >= logging.ERROR]
+    assert len(lines) == 1
+    assert DatabaseTroubles().filter(lines[0])
+    assert lines[0].getMessage() == "Service Unavailable: /launch/ reason=database or disk is full"
+    assert lines[0].exc_info is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_a_page_is_read_although_nobody_can_note_that_it_was(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    Session.objects.update(seen_at=timezone.now() - 2 * SEEN_PRECISION)
+    setting = "PRAGMA query_only" if connection.vendor == "sqlite" else "SET default_transaction_read_only"
+    with connection.cursor() as cursor:
+        # Or it may be closed for its age, and the next one may write. The proxy `connection` would lose what it had before.
+        monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "close_at", None)
+        cursor.execute(f"{setting} = on")
+        try:
+            with pytest.raises(DatabaseError, match=r"read-?only"):
+                Session.objects.update(agent="written")
+            assert browser.get("/").status_code == 200
+        finally:
+            cursor.execute(f"{setting} = off")
+    assert browser.get("/").status_code == 200
+    assert Session.objects.get().seen_at > timezone.now() - SEEN_PRECISION
+
+
+def sqlite(name: str) -> OperationalError:
+    cause = sqlite3.OperationalError("said by SQLite")
+    cause.sqlite_errorname = name
+    return _caused(OperationalError("said by SQLite"), cause)
+
+
+def postgresql(cause: psycopg.Error) -> OperationalError:
+    return _caused(OperationalError(*cause.args), cause)
+
+
+def _caused(error: OperationalError, cause: Exception) -> OperationalError:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble"),
+    [
+        (sqlite("SQLITE_FULL"), DatabaseTrouble.FULL),
+        (sqlite("SQLITE_BUSY_SNAPSHOT"), DatabaseTrouble.BUSY),
+        (sqlite("SQLITE_READONLY_DBMOVED"), DatabaseTrouble.READ_ONLY),
+        (sqlite("SQLITE_IOERR_WRITE"), DatabaseTrouble.AWAY),
+        (sqlite("SQLITE_CORRUPT"), DatabaseTrouble.AWAY),
+        (sqlite("SQLITE_ERROR"), None),
+        (postgresql(psycopg.errors.DiskFull("no space left")), DatabaseTrouble.FULL),
+        (postgresql(psycopg.errors.LockNotAvailable("lock timeout")), DatabaseTrouble.BUSY),
+        (postgresql(psycopg.errors.TooManyConnections("too many clients")), DatabaseTrouble.BUSY),
+        (postgresql(psycopg.errors.ReadOnlySqlTransaction("read-only")), DatabaseTrouble.READ_ONLY),
+        (postgresql(psycopg.errors.AdminShutdown("terminating connection")), DatabaseTrouble.AWAY),
+        (postgresql(psycopg.OperationalError("connection refused")), DatabaseTrouble.AWAY),
+        (postgresql(psycopg.errors.UndefinedColumn("no such column")), None),
+        (ProgrammingError("ours"), None),
+        (InterfaceError("ours"), None),
+        (ValueError("ours"), None),
+    ],
+    ids=str,
+)
+def test_the_drivers_error_says_what_it_is_and_our_own_faults_stay_faults(
+    error: Exception, trouble: DatabaseTrouble | None
+) -> None:
+    assert trouble_of(error) is trouble
+    assert _answer(error).status_code == (500 if trouble is None else 503)
+
+
+@pytest.mark.parametrize(("target", "swap"), [("tbody#samples-rows", "none"), ("main#main", None)])
+def test_a_part_of_a_page_stays_as_it_was(target: str, swap: str | None) -> None:
+    answer = _answer(sqlite("SQLITE_BUSY"), {"HX-Request": "true", "HX-Target": target})
+    assert answer.get("HX-Reswap") == swap
+
+
+def _answer(error: Exception, headers: dict[str, str] | None = None) -> HttpResponse:
+    try:
+        raise error
+    except Exception:
+        assert sys.exc_info()[1] is error
+        return response_for_exception(RequestFactory().get("/launch/", headers=headers), error)

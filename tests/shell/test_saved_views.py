@@ -1,0 +1,172 @@
+"""Saved views: a name for a table's filters, order and columns, for one person alone."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.shell.saved_views import MOST_VIEWS, save_view
+from dashboard.shell.viewmodels.saved_views import NAME_LENGTH, checked_name, checked_query
+from dashboard.shell.viewmodels.tables import hidden_cookie
+from grid.models import SavedView
+from tests.conftest import People
+from tests.shell.browsing import client_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
+
+
+def saved(client: Client, name: str = "Mine", query: str = "?status=running&sort=-cpu", **fields: Any) -> str:
+    """Save a view and return where the browser is sent."""
+    answer = client.post("/views/", {"table": "executions", "name": name, "query": query, **fields})
+    assert answer.status_code == 302
+    return str(answer["Location"])
+
+
+def text_of(client: Client, path: str) -> str:
+    return str(client.get(path).content.decode())
+
+
+def test_a_saved_view_is_in_the_menu_and_opens_with_its_filters_order_and_columns(people: People) -> None:
+    client = client_of(people.owner)
+    client.cookies[hidden_cookie("executions")] = "4.5"
+    assert saved(client) == "/executions/?status=running&sort=-cpu"
+    client.cookies[hidden_cookie("executions")] = ""
+    view = SavedView.objects.get()
+    assert f'href="/views/{view.pk}/"' in text_of(client, "/executions/")
+    answer = client.get(f"/views/{view.pk}/")
+    assert answer["Location"] == "/executions/?status=running&sort=-cpu"
+    page = text_of(client, answer["Location"])
+    assert "hide-4 hide-5" in page
+    assert re.search(r'aria-current="true"><bdi>Mine</bdi>', page)
+
+
+@pytest.mark.parametrize(
+    ("table", "query", "kept"),
+    [
+        ("executions", "?show=ended&status=succeeded&before=x&kind=job", "?kind=job"),
+        ("executions", "page=7&sort=-name", "?sort=-name"),
+        ("executions", "sort=name;drop&kind=<b>&next=//evil.test", "?sort=age"),
+        ("executions", "text=%00a%22%3E%3Cscript%3E", "?text=a%22%3E%3Cscript%3E"),
+        ("ended", "status=succeeded&after=5", "?show=ended&status=succeeded"),
+        ("ended", "", "?show=ended&sort=ended"),
+        ("nodes", "?state=removable&pool=gpu&page=3&x=y", "?pool=gpu&state=removable"),
+        ("nodes", "?", "?sort=pool"),
+    ],
+)
+def test_what_is_saved_is_what_the_page_understands(table: str, query: str, kept: str) -> None:
+    answered = checked_query(table, query)
+    assert answered == kept
+    assert checked_query(table, answered) == answered
+
+
+def test_a_query_that_was_changed_in_the_database_is_not_trusted(people: People) -> None:
+    view = SavedView.objects.create(
+        user=people.owner, table="executions", name="x", query="//evil.test/?kind=job&status=<script>", hidden="2.<b>"
+    )
+    client = client_of(people.owner)
+    answer = client.get(f"/views/{view.pk}/")
+    assert answer["Location"].startswith("/executions/?")
+    assert "evil" not in answer["Location"]
+    assert "<script>" not in answer["Location"]
+    assert "<b>" not in text_of(client, answer["Location"])
+
+
+def test_nobody_sees_or_changes_the_views_of_others(people: People) -> None:
+    save_view(people.owner.pk, "executions", "Secret name", "?kind=job", hidden="", is_default=True)
+    view = SavedView.objects.get()
+    other = client_of(people.admin)
+    assert "Secret name" not in text_of(other, "/executions/")
+    assert "Secret name" not in text_of(other, "/palette/?q=secret")
+    assert other.get("/executions/").status_code == 200  # and is not sent to somebody else's default
+    assert other.get(f"/views/{view.pk}/").status_code == 404
+    for action in ("default", "delete"):
+        assert other.post(f"/views/{view.pk}/{action}/", {"default": ""}).status_code == 404
+    view.refresh_from_db()
+    assert view.is_default
+
+
+def test_saving_again_replaces_a_view_and_a_name_is_free_in_another_table(people: People) -> None:
+    client = client_of(people.owner)
+    saved(client)
+    saved(client, "  Mine ", "?kind=job")
+    client.post("/views/", {"table": "ended", "name": "Mine", "query": "?kind=app"})
+    assert list(SavedView.objects.order_by("table").values_list("table", "query")) == [
+        ("ended", "?show=ended&kind=app"),
+        ("executions", "?kind=job"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "query", "cleared"),
+    [
+        ("executions", "/executions/", "?kind=job", "/executions/?sort=age"),
+        ("ended", "/executions/?show=ended", "?show=ended&kind=job", "/executions/?show=ended&sort=ended"),
+        ("nodes", "/infrastructure/", "?pool=gpu", "/infrastructure/?sort=pool"),
+    ],
+)
+def test_a_page_opens_with_its_default_view_and_can_still_be_cleared(
+    people: People, table: str, path: str, query: str, cleared: str
+) -> None:
+    client = client_of(people.admin)
+    client.post("/views/", {"table": table, "name": "Mine", "query": query, "default": "1"})
+    client.post("/views/", {"table": table, "name": "Other", "query": "?text=other", "default": "1"})
+    mine, other = SavedView.objects.get(name="Mine"), SavedView.objects.get(name="Other")
+    assert (mine.is_default, other.is_default) == (False, True)
+    client.post(f"/views/{mine.pk}/default/", {"default": "1"})
+    assert client.get(path)["Location"] == path.partition("?")[0] + query
+    shown = text_of(client, client.get(path)["Location"])
+    assert cleared.replace("&", "&amp;") in shown
+    assert client.get(cleared).status_code == 200
+    client.post(f"/views/{mine.pk}/default/", {"default": ""})
+    assert client.get(path).status_code == 200
+
+
+def test_names_are_escaped_and_bounded(people: People) -> None:
+    client = client_of(people.owner)
+    saved(client, "<script>alert(1)</script>")
+    page = text_of(client, "/executions/?status=running&sort=-cpu")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    for name in ("", "   ", "\u202e\u200b", "x" * (NAME_LENGTH + 1)):
+        assert saved(client, name) == "/executions/?status=running&sort=-cpu"
+    assert SavedView.objects.count() == 1
+    assert checked_name("a\u202eb\n c") == "ab c"
+
+
+def test_somebody_has_a_bounded_number_of_views(people: People) -> None:
+    client = client_of(people.owner)
+    for number in range(MOST_VIEWS):
+        save_view(people.owner.pk, "executions", f"{number}", "?kind=job", hidden="", is_default=False)
+    saved(client, "one more")
+    assert SavedView.objects.count() == MOST_VIEWS
+    saved(client, "7", "?kind=app")
+    assert SavedView.objects.get(name="7").query == "?kind=app"
+    answer = client.post(f"/views/{SavedView.objects.get(name='0').pk}/delete/", {"query": "?user=bob&x=y"})
+    assert answer["Location"] == "/executions/?user=bob"
+    saved(client, "one more")
+    assert SavedView.objects.filter(name="one more").exists()
+
+
+@pytest.mark.parametrize("query", ["?text=" + "x" * 30_000, "&".join(f"a{number}=1" for number in range(200))])
+def test_a_query_without_end_is_refused(people: People, query: str) -> None:
+    assert saved(client_of(people.owner), query=query) == "/executions/?sort=age"
+    assert not SavedView.objects.exists()
+
+
+def test_views_of_nodes_are_for_those_who_see_nodes(people: People) -> None:
+    fields = {"table": "nodes", "name": "Mine", "query": "?pool=gpu"}
+    assert client_of(people.owner).post("/views/", fields).status_code == 403
+    assert client_of(people.operator).post("/views/", fields)["Location"] == "/infrastructure/?pool=gpu"
+    assert client_of(people.operator).post("/views/", {**fields, "table": "no such"}).status_code == 403
+
+
+def test_a_form_of_another_site_saves_nothing(people: People) -> None:
+    client = client_of(people.owner, enforce_csrf_checks=True)
+    assert client.post("/views/", {"table": "executions", "name": "x", "query": ""}).status_code == 403
+
+
+def test_the_palette_finds_saved_views(people: People) -> None:
+    client = client_of(people.owner)
+    saved(client, "Busy workers")
+    assert f'href="/views/{SavedView.objects.get().pk}/"' in text_of(client, "/palette/?q=busy")

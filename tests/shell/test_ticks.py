@@ -1,0 +1,306 @@
+"""When pages are looked at again, and what is done for all of them together: their freshness, their measurements, slices of rendering."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+
+from dashboard.executions.pages.execution_lists import ExecutionList
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages import feed as feed_module
+from dashboard.shell.pages.feed import Feed, Feeds
+from dashboard.shell.pages.turns import Turns
+from dashboard.shell.viewmodels.freshness import FreshnessView
+from dashboard.shell.viewmodels.live import Fragment, Shown
+from grid.kube.objects import Pod, RawObject
+from grid.kube.resources import PODS
+from grid.kube.store import Freshness
+from grid.metrics.usage import Measured, Usage
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime, new_runtime
+from tests.executions.executing import ROW, pod_of
+from tests.support.builders import NAMESPACE, container_status, decode
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+from tests.support.virtual import cancelled, loop_time, virtual_time, works
+
+OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
+RESTING = pod_of("e1", name="run-e1", node="n1", phase="Running", ready=True)
+
+
+def restarted(times: int) -> RawObject:
+    statuses = [container_status(ready=True, restarts=times)]
+    return RESTING | {"status": RESTING["status"] | {"containerStatuses": statuses}}
+
+
+class Counted(ExecutionsPage):
+    looks = 0
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        self.looks += 1
+        return await super().read(runtime, viewer, view)
+
+
+class Resting(Counted):
+    rest_seconds = 1.0
+
+
+@virtual_time
+async def test_a_page_that_rests_takes_in_many_changes_once_a_second_and_a_lone_one_at_once() -> None:
+    page, cluster = Resting(), FakeCluster()
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        await asyncio.sleep(2)
+        before = page.looks
+        for number in range(100):
+            cluster.put(PODS, pod_of(f"e{number}", name=f"run-{number}"))
+            fill(runtime, cluster)
+            await asyncio.sleep(0.1)
+        assert 10 <= page.looks - before <= 11
+        await asyncio.sleep(2)
+        version = feed.version
+        cluster.put(PODS, pod_of("e-last", name="run-last"))
+        fill(runtime, cluster)
+        await asyncio.sleep(0.05)
+        assert feed.version > version
+
+
+async def looks_in_a_minute(pod: RawObject, view: ExecutionsView) -> int:
+    page, cluster = Counted(), FakeCluster()
+    cluster.put(PODS, pod)
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    with Feeds().joined(page, runtime, OPERATOR, view):
+        await asyncio.sleep(1)
+        before = page.looks
+        await asyncio.sleep(60)
+    return page.looks - before
+
+
+@virtual_time
+async def test_a_page_of_pods_that_run_well_is_looked_at_every_twenty_seconds() -> None:
+    assert await looks_in_a_minute(RESTING, ExecutionsView()) == 3
+
+
+@pytest.mark.parametrize(
+    ("pod", "view"),
+    [(restarted(1), ExecutionsView()), (RESTING, ExecutionsView(age="1 d")), (RESTING, ExecutionsView(text="x"))],
+)
+@virtual_time
+async def test_a_page_whose_words_or_rows_change_with_time_is_looked_at_every_five_seconds(
+    pod: RawObject, view: ExecutionsView
+) -> None:
+    assert await looks_in_a_minute(pod, view) == 12
+
+
+@virtual_time
+async def test_a_page_that_rests_shows_a_change_at_once() -> None:
+    page, cluster = ExecutionsPage(), FakeCluster()
+    cluster.put(PODS, RESTING)
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        await asyncio.sleep(45)
+        version, began = feed.version, loop_time()
+        cluster.put(PODS, restarted(1))
+        fill(runtime, cluster)
+        await feed.after(version)
+        assert loop_time() - began < 0.1
+
+
+class Working(Counted):
+    """Each look holds up the loop for `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def fragments(self, *given: Any) -> Sequence[Fragment]:
+        works(self.seconds)
+        return super().fragments(*given)
+
+
+class Reading(Working):
+    reads_database = True
+
+
+async def taken_in(feed: Feed, seconds: float) -> None:
+    """Do as a websocket whose sending takes so long."""
+    version = 0
+    while True:
+        await feed.after(version)
+        version = feed.version
+        works(seconds)
+
+
+@pytest.mark.parametrize(
+    ("page", "sending", "apart"),
+    [
+        (Working(0.0), 0.0, 0.001),
+        (Working(0.002), 0.0, 0.01),
+        (Working(0.0), 0.003, 0.015),
+        (Working(0.06), 0.02, 0.1),
+        (Reading(0.06), 0.02, 0.4),
+    ],
+)
+@virtual_time
+async def test_the_longer_an_update_takes_with_its_sending_the_more_changes_are_seen_by_the_next(
+    page: Working, sending: float, apart: float
+) -> None:
+    runtime = runtime_with()
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        socket = asyncio.create_task(taken_in(feed, sending))
+        await asyncio.sleep(1)
+        before, end = page.looks, loop_time() + 20 * apart
+        for times in count(1):
+            if loop_time() >= end:
+                break
+            runtime.pods.apply(decode(restarted(times), Pod))
+            await asyncio.sleep(0.001)
+        assert page.looks - before == pytest.approx(20, abs=1)
+        await cancelled(socket)
+
+
+def runtime_with(count: int = 1) -> Runtime:
+    cluster = FakeCluster()
+    for number in range(count):
+        cluster.put(PODS, pod_of(f"e{number}", name=f"run-e{number}", node="n1", phase="Running", ready=True))
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    return runtime
+
+
+class LateOnce(Turns):
+    """One turn comes three seconds late: the next, while `is_late`."""
+
+    is_late = True
+
+    async def take(self, due: float) -> None:
+        if self.is_late:
+            self.is_late = False
+            await asyncio.sleep(3)
+        await super().take(due)
+
+
+def freshness_of(feed: Feed) -> FreshnessView:
+    view = feed.latest.singles["freshness"].context
+    assert isinstance(view, FreshnessView)
+    return view
+
+
+@virtual_time
+async def test_a_page_that_was_late_once_is_looked_at_soon_and_is_not_called_behind_any_more() -> None:
+    runtime = runtime_with()
+    with Feeds(turns=LateOnce()).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "behind"
+        await asyncio.sleep(6)
+        runtime.pods.mark_synced(loop_time())
+        assert freshness_of(feed).headline != "Behind"
+
+
+@virtual_time
+async def test_a_page_that_was_live_says_that_it_is_behind_with_the_look_that_is_late() -> None:
+    runtime, turns = runtime_with(), LateOnce()
+    turns.is_late = False
+    with Feeds(turns=turns).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "live"
+        turns.is_late, version = True, feed.version
+        runtime.executions.replace([ROW])
+        await feed.after(version)
+        assert freshness_of(feed).headline == "Behind"
+
+
+class Burst(ExecutionsPage):
+    """After a look at the list 1,200 changes come."""
+
+    is_due = False
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        executions = await super().read(runtime, viewer, view)
+        if self.is_due:
+            self.is_due = False
+            for number in range(1200):
+                self.lists_in(runtime).mark(f"gone-{number}")
+        return executions
+
+
+@virtual_time
+async def test_a_list_that_many_changes_have_overtaken_is_called_whole_again_soon() -> None:
+    page, runtime = Burst(), runtime_with()
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+
+        def said() -> str:
+            return str(feed.latest.singles["executions-paging"].context)
+
+        page.is_due = True
+        while "Still reading" not in said():
+            await feed.after(feed.version)
+        began = loop_time()
+        while "Still reading" in said():
+            await feed.after(feed.version)
+        assert loop_time() - began < 2
+
+
+@virtual_time
+async def test_one_failure_does_not_end_the_freshness_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: Iterator[Freshness | ValueError] = iter([Freshness(True, 0.0, ""), ValueError("once")])
+
+    def freshness(runtime: Runtime) -> Freshness:
+        answer = next(answers, Freshness(True, 100.0, "The API server is away."))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Runtime, "freshness", freshness)
+    with Feeds().joined(ExecutionsPage(), runtime_with(), OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "live"
+        await asyncio.sleep(3)
+        assert freshness_of(feed).state == "behind"
+
+
+@virtual_time
+async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
+    one, other, feeds = runtime_with(), runtime_with(), Feeds()
+    page, view = ExecutionsPage(), ExecutionsView()
+    with (
+        feeds.joined(page, one, OPERATOR, view) as first,
+        feeds.joined(ExecutionsPage(), other, OPERATOR, view) as feed,
+    ):
+        await asyncio.sleep(1)
+        versions = first.version, feed.version
+        other.usage.replace(Measured({}, {f"{NAMESPACE}/run-e0": Usage(1, 2)}))
+        other.hub.publish(other.usage.name)
+        await asyncio.sleep(0.5)
+        assert (first.version, feed.version) == (versions[0], versions[1] + 1)
+
+
+@virtual_time
+async def test_others_run_between_two_slices_of_a_rendering_although_nobody_waits_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed_module, "SLICE_SECONDS", -1.0)  # each piece is a slice
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    with Feeds().joined(ExecutionsPage(), runtime_with(30), OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        beside = asyncio.create_task(others())
+        before = turns
+        message, _, _ = await feed.message(0, Shown.of(()))
+        assert message.count("<tr") == 30
+        assert turns - before >= 30
+        await cancelled(beside)

@@ -1,0 +1,142 @@
+"""How pages share the loop's time: at once after a quiet moment, by turns under load, whoever waits longest first."""
+
+import asyncio
+
+from dashboard.shell.pages.turns import DEBT_SECONDS, IN_HAND_SECONDS, Turns
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+
+
+class Cpu:
+    """A thread's clock that stands still but for the work that is told to it, which takes as much of the loop's time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+async def look(turns: Turns, cpu: Cpu, seconds: float, *, due: float | None = None) -> float:
+    """Wait for a turn and work; the time at which the turn came."""
+    await turns.take(loop_time() if due is None else due)
+    at = loop_time()
+    with turns.counted():
+        cpu.seconds += seconds
+    return at
+
+
+@virtual_time
+async def test_after_a_quiet_time_pages_look_at_once() -> None:
+    cpu = Cpu()
+    turns = Turns(cpu=cpu)
+    await passes(10)
+    began = loop_time()
+    for _ in range(5):
+        assert await look(turns, cpu, 0.01) == began
+
+
+@virtual_time
+async def test_pages_take_no_more_than_their_share_of_the_time() -> None:
+    cpu = Cpu()
+    turns = Turns(share=0.5, cpu=cpu)
+    await passes(10)
+    began = loop_time()
+    while loop_time() < began + 20:
+        await look(turns, cpu, 0.02)
+    assert abs(cpu.seconds - 10) < 0.2
+
+
+@virtual_time
+async def test_the_one_that_has_been_due_for_longest_comes_first() -> None:
+    cpu, order = Cpu(), list[str]()
+    turns = Turns(cpu=cpu)
+    await look(turns, cpu, 1.0)  # so the others have to wait
+
+    async def page(name: str, due: float) -> None:
+        await look(turns, cpu, 0.0, due=due)
+        order.append(name)
+
+    await asyncio.gather(page("second", 2), page("third", 3), page("first", 1))
+    assert order == ["first", "second", "third"]
+
+
+@virtual_time
+async def test_of_two_busy_pages_neither_waits_for_ever() -> None:
+    cpu, looks = Cpu(), {"quick": 0, "slow": 0}
+    turns = Turns(cpu=cpu)
+
+    async def page(name: str, seconds: float) -> None:
+        while True:
+            due = loop_time()
+            await look(turns, cpu, seconds, due=due)
+            looks[name] += 1
+
+    tasks = [asyncio.create_task(page("quick", 0.001)), asyncio.create_task(page("slow", 0.1))]
+    await passes(20)
+    for task in tasks:
+        await cancelled(task)
+    assert looks["slow"] >= 90
+    assert abs(looks["quick"] - looks["slow"]) <= 2
+
+
+@virtual_time
+async def test_a_very_long_look_delays_the_others_by_no_more_than_a_second() -> None:
+    cpu = Cpu()
+    turns = Turns(share=0.5, cpu=cpu)
+    await look(turns, cpu, 60.0)
+    assert await look(turns, cpu, 0.0) - loop_time() <= 0
+    began = loop_time()
+    await look(turns, cpu, 60.0)
+    await look(turns, cpu, 0.0)
+    assert loop_time() - began <= 2 * DEBT_SECONDS + IN_HAND_SECONDS
+
+
+@virtual_time
+async def test_a_page_that_is_left_while_it_waits_takes_no_turn_from_the_next() -> None:
+    cpu = Cpu()
+    turns = Turns(cpu=cpu)
+    await look(turns, cpu, 0.3)
+    left = asyncio.create_task(look(turns, cpu, 5.0, due=-1))
+    stays: asyncio.Task[float] = asyncio.create_task(look(turns, cpu, 0.0))
+    await passes(0.01)
+    await cancelled(left)
+    async with asyncio.timeout(2):
+        assert await stays < 1, "after the first one's work, and not after that of the one that left"
+
+
+async def test_two_pages_never_have_their_turns_in_one_round_of_the_loop() -> None:
+    loop, turns, rounds = asyncio.get_running_loop(), Turns(), list[int]()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def page() -> None:
+        await turns.take(loop.time())
+        rounds.append(number)
+
+    number = 0
+    while len(rounds) < 21:
+        number += 1
+        if number < 15:
+            tasks += [asyncio.create_task(page()) for _ in range(1 + number % 2)]
+        await asyncio.sleep(0)
+    assert len(set(rounds)) == len(rounds) == len(tasks)
+
+
+def test_a_loop_that_ends_takes_no_turn_from_the_next_loop() -> None:
+    turns, loop = Turns(), asyncio.new_event_loop()
+
+    async def take() -> bool:
+        loop.stop()
+        await turns.take(0.0)
+        return True
+
+    taken, waits = loop.create_task(take()), loop.create_task(turns.take(0.0))
+    loop.run_forever()
+    assert (taken.done(), waits.done()) == (True, False)
+    waits.cancel()
+    loop.close()
+    assert asyncio.run(asyncio.wait_for(take_there(turns), 1))
+
+
+async def take_there(turns: Turns) -> bool:
+    await turns.take(0.0)
+    return True

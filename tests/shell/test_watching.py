@@ -1,0 +1,203 @@
+"""Sessions behind live pages are read together, and a database that does not answer for a moment ends no page."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from itertools import count
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from pytest_django import DjangoAssertNumQueries
+
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages import watching
+from dashboard.shell.pages.watching import SessionWatch, read_viewers
+from tests.conftest import People
+from tests.shell.browsing import client_of
+from tests.support.virtual import loop_time, passes, virtual_time
+
+ALICE = Viewer(1, "alice", Role.PRACTITIONER)
+
+
+class Sessions:
+    """What is read, and how often."""
+
+    def __init__(self) -> None:
+        self.readings: list[set[str]] = []
+        self.failures = 0
+
+    async def read(self, session_keys: Collection[str]) -> dict[str, Viewer]:
+        self.readings.append(set(session_keys))
+        if self.failures:
+            self.failures -= 1
+            raise OperationalError("database is locked")
+        return {key: ALICE for key in session_keys if key.startswith("alive")}
+
+
+async def test_all_who_ask_get_one_reading() -> None:
+    sessions = Sessions()
+    watch = SessionWatch(sessions.read, seconds=0.01)
+    asked = ["alive-1", "alive-2", "alive-1", "ended"]
+    assert await asyncio.gather(*map(watch.viewer, asked)) == [ALICE, ALICE, ALICE, None]
+    assert sessions.readings == [{"alive-1", "alive-2", "ended"}]
+
+
+async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> None:
+    sessions, reading, answered = Sessions(), asyncio.Event(), asyncio.Event()
+
+    async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
+        reading.set()
+        await answered.wait()
+        return await sessions.read(session_keys)
+
+    watch = SessionWatch(slowly, seconds=0.001)
+    first = asyncio.create_task(watch.viewer("alive-1"))
+    await reading.wait()
+    second = asyncio.create_task(watch.viewer("alive-2"))
+    await asyncio.sleep(0)
+    answered.set()
+    assert [await first, await second] == [ALICE, ALICE]
+    assert sessions.readings == [{"alive-1"}, {"alive-2"}]
+
+
+async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
+    """In another tab of the same session, opened by somebody who was made an operator while a slow reading went on."""
+    role, reading, answered = [Role.PRACTITIONER], asyncio.Event(), asyncio.Event()
+
+    async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
+        found = {key: Viewer(1, "alice", role[0]) for key in session_keys}
+        reading.set()
+        await answered.wait()
+        return found
+
+    watch = SessionWatch(slowly, seconds=0.001)
+    first = asyncio.create_task(watch.viewer("alive"))
+    await reading.wait()
+    role[0] = Role.OPERATOR
+    second = asyncio.create_task(watch.viewer("alive"))
+    await asyncio.sleep(0)
+    answered.set()
+    assert [await first, await second] == [Viewer(1, "alice", Role.PRACTITIONER), Viewer(1, "alice", Role.OPERATOR)]
+
+
+async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
+    answered = asyncio.Event()
+
+    async def never(session_keys: Collection[str]) -> dict[str, Viewer]:
+        await answered.wait()
+        return {}
+
+    seconds = iter(range(0, 1000, 10))
+    watch = SessionWatch(never, seconds=0.001, answer_seconds=0.01, monotonic=lambda: float(next(seconds)))
+    with pytest.raises(OperationalError):
+        await watch.viewer("alive")
+    answered.set()
+    await asyncio.sleep(0.01)
+
+
+async def test_who_is_still_who_they_were_is_told_nothing_until_that_changes() -> None:
+    role = [Role.PRACTITIONER]
+    readings, fifth = count(1), asyncio.Event()
+
+    async def read(session_keys: Collection[str]) -> dict[str, Viewer]:
+        if next(readings) == 5:
+            fifth.set()
+        return {key: Viewer(1, "alice", role[0]) for key in session_keys}
+
+    watch = SessionWatch(read, seconds=0.001)
+    waiting = asyncio.create_task(watch.viewer("alive", lambda viewer: viewer.role is Role.PRACTITIONER))
+    await fifth.wait()
+    assert not waiting.done()
+    role[0] = Role.OPERATOR
+    assert await waiting == Viewer(1, "alice", Role.OPERATOR)
+
+
+async def test_an_error_in_one_question_is_no_error_of_the_others() -> None:
+    watch = SessionWatch(Sessions().read, seconds=0.001)
+    answers = await asyncio.gather(
+        watch.viewer("alive-1"), watch.viewer("alive-2", lambda viewer: bool(1 / 0)), return_exceptions=True
+    )
+    assert answers[0] == ALICE
+    assert isinstance(answers[1], ZeroDivisionError)
+
+
+async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
+    sessions = Sessions()
+    watch = SessionWatch(sessions.read, seconds=60)
+    asking = [asyncio.create_task(watch.viewer("alive")) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert sessions.readings == []
+
+
+async def test_a_database_that_fails_for_a_moment_ends_no_page() -> None:
+    sessions = Sessions()
+    sessions.failures = 3
+    assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
+    assert len(sessions.readings) == 4
+
+
+async def test_a_database_that_fails_for_longer_does() -> None:
+    sessions = Sessions()
+    sessions.failures = 1000
+    seconds = iter(range(0, 1000, 10))
+    watch = SessionWatch(sessions.read, seconds=0.001, monotonic=lambda: float(next(seconds)))
+    with pytest.raises(OperationalError):
+        await watch.viewer("alive")
+    assert len(sessions.readings) == 4
+
+
+def test_any_number_of_sessions_is_read_in_three_queries(
+    people: People, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    expected = {}
+    for user, role in (
+        (people.owner, Role.PRACTITIONER),
+        (people.owner, Role.PRACTITIONER),
+        (people.operator, Role.OPERATOR),
+        (people.admin, Role.ADMIN),
+    ):
+        key = client_of(user).cookies[settings.SESSION_COOKIE_NAME].value
+        expected[key] = Viewer(user.pk, user.get_username(), role)
+    with django_assert_num_queries(3):
+        assert read_viewers([*expected, "", "unknown"]) == expected
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_ended_sessions_and_no_others_are_missing_however_many_are_read_at_once(
+    people: People, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(watching, "_READ_AT_ONCE", at_once)
+    users = [people.owner, people.teammate, people.operator, people.owner, people.admin]
+    clients = [client_of(user) for user in users]
+    keys = [client.cookies[settings.SESSION_COOKIE_NAME].value for client in clients]
+    for number in (1, 3):
+        clients[number].post("/logout/")
+    found = read_viewers(keys)
+    assert {key: viewer.username for key, viewer in found.items()} == {
+        keys[number]: users[number].username for number in (0, 2, 4)
+    }
+
+
+@virtual_time
+async def test_a_database_that_does_not_answer_is_asked_by_one_reading_at_a_time() -> None:
+    asked, answers = 0, asyncio.Event()
+
+    async def read(keys: Collection[str]) -> Mapping[str, Viewer]:
+        nonlocal asked
+        asked += 1
+        await answers.wait()
+        return {"alice": ALICE}
+
+    watch = SessionWatch(read, answer_seconds=2, monotonic=loop_time)
+    waiting = asyncio.create_task(watch.viewer("alice"))
+    await passes(20)
+    assert asked == 1
+    answers.set()
+    assert await waiting == ALICE
+    assert asked == 2, "what was read of the past is not believed"

@@ -1,0 +1,215 @@
+"""The page of start-up times: percentiles by group, phase and day, the slowest starts, and that no read grows with history."""
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.starts import start_time_records
+from dashboard.starts.start_time_records import StartTimesRead, read_slowest, read_start_times
+from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
+from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesLine, StartTimesView, phase_times, start_lines
+from grid.models import StartUp
+from grid.starts.startdays_store import record
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier
+from tests.shell.browsing import client_of
+from tests.support.builders import MOMENT
+
+Make = Callable[..., StartUp]
+TIERS = StartTimesView()
+
+
+@pytest.fixture
+def start(people: People) -> Make:
+    tier, _ = make_tier(), make_tier("large", name="Large")
+    environment = make_environment()
+
+    def make(total: float = 10, *, days: float = 0, **fields: Any) -> StartUp:
+        values: dict[str, Any] = {
+            "execution_id": f"e{StartUp.objects.count()}",
+            "at": MOMENT - timedelta(days=days),
+            "ran": True,
+            "kind": "job",
+            "tier": tier,
+            "environment": environment,
+            "node_pool": "default",
+            "image": "lab:1",
+            **fields,
+        }
+        made = StartUp(total=total, **values)
+        record(made)
+        return made
+
+    return make
+
+
+def read(view: StartTimesView = TIERS) -> StartTimesRead:
+    return read_start_times(view, MOMENT)
+
+
+def lines(view: StartTimesView = TIERS) -> list[StartTimesLine]:
+    return start_lines(read(view).groups, view)
+
+
+@pytest.mark.parametrize(
+    ("by", "fields", "names"),
+    [
+        ("tier", {"tier_id": "large"}, ["Small", "Large"]),
+        ("environment", {"environment_id": "script"}, ["JupyterLab", "Script"]),
+        ("pool", {"node_pool": "gpu"}, ["default", "gpu"]),
+        ("image", {"image": "python:3.11"}, ["lab:1", "python:3.11"]),
+    ],
+)
+def test_starts_are_grouped_and_the_largest_group_is_first(
+    start: Make, by: str, fields: dict[str, str], names: list[str]
+) -> None:
+    make_environment("script", name="Script")
+    for total in (1, 2, 30):
+        start(total)
+    start(4, **fields)
+    first, second = lines(StartTimesView(by))
+    assert [first.name, second.name] == names
+    assert (first.count, first.total.p50, first.total.p90, second.total.p50) == ("3", "2.0 s", "30 s", "4.0 s")
+
+
+def test_shares_are_of_the_starts_in_which_they_are_known(start: Make) -> None:
+    for cached, new in ((True, False), (False, True), (False, None), (None, None)):
+        start(image_cached=cached, node_started=new)
+    start(tier_id="large")
+    small, large = lines()
+    assert (small.cold, small.new_node) == ("66%", "50%")
+    assert (large.cold, large.new_node) == ("not known", "not known")
+
+
+def test_starts_before_the_range_and_those_cut_off_are_not_counted(start: Make) -> None:
+    start(1)
+    start(2, days=8)
+    start(3, ran=False, reason="stop_requested")
+    start(4, days=8, tier_id="large")
+    start(5, days=31)
+    assert [(line.name, line.count) for line in lines()] == [("Small", "1")]
+    assert [(line.name, line.count) for line in lines(StartTimesView(range="30"))] == [("Small", "2"), ("Large", "1")]
+
+
+def test_groups_with_fewest_starts_are_left_out_but_counted_with_all(
+    start: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_time_records, "MOST_GROUPS", 1)
+    start(days=2)
+    start(days=3)
+    start(tier_id="large")
+    found = read()
+    assert ([one.name for one in found.groups], found.left_out, found.shown.whole.starts) == (["Small"], 1, 3)
+
+
+def test_each_day_has_its_percentiles_and_its_share_of_cold_starts(start: Make) -> None:
+    for total, cached in ((10, True), (10, True), (90, False)):
+        start(total, days=1, image_cached=cached, node_started=False)
+    start(4, tier_id="large")
+    view = StartTimesView()
+    days = view.days(MOMENT)
+    today, yesterday, before, *_ = start_day_lines(days, read().shown.days)
+    assert (len(days), today.day, yesterday.count, before.count) == (7, MOMENT.date(), "3", "0")
+    assert (yesterday.cold, yesterday.new_node, today.cold, before.cold) == ("33%", "0%", "not known", "–")
+    assert (before.p50, before.p90) == ("–", "–")
+    drawn = start_charts(days, read().shown.days)
+    p50, p90, cold = (
+        drawn["charts"][chart]["lines"][name]["values"][-2:]
+        for chart, name in (("took", "p50"), ("took", "p90"), ("cold", "cold"))
+    )
+    assert p50 == pytest.approx([10, 4], rel=0.03)
+    assert p90 == pytest.approx([90, 4], rel=0.03)
+    assert cold == [33.3, None]
+    assert drawn["charts"]["took"]["lines"]["p50"]["values"][:-2] == [None] * 5
+
+
+def test_tiers_of_one_name_are_told_with_their_ids(start: Make) -> None:
+    make_tier("small-2", name="Small")
+    start()
+    start(tier_id="small-2")
+    assert {line.name for line in lines()} == {"Small (small)", "Small (small-2)"}
+
+
+def test_phases_have_their_share_of_the_time_and_those_that_nothing_had_are_left_out(start: Make) -> None:
+    start(20, queued=5, pulling=15, setup=0)
+    start(20, queued=5, merged=15, merged_phases="pulling starting")
+    queued, pulling, merged = phase_times(read().shown.whole)
+    assert (queued.word, queued.count) == ("Waiting for a slot", "2")
+    assert (pulling.word, pulling.count) == ("Image pull", "1")
+    assert merged.word == "Phases that could not be told apart"
+    assert [one.share for one in (queued, pulling, merged)] == pytest.approx([25, 38, 38], abs=1)
+
+
+def test_the_slowest_starts_say_what_took_longer_than_usual_in_their_group(start: Make) -> None:
+    for _ in range(5):
+        start(21, queued=20, pulling=1, image_cached=True)
+    start(74, queued=26, pulling=48, image_cached=False, image_bytes=1_800_000_000)
+    slow, *_ = found = read_slowest(read(), "tier")
+    assert slow.cause == "Image pull 48 s (1.8 GB, the image was not on the node)"
+    assert (len(found), slow.took_words, slow.title) == (6, "1 min 14 s", "")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_the_page_links_the_slowest_to_their_executions_and_a_group_to_its_phases(start: Make, people: People) -> None:
+    kept = make_execution(people.owner, make_project(people.owner), title="Train")
+    start(90, execution_id=kept.pk, queued=90)
+    start(80, queued=80, tier_id="large")
+    client = client_of(people.operator)
+    page = client.get("/startup/").content.decode()
+    assert f'<a href="/executions/{kept.pk}/">Train' in page
+    assert page.count(">deleted (") == 1
+    of_large = client.get("/startup/?of=large").content.decode()
+    assert "Phases of Large" in of_large
+    assert kept.pk not in of_large
+    drawn = client.get("/startup/days/?of=large").json()["charts"]["took"]["lines"]["p90"]["values"]
+    assert drawn[-1] == pytest.approx(80, rel=0.03)
+    assert "Phases of" not in client.get("/startup/?of=no-such-tier").content.decode()
+
+
+@pytest.mark.usefixtures("runtime")
+def test_the_file_has_all_percentiles_of_a_group_in_one_row(start: Make, people: People) -> None:
+    start(12.5, queued=2, image="=cmd|1", image_cached=False)
+    answer = client_of(people.operator).get("/startup/?by=image&range=30&download=1")
+    assert answer["Content-Disposition"] == 'attachment; filename="start-up-by-image-30-days-2026-03-04.csv"'
+    (row,) = csv.DictReader(io.StringIO(answer.content.decode()))
+    assert (row["image_id"], row["starts"], row["image_pulled"], row["image_known"]) == ("'=cmd|1", "1", "1", "1")
+    assert float(row["total_p90_seconds"]) == pytest.approx(12.5, rel=0.025)
+    assert float(row["queued_p50_seconds"]) == pytest.approx(2, rel=0.025)
+    assert row["pulling_p50_seconds"] == ""
+
+
+@pytest.mark.usefixtures("runtime")
+def test_without_any_start_the_page_says_so_and_offers_a_longer_time(client: Client, people: People) -> None:
+    client.force_login(people.admin)
+    assert 'href="?by=tier&amp;range=30">Show 30 days' in client.get("/startup/").content.decode()
+    assert ">Launch<" in client.get("/startup/?range=30").content.decode()
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_no_read_goes_through_all_starts(start: Make, by: str) -> None:
+    for number in range(3):
+        start(days=number)
+    with CaptureQueriesContext(connection) as queries:
+        read_slowest(read(StartTimesView(by)), by)
+    plans = [plan_of(query["sql"]) for query in queries.captured_queries if '"grid_start' in query["sql"]]
+    assert len(plans) == 4
+    scans = ("SCAN grid_startup\n", "SCAN grid_startday\n", "Seq Scan")
+    assert not [plan for plan in plans if any(scan in f"{plan}\n" for scan in scans)]
+    # Only the sizes of groups are sorted, from the index alone.
+    rest = [plan for plan in plans if "COVERING INDEX start_days" not in plan]
+    assert connection.vendor == "postgresql" or (len(rest) == 3 and "TEMP B-TREE" not in "".join(rest))
+
+
+def plan_of(sql: str) -> str:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {'QUERY PLAN ' if connection.vendor == 'sqlite' else ''}{sql}")
+        return "\n".join(str(row[-1]) for row in cursor.fetchall())

@@ -1,0 +1,324 @@
+"""The phases of a start: from what is known, and never more than that."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.kube.objects import Event, Node, Pod
+from grid.starts.startup import Phase, StartFacts, StartPhases, start_phases
+from grid.starts.startupevents import go_seconds, start_events
+from tests.support.builders import MOMENT, condition, container_status, decode, node, pod, stamp
+from tests.support.builders import event as kube_event
+
+PROBE = {"tcpSocket": {"port": 8888}}
+IMAGE = "registry.example/lab:4.6"
+PULLED = f'Successfully pulled image "{IMAGE}" in 47.1s (48s including waiting). Image size: 1800000000 bytes.'
+PRESENT = f'Container image "{IMAGE}" already present on machine'
+
+
+def at(seconds: float) -> datetime:
+    return MOMENT + timedelta(seconds=seconds)
+
+
+def event(reason: str, seconds: float, message: str = "", *, field: str = "spec.containers{run}", **more: Any) -> Event:
+    """An event that the node's own clock and the API server's date alike."""
+    when = stamp(at(seconds))
+    raw = kube_event(f"{reason}-{seconds}-{field}", reason=reason, message=message, at=at(seconds))
+    raw |= {"firstTimestamp": when, "lastTimestamp": when, "count": 1, **more}
+    raw["involvedObject"] = {"kind": "Pod", "name": "workspace-a", "fieldPath": field}
+    return decode(raw, Event)
+
+
+def started_pod(
+    *,
+    created: float = 1,
+    bound: float | None = 1,
+    started: float | None = 52,
+    ready: float | None = 55,
+    inits: tuple[tuple[float, float], ...] = (),
+    probe: bool = True,
+    restarts: int = 0,
+) -> Pod:
+    conditions = [condition("PodScheduled", "True", at=at(bound))] if bound is not None else []
+    if ready is not None:
+        conditions.append(condition("Ready", "True", at=at(ready)))
+    state = {"running": {"startedAt": stamp(at(started))}} if started is not None else {"waiting": {"reason": "x"}}
+    raw = pod(
+        "workspace-a",
+        node="node-1" if bound is not None else "",
+        created=at(created),
+        conditions=conditions,
+        statuses=[container_status(state=state, restarts=restarts)],
+        spec={
+            "containers": [{"name": "run", "image": IMAGE, **({"readinessProbe": PROBE} if probe else {})}],
+            "initContainers": [{"name": f"init-{number}", "image": IMAGE} for number, _ in enumerate(inits)],
+        },
+    )
+    raw["status"]["initContainerStatuses"] = [
+        container_status(
+            f"init-{number}",
+            state={"terminated": {"exitCode": 0, "startedAt": stamp(at(begin)), "finishedAt": stamp(at(end))}},
+        )
+        for number, (begin, end) in enumerate(inits)
+    ]
+    return decode(raw, Pod)
+
+
+COLD = [event("Scheduled", 1), event("Pulling", 3), event("Pulled", 51, PULLED), event("Started", 52)]
+WARM = [event("Scheduled", 1), event("Pulled", 2, PRESENT), event("Started", 3)]
+
+
+def phases(
+    pod: Pod | None,
+    events: list[Event],
+    *,
+    until: float = 55.4,
+    ran: bool = True,
+    node: Node | None = None,
+    admitted: float | None = 0.5,
+    is_cluster: bool = False,
+) -> StartPhases:
+    return start_phases(
+        StartFacts(
+            requested_at=at(0),
+            admitted_at=None if admitted is None else at(admitted),
+            until=at(until),
+            ran=ran,
+            pod=pod,
+            events=start_events(events, pod),
+            node=node,
+            is_cluster=is_cluster,
+        )
+    )
+
+
+def merged(found: StartPhases) -> tuple[str, float]:
+    names, seconds = found.merged
+    return " ".join(names), round(seconds, 3)
+
+
+def new_node(created: float, ready: float) -> Node:
+    return decode(node("node-1", created=at(created), conditions=[condition("Ready", "True", at=at(ready))]), Node)
+
+
+def test_a_cold_start_is_told_phase_by_phase() -> None:
+    found = phases(started_pod(), COLD)
+    assert found.seconds == pytest.approx(
+        {
+            Phase.QUEUED: 0.5,
+            Phase.CREATING: 0.5,
+            Phase.NODE_WAIT: 0,
+            Phase.SCHEDULING: 0,
+            Phase.VOLUMES: 2,
+            Phase.PULLING: 48,
+            Phase.STARTING: 1,
+            Phase.ANSWERING: 3.4,
+        }
+    )
+    assert found.total == pytest.approx(55.4)
+    assert (found.image_cached, found.image_bytes, found.node.is_new) == (False, 1_800_000_000, False)
+
+
+def test_an_image_that_was_on_the_node_took_no_time() -> None:
+    found = phases(started_pod(started=3, ready=6), WARM, until=6)
+    assert found.seconds[Phase.PULLING] == 0
+    assert (found.image_cached, found.image_bytes) == (True, 0)
+
+
+def test_a_wait_for_a_new_node_is_told_in_its_parts() -> None:
+    waited = [event("FailedScheduling", 1), event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
+    found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
+    assert found.seconds[Phase.NODE_WAIT] == 78
+    assert found.seconds[Phase.SCHEDULING] == 2
+    assert found.node.is_new
+    assert (found.node.decision, found.node.creation, found.node.joining) == (10, 49, 19)
+
+
+def test_a_node_that_was_ready_again_later_says_nothing_about_the_wait() -> None:
+    waited = [event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
+    found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
+    assert merged(found) == ("node_wait scheduling", 80)
+    assert (found.node.is_new, found.node.joining) == (True, None)
+
+
+def test_a_wait_for_room_on_a_node_that_was_there_started_none() -> None:
+    waited = [event("FailedScheduling", 1), *(_later(one, 40) for one in WARM)]
+    found = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
+    assert (found.seconds[Phase.NODE_WAIT], found.seconds[Phase.SCHEDULING]) == (40, 0)
+    assert found.node.is_new is False
+
+
+def test_a_long_wait_without_a_reason_is_a_wait_for_room_or_for_the_scheduler() -> None:
+    found = phases(started_pod(bound=41, started=43, ready=46), [_later(one, 40) for one in WARM], until=46)
+    assert merged(found) == ("node_wait scheduling", 40)
+    assert found.node.is_new is None
+
+
+def test_without_events_volumes_image_and_start_are_one() -> None:
+    found = phases(started_pod(), [])
+    assert merged(found) == ("volumes pulling starting", 51)
+    assert Phase.PULLING not in found.seconds
+    assert (found.image_cached, found.image_bytes) == (None, None)
+
+
+def test_when_only_the_pull_began_it_is_not_said_when_it_ended() -> None:
+    found = phases(started_pod(), [one for one in COLD if one.reason != "Pulled"])
+    assert found.seconds[Phase.VOLUMES] == 2
+    assert merged(found) == ("pulling starting", 49)
+    assert found.image_cached is None
+
+
+def test_when_only_the_pull_s_end_is_known_its_message_says_when_it_began() -> None:
+    found = phases(started_pod(), [one for one in COLD if one.reason != "Pulling"])
+    assert found.seconds[Phase.PULLING] == 48
+    assert found.seconds[Phase.VOLUMES] == 2
+
+
+def test_events_of_restarts_come_after_the_start_and_change_nothing() -> None:
+    again = [event("Pulled", 200, PRESENT), event("Started", 201), event("Pulling", 199)]
+    assert phases(started_pod(), [*again, *COLD]) == phases(started_pod(), COLD)
+
+
+def test_events_of_another_pod_of_the_same_name_are_left_out() -> None:
+    own = decode(pod("workspace-a"), Pod)
+    other = event("Pulled", 2, PRESENT)
+    raw = kube_event("other", about=pod("workspace-a", uid="before"), reason="Started")
+    assert start_events([decode(raw, Event)], own).started == {}
+    assert start_events([other], own).images[0].was_present
+
+
+def test_a_clock_that_is_five_minutes_ahead_moves_no_phase() -> None:
+    ahead = [_skewed(one, 300) if one.reason in ("Pulling", "Pulled", "Started") else one for one in COLD]
+    assert phases(started_pod(started=352, ready=355), ahead).seconds == phases(started_pod(), COLD).seconds
+
+
+def test_a_time_that_contradicts_its_neighbours_is_not_used() -> None:
+    """The program would have started before the pod was bound, and no event tells of the node's clock."""
+    found = phases(started_pod(started=-100, ready=55), [])
+    assert merged(found) == ("volumes pulling starting answering", 54.4)
+
+
+def test_a_program_that_nobody_looked_at_for_long_was_ready_before() -> None:
+    assert phases(started_pod(), COLD, until=600).total == 55
+
+
+def test_a_job_has_no_first_answer() -> None:
+    found = phases(started_pod(probe=False, ready=None), COLD, until=52.3)
+    assert Phase.ANSWERING not in found.seconds
+    assert found.seconds[Phase.STARTING] == pytest.approx(1.3)
+
+
+def test_init_containers_are_set_up_with_their_images() -> None:
+    own = [
+        event("Pulled", 2, PRESENT, field="spec.initContainers{init-0}"),
+        event("Pulling", 12),
+        event("Pulled", 51, PULLED.replace("48s", "39s")),
+    ]
+    found = phases(started_pod(inits=((3, 12),)), own)
+    assert found.seconds[Phase.SETUP] == 10
+    assert found.seconds[Phase.PULLING] == 39
+    assert found.image_cached is False
+
+
+def test_a_start_under_way_ends_with_the_phase_that_it_is_in() -> None:
+    under_way = phases(started_pod(started=None, ready=None), COLD[:2], until=30, ran=False)
+    assert (under_way.spans[-1].phases, under_way.spans[-1].is_open) == ((Phase.PULLING,), True)
+    assert under_way.spans[-1].seconds == 27
+    waiting = phases(started_pod(bound=None, started=None, ready=None), [event("FailedScheduling", 2)], ran=False)
+    assert waiting.spans[-1].phases == (Phase.NODE_WAIT,)
+    queued = phases(None, [], admitted=None, ran=False)
+    assert [span.phases for span in queued.spans] == [(Phase.QUEUED,)]
+
+
+def test_a_cluster_s_start_ends_with_its_first_worker() -> None:
+    found = phases(started_pod(), COLD, until=70, is_cluster=True)
+    assert (found.seconds[Phase.ANSWERING], found.seconds[Phase.FIRST_WORKER]) == (3, 15)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("3.2s", 3.2),
+        ("850ms", 0.85),
+        ("1m2.5s", 62.5),
+        ("1h0m3s", 3603),
+        ("12.5µs", 12.5e-6),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_durations_are_read_as_go_writes_them(text: str, seconds: float | None) -> None:
+    assert go_seconds(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+_SECONDS = st.one_of(st.none(), st.floats(-100, 400).map(lambda value: round(value, 1)))
+_EVENTS = st.lists(
+    st.builds(
+        event,
+        st.sampled_from(["Scheduled", "Pulling", "Pulled", "Started", "FailedScheduling", "TriggeredScaleUp"]),
+        st.integers(-50, 350),
+        st.sampled_from([PULLED, PRESENT, "text"]),
+        field=st.sampled_from(["spec.containers{run}", "spec.initContainers{init-0}", ""]),
+        count=st.integers(1, 4),
+    ),
+    max_size=8,
+)
+
+
+@given(
+    created=st.floats(-20, 50),
+    bound=_SECONDS,
+    started=_SECONDS,
+    ready=_SECONDS,
+    admitted=_SECONDS,
+    until=st.floats(0, 300),
+    events=_EVENTS,
+    inits=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=2).map(tuple),
+    joined=_SECONDS,
+    ran=st.booleans(),
+    is_cluster=st.booleans(),
+)
+def test_whatever_is_lost_late_or_wrong_the_phases_follow_one_another_and_add_up(
+    created: float,
+    bound: float | None,
+    started: float | None,
+    ready: float | None,
+    admitted: float | None,
+    until: float,
+    events: list[Event],
+    inits: tuple[tuple[float, float], ...],
+    joined: float | None,
+    ran: bool,
+    is_cluster: bool,
+) -> None:
+    seen = started_pod(created=created, bound=bound, started=started, ready=ready, inits=inits)
+    its_node = None if joined is None else new_node(joined, joined + 10)
+    found = phases(seen, events, until=until, ran=ran, node=its_node, admitted=admitted, is_cluster=is_cluster)
+    assert found.spans[0].began_at == at(0)
+    for before, after in zip(found.spans, found.spans[1:], strict=False):
+        assert before.ended_at == after.began_at
+    assert all(span.seconds >= 0 for span in found.spans)
+    assert found.spans[-1].ended_at <= at(until)
+    last = found.spans[-1]
+    assert last.is_open == (not ran) or (not ran and last.phases[-1] is Phase.ANSWERING and not is_cluster)
+    names, together = found.merged
+    assert sum(found.seconds.values()) + together == pytest.approx(found.total)
+    assert names == () or (len(names) > 1 and not set(names) & found.seconds.keys())
+    order = [phase for phase in Phase if phase not in (Phase.PULLING, Phase.SETUP)]  # these come once a container
+    firsts = [order.index(phase) for span in found.spans for phase in span.phases if phase in order]
+    assert firsts == sorted(firsts)
+
+
+def _later(one: Event, seconds: float) -> Event:
+    return event(one.reason, (one.last_seen or MOMENT).timestamp() - MOMENT.timestamp() + seconds, one.message)
+
+
+def _skewed(one: Event, seconds: float) -> Event:
+    """The same event, dated by a node whose clock is ahead."""
+    assert one.first_timestamp is not None
+    ahead = stamp(one.first_timestamp + timedelta(seconds=seconds))
+    own = (one.first_timestamp - MOMENT).total_seconds()
+    return event(one.reason, own, one.message, firstTimestamp=ahead, lastTimestamp=ahead)

@@ -1,0 +1,127 @@
+"""What is read of starts: the newest of a group, by an index."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from grid.models import StartUp
+from grid.starts.startuphistory import (
+    FEWEST_NODE_STARTS,
+    image_size,
+    recent_starts,
+    usual_node_start,
+    usual_pace,
+    usual_start,
+)
+from tests.support.shop import NOW, Shop
+
+
+def start(shop: Shop, id: str, minutes: float, **changes: Any) -> StartUp:
+    columns: dict[str, Any] = {
+        "ran": True,
+        "kind": "workspace",
+        "tier": shop.tier,
+        "environment": shop.workspace,
+        "node_pool": "default",
+        "image": "lab:1",
+        "total": 12.5,
+        "at": NOW - timedelta(minutes=minutes),
+    }
+    return StartUp.objects.create(execution_id=id, **columns | changes)
+
+
+def ids(**group: Any) -> list[str]:
+    return [one.execution_id for one in recent_starts(**group)]
+
+
+def test_the_newest_starts_come_first_and_no_more_than_asked_for(shop: Shop) -> None:
+    for minutes in (3, 1, 2):
+        start(shop, f"e{minutes}", minutes)
+    assert ids() == ["e1", "e2", "e3"]
+    assert ids(at_most=2) == ["e1", "e2"]
+
+
+def test_a_group_is_what_is_given_of_it(shop: Shop) -> None:
+    start(shop, "lab", 1)
+    start(shop, "job", 2, environment=shop.job, node_pool="batch")
+    assert ids(tier="small") == ["lab", "job"]
+    assert ids(tier="small", environment="script") == ["job"]
+    assert ids(node_pool="batch") == ["job"]
+    assert ids(tier="small", environment="script", node_pool="default") == []
+
+
+def test_a_start_that_ended_before_it_ran_is_no_measure(shop: Shop) -> None:
+    start(shop, "stopped", 1, ran=False, reason="stop_requested")
+    assert ids() == []
+
+
+def test_a_start_keeps_what_is_not_known_unknown(shop: Shop) -> None:
+    start(shop, "e", 1, pulling=0.0, image_cached=True)
+    (found,) = recent_starts()
+    assert (found.total, found.pulling, found.volumes) == (12.5, 0.0, None)
+    assert (found.image_cached, found.node_started, found.tier_id) == (True, None, "small")
+
+
+def test_a_new_node_usually_takes_what_starts_of_its_pool_waited_for_one(shop: Shop) -> None:
+    for number in range(FEWEST_NODE_STARTS):
+        assert usual_node_start("default") is None
+        start(shop, f"e{number}", number, node_wait=200.0 + 10 * number, node_started=True)
+    start(shop, "found-room", 0, node_wait=1.0, node_started=False)
+    start(shop, "not-told-apart", 0, node_started=True)
+    start(shop, "stopped", 0, node_wait=1.0, node_started=True, ran=False)
+    assert usual_node_start("default") == 220
+    assert usual_node_start("batch") is None
+
+
+def test_a_launch_usually_takes_what_those_that_found_a_node_took_without_the_queue(shop: Shop) -> None:
+    tier, environment = shop.tier.pk, shop.workspace.pk
+    for number in range(FEWEST_NODE_STARTS):
+        assert usual_start(tier=tier, environment=environment) is None
+        start(shop, f"e{number}", number, total=100.0 + 10 * number, queued=80.0)
+    start(shop, "new-node", 0, total=900.0, node_started=True)
+    start(shop, "stopped", 0, total=900.0, ran=False)
+    assert usual_start(tier=tier, environment=environment) == 40
+    assert usual_start(tier=tier, environment="another") is None
+
+
+def test_with_the_pull_of_now_it_is_not_that_of_then(shop: Shop) -> None:
+    for number in range(FEWEST_NODE_STARTS):
+        start(shop, f"e{number}", number, total=50.0, queued=0.0, pulling=30.0)
+    start(shop, "not-told-apart", 0, total=900.0)
+    assert usual_start(tier=shop.tier.pk, environment=shop.workspace.pk, pull=5.0) == 25
+
+
+def test_the_pace_of_a_pool_is_that_of_its_pulls_that_are_large_enough(shop: Shop) -> None:
+    for number in range(FEWEST_NODE_STARTS):
+        assert usual_pace("default") is None
+        start(shop, f"e{number}", number, pulling=20.0 + number, image_bytes=1_000_000_000, image="lab:2")
+    start(shop, "small", 0, pulling=5.0, image_bytes=1_000)
+    start(shop, "cached", 0, pulling=0.0, image_bytes=0)
+    assert usual_pace("default") == 22 / 1_000_000_000
+    assert usual_pace("batch") is None
+    choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
+    assert image_size(**choice, image="lab:2") == 1_000_000_000
+    assert image_size(**choice, image="another") is None
+
+
+@pytest.mark.parametrize(
+    ("group", "index"),
+    [
+        pytest.param({"node_pool": "batch"}, "start_ups_by_pool", id="pool"),
+        pytest.param({"tier": "small", "environment": "script"}, "start_ups_of_a_choice", id="choice"),
+    ],
+)
+def test_each_group_is_read_in_the_order_of_an_index(shop: Shop, group: dict[str, Any], index: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        recent_starts(**group)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        explain = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+        cursor.execute(f"{explain} {queries.captured_queries[-1]['sql']}")
+        plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+    assert f"{index} " in plan
+    assert "TEMP B-TREE" not in plan or connection.vendor == "postgresql"

@@ -1,0 +1,417 @@
+"""What admins edit of tiers: every error at its field, every change recorded and taken back, and whether a tier fits its nodes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client, override_settings
+
+from dashboard.tiers.tier_records import listed_tier
+from grid.configuration import WARM_PLACES
+from grid.executions.spec import pod_columns, tier_spec
+from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, State
+from grid.models.dataplane import LOCAL
+from grid.runtime import new_runtime, using_runtime
+from grid.tiers.warmhours import DAYS
+from tests.administration.administering import CLUSTER_ENVIRONMENT, TIER, version_of
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
+from tests.support.cluster import FakeCluster
+from tests.support.frozen import on_tier
+
+pytestmark = pytest.mark.usefixtures("two_pools")
+
+
+def test_a_new_tier_is_saved_and_recorded(admin: Client) -> None:
+    assert admin.post("/tiers/new/", TIER).status_code == 302
+    assert HardwareTier.objects.get(id="small").memory == "4Gi"
+    entry = AuditEntry.objects.get()
+    assert (entry.actor_name, entry.action, entry.object_id) == ("ada-admin", "created", "small")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("cores", "lots", "is not a quantity"),
+        ("cores", "0", "more than zero"),
+        ("cores", "10P", "more than any machine has"),
+        ("memory", "4GB", "is not a quantity"),
+        ("cores_limit", "500m", "below the request of 1"),
+        ("memory_limit", "1Gi", "below the request of 4Gi"),
+        ("shared_memory", "5Gi", "memory limit of 4Gi"),
+        ("ephemeral_storage", "10GB", "is not a quantity"),
+        ("ephemeral_storage", "0", "more than zero"),
+        ("ephemeral_storage", "", "required"),
+        ("node_pool", "defualt", "There is no node pool “defualt” in the cluster. It has: default, default-gpu."),
+        ("id", "Small Tier", "lower-case letters"),
+        ("gpus", "-1", "greater than or equal to 0"),
+        ("cost_per_hour", "-1", "greater than or equal to 0"),
+        ("maximum_simultaneous", "0", "greater than or equal to 1"),
+        ("tolerations", "a b:NoSchedule", "is not a toleration"),
+        ("tolerations", "a:Sometimes", "is not an effect"),
+        ("extra_labels", "team", "has no “=”"),
+        ("extra_labels", "team=a b", "is not a valid label value"),
+        ("kinds", "fortran", "not one of the available choices"),
+    ],
+)
+def test_a_wrong_entry_is_said_at_its_field_and_nothing_is_saved(
+    admin: Client, field: str, value: str, sentence: str
+) -> None:
+    answer = admin.post("/tiers/new/", {**TIER, field: value})
+    assert answer.status_code == 400
+    assert sentence in " ".join(answer.context["form"].errors[field])
+    assert not HardwareTier.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+def test_while_the_cluster_is_unknown_any_pool_is_accepted(admin: Client) -> None:
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
+        assert admin.post("/tiers/new/", {**TIER, "node_pool": "later"}).status_code == 302
+
+
+def test_a_change_records_what_was_and_what_is(admin: Client, tier: HardwareTier) -> None:
+    group = Group.objects.create(name="vision team")
+    answer = admin.post(
+        "/tiers/small/",
+        {
+            **TIER,
+            "memory": "8Gi",
+            "groups": [group.pk],
+            "tolerations": "a=b:NoSchedule\nspot",
+            "version": version_of(admin, "/tiers/small/"),
+        },
+    )
+    assert answer.status_code == 302
+    changes = AuditEntry.objects.get().changes
+    assert changes["memory"] == ["4Gi", "8Gi"]
+    assert changes["groups"] == [[], ["vision team"]]
+    tier.refresh_from_db()
+    assert tier.tolerations == [
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+        {"key": "spot", "operator": "Exists"},
+    ]
+
+
+def test_a_recorded_change_can_be_taken_back(admin: Client, tier: HardwareTier) -> None:
+    group = Group.objects.create(name="vision team")
+    changed = {**TIER, "memory": "8Gi", "groups": [group.pk], "version": version_of(admin, "/tiers/small/")}
+    admin.post("/tiers/small/", changed)
+    entry = AuditEntry.objects.get()
+    admin.post(f"/tiers/small/take-back/{entry.pk}/")
+    tier.refresh_from_db()
+    assert tier.memory == "4Gi"
+    assert not tier.groups.exists()
+    assert AuditEntry.objects.first().changes["memory"] == ["8Gi", "4Gi"]  # type: ignore[union-attr]
+
+
+def test_a_change_that_no_longer_fits_is_not_taken_back(admin: Client, tier: HardwareTier) -> None:
+    admin.post("/tiers/small/", {**TIER, "memory": "8Gi", "version": version_of(admin, "/tiers/small/")})
+    entry = AuditEntry.objects.get()
+    HardwareTier.objects.filter(id="small").update(shared_memory="6Gi")
+    answer = admin.post(f"/tiers/small/take-back/{entry.pk}/", follow=True)
+    assert "cannot be undone" in answer.content.decode()
+    tier.refresh_from_db()
+    assert tier.memory == "8Gi"
+
+
+def test_two_admins_who_edit_at_once_notice(admin: Client, tier: HardwareTier) -> None:
+    opened = version_of(admin, "/tiers/small/")
+    HardwareTier.objects.filter(id="small").update(cores="2")
+    answer = admin.post("/tiers/small/", {**TIER, "memory": "8Gi", "version": opened})
+    assert answer.status_code == 400
+    assert "Somebody changed this" in answer.content.decode()
+    tier.refresh_from_db()
+    assert (tier.cores, tier.memory) == ("2", "4Gi")
+
+
+def test_a_new_default_takes_the_mark_off_the_old_one(admin: Client, tier: HardwareTier) -> None:
+    HardwareTier.objects.filter(id="small").update(is_default=True)
+    assert admin.post("/tiers/new/", {**TIER, "id": "big", "is_default": "on"}).status_code == 302
+    assert list(HardwareTier.objects.filter(is_default=True).values_list("id", flat=True)) == ["big"]
+    assert AuditEntry.objects.filter(object_id="small", changes={"is_default": [True, False]}).exists()
+
+
+def test_archiving_keeps_the_tier_and_restoring_brings_it_back(admin: Client, tier: HardwareTier) -> None:
+    admin.post("/tiers/small/archive/")
+    assert HardwareTier.objects.filter(id="small", is_archived=True).exists()
+    admin.post("/tiers/small/archive/")
+    assert HardwareTier.objects.filter(id="small", is_archived=False).exists()
+    assert [entry.action for entry in AuditEntry.objects.all()] == ["restored", "archived"]
+
+
+def test_a_tier_that_does_not_exist_is_not_found(admin: Client) -> None:
+    assert admin.get("/tiers/nothing/").status_code == 404
+
+
+def test_the_id_of_a_tier_never_changes(admin: Client, tier: HardwareTier) -> None:
+    version = version_of(admin, "/tiers/small/")
+    admin.post("/tiers/small/", {**TIER, "id": "other", "version": version})
+    assert list(HardwareTier.objects.values_list("id", flat=True)) == ["small"]
+
+
+def test_saving_without_a_change_records_nothing(admin: Client, tier: HardwareTier) -> None:
+    HardwareTier.objects.filter(id="small").update(cost_per_hour="0.3800")
+    page = admin.get("/tiers/small/")
+    form = page.context["form"]
+    entries = {name: form[name].value() for name in TIER if name in form.fields}
+    assert entries["cost_per_hour"] == "0.38"
+    answer = admin.post("/tiers/small/", {**entries, "is_visible": "on", "version": page.context["version"]})
+    assert answer.status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_tier_that_fits_is_saved_to_the_list_and_one_that_does_not_to_its_page(admin: Client) -> None:
+    fits = admin.post("/tiers/new/", TIER)
+    too_large = admin.post("/tiers/new/", {**TIER, "id": "whale", "memory": "1Ti"})
+    assert (fits["Location"], too_large["Location"]) == ("/tiers/", "/tiers/whale/")
+    page = admin.get("/tiers/whale/").content.decode()
+    assert "it asks for 1 TiB of memory, but the largest node has 16 GiB" in page
+    assert "too large for its nodes" in admin.get("/tiers/").content.decode()
+
+
+def test_the_fit_is_told_for_what_is_being_typed(admin: Client) -> None:
+    answer = admin.post("/tiers/new/", {**TIER, "cores": "64", "name": ""})
+    assert answer.status_code == 400
+    assert "it asks for 64 cores, but the largest node has 4" in answer.content.decode()
+    assert "Fill in the pool" in admin.get("/tiers/new/").content.decode()
+
+
+def test_while_the_cluster_is_unknown_the_form_says_that_nobody_knows_the_fit(
+    admin: Client, tier: HardwareTier
+) -> None:
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
+        assert "nodes are not known now" in admin.get("/tiers/small/").content.decode()
+        assert "How they fit their nodes" not in admin.get("/tiers/").content.decode()
+
+
+def test_the_check_follows_the_typing_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
+    fits = admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+    assert "2 places on its only node of the pool default when it is empty." in fits
+    assert "8 GiB of 16 GiB" in fits
+    unclear = admin.post("/tiers/new/check/", {**TIER, "cores": "lots"}).content.decode()
+    assert "Correct the fields of the machine" in unclear
+    assert HardwareTier.objects.get().cores == "1"
+    assert admin.post("/tiers/none/check/", TIER).status_code == 404
+
+
+def test_check_without_scripts_shows_the_form_again_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
+    answer = admin.post("/tiers/small/", {**TIER, "cores": "3", "check": "on"})
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert "1 place on its only node of the pool default" in text
+    assert "With 2 cores instead of 3" not in text  # a third less is another tier
+    assert HardwareTier.objects.get().cores == "1"
+
+
+def test_a_running_execution_that_would_find_no_place_again_is_counted(
+    admin: Client, tier: HardwareTier, people: People
+) -> None:
+    make_execution(people.owner, make_project(people.owner), tier=tier)
+    said = "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."
+    assert said in admin.post("/tiers/small/check/", {**TIER, "cores": "64"}).content.decode()
+    assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+
+
+@pytest.mark.parametrize("files", [Project.Files.GIT, Project.Files.REMOTE])
+def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
+    admin: Client, tier: HardwareTier, files: str
+) -> None:
+    def said() -> str:
+        return admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
+
+    Project.objects.create(id="git", name="Git", files=Project.Files.GIT, is_archived=True)
+    assert "for the executor" not in said()
+    Project.objects.update(is_archived=False, files=files)
+    assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in said()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], True), (["cluster"], False)]
+)
+def test_nginx_in_front_is_counted_on_tiers_for_programs_with_a_page(
+    admin: Client, tier: HardwareTier, kinds: list[str], is_counted: bool
+) -> None:
+    posted = {**TIER, "cores": "2", "kinds": kinds}
+    assert "for nginx" not in admin.post("/tiers/small/check/", posted).content.decode()
+    with override_settings(FRONT_IMAGE="nginx:1"):
+        said = admin.post("/tiers/small/check/", posted).content.decode()
+    assert (
+        "0.01 cores and 32 MiB of memory more, for nginx in front of a web page, which adds 0.8 % to the price." in said
+    ) == is_counted
+
+
+def test_the_list_checks_all_tiers_at_once(admin: Client, tier: HardwareTier) -> None:
+    make_tier("twin", cores="1", memory="4Gi", cost_per_hour="0.5")
+    make_tier("whale", cores="64")
+    make_tier("old", cores="64", is_archived=True)
+    answer = admin.get("/tiers/")
+    found = {tier.pk: check for tier, check in answer.context["checks"]}
+    assert found.keys() == {"small", "twin", "whale"}
+    assert (found["whale"].fits, found["whale"].places) == ("too large for its nodes", "")
+    assert (found["small"].fits, found["small"].places) == ("fits", "4")
+    assert found["twin"].overlap == "Small gives at least as much, for free."
+
+
+def launched(tier: HardwareTier, *, head: HardwareTier | None = None, **then: Any) -> dict[str, Any]:
+    """What the launch of an execution on the tier has frozen, with other values that the tier had then."""
+    columns = pod_columns(msgspec.structs.replace(tier_spec(tier), **then))
+    if head is None:
+        return {"tier": tier, **columns}
+    of_head = pod_columns(msgspec.structs.replace(tier_spec(head), **then))
+    return {
+        "tier": tier, "head_tier": head, "kind": "cluster", "framework": "dask", "workers_minimum": 1, "workers_maximum": 1,
+        **columns, **{f"head_{name}": value for name, value in of_head.items()},
+    }  # fmt: skip
+
+
+def test_the_list_names_the_running_executions_that_would_no_longer_fit(
+    admin: Client, tier: HardwareTier, people: People, django_assert_max_num_queries: Any
+) -> None:
+    project, gone, changed = make_project(people.owner), make_tier("gone", node_pool="gone"), make_tier("changed")
+    make_execution(people.owner, project, title="Fits", **launched(tier))
+    large = make_execution(people.owner, project, title="", **launched(tier, memory="64Gi"))
+    old = make_tier("old", is_archived=True)
+    make_execution(people.owner, project, title="Fits still", **launched(old))
+    make_execution(people.owner, project, title="Archived", **launched(old, gpus=2))
+    make_execution(people.owner, project, title="Elsewhere", **launched(tier, node_pool="removed"))
+    for state in (State.QUEUED, State.SUCCEEDED):
+        make_execution(people.owner, project, title=f"Is {state}", state=state, **launched(tier, memory="64Gi"))
+    make_execution(people.owner, project, title="Heads", **launched(tier, head=changed, cores="32"))
+    make_execution(people.owner, project, title="Pool gone", **launched(gone, node_pool="default"))
+    with django_assert_max_num_queries(16):  # one for each of the four
+        answer = admin.get("/tiers/")
+    found = {one.tier_id: set(one.named.values()) for one in answer.context["outgrown"]}
+    assert found == {
+        "small": {large.object_name, "Elsewhere", "Heads"},
+        "changed": {"Heads"},
+        "gone": {"Pool gone"},
+        "old": {"Archived"},
+    }
+    page = " ".join(answer.text.split())
+    assert "3 running executions would no longer fit" in page
+    assert "Old (archived): " in page
+    assert f'<a dir="auto" href="/executions/{large.pk}/">{large.object_name}</a>' in page
+
+
+def test_of_many_that_would_no_longer_fit_the_first_are_named_and_the_rest_linked(
+    admin: Client, tier: HardwareTier, people: People
+) -> None:
+    project = make_project(people.owner)
+    for number in range(7):
+        make_execution(people.owner, project, title=f"Run <{number}>", **launched(tier, cores="64"))
+    page = admin.get("/tiers/").text
+    assert page.count("Run &lt;") == page.count("&gt;</a>") == 5
+    assert '<a href="/executions/?tier=small&amp;status=running">and 2 more</a>' in page
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
+        assert "would no longer fit" not in admin.get("/tiers/").text, "the nodes are not known"
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        (["succeeded", "error"], ""),
+        (["running", "stopped"], "1 active execution uses it. It keeps the values that it was launched with"),
+        (["running", "queued"], "2 active executions use it. They keep the values that they were launched with"),
+    ],
+)
+def test_who_edits_a_tier_is_told_how_many_use_it(
+    admin: Client, people: People, tier: HardwareTier, states: list[str], sentence: str
+) -> None:
+    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
+    lab = Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
+    for state in states:
+        Execution.objects.create(owner=people.owner, project=project, environment=lab, state=state, **on_tier(tier))
+    for path in ("/tiers/small/", "/environments/lab/"):
+        assert admin.get(path).context["in_use"].startswith(sentence)
+        assert bool(admin.get(path).context["in_use"]) == bool(sentence)
+    assert admin.get("/projects/churn/").context["in_use"] == ""
+
+
+def test_the_number_of_queries_of_a_list_does_not_grow_with_it(
+    admin: Client, tier: HardwareTier, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(20):
+        HardwareTier.objects.create(id=f"t{number}", name=f"T{number}", node_pool="default", cores="1", memory="4Gi")
+    with django_assert_max_num_queries(12):
+        admin.get("/tiers/")
+
+
+def test_a_tier_can_be_kept_for_clusters_of_one_framework(admin: Client) -> None:
+    assert admin.post("/tiers/new/", {**TIER, "kinds": ["cluster", "spark"]}).status_code == 302
+    assert HardwareTier.objects.get().kinds == ["cluster", "spark"]
+    shown = admin.get("/tiers/small/").content.decode()
+    for words in ("Dask clusters", "Ray clusters", "Spark clusters"):
+        assert words in shown
+    assert "only clusters, Spark clusters" in admin.get("/tiers/").content.decode()
+
+
+def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
+    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
+    dask = Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"dask": "2026.8.0"})
+    other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
+    for head, workers in ((tier, other), (tier, tier)):
+        Execution.objects.create(
+            owner=people.owner, project=project, environment=dask, kind="cluster", head_tier=head, **on_tier(workers),
+            workers_minimum=1, workers_maximum=2, state="running",
+        )  # fmt: skip
+    assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
+    assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")
+
+
+def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: People) -> None:
+    tier = make_tier("busy", is_default=True)
+    project = make_project(people.owner, people.teammate)
+    for user in (people.owner, people.owner, people.teammate):
+        make_execution(user, project, tier=tier)
+    make_workspace(people.owner, project, tier=tier)
+    question = admin.get("/tiers/busy/archive/").content.decode()
+    assert "3 executions of 2 people use it and continue" in question
+    assert "1 workspace was launched with it: resuming needs another hardware tier." in question
+    assert "It is the default tier" in question
+    assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
+    assert (
+        "1 workspace of the project cannot be resumed until it is restored."
+        in admin.get("/projects/churn/archive/").text
+    )
+    unused = make_environment("unused", name="Unused <b>")
+    assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
+    assert not HardwareTier.objects.filter(is_archived=True).exists()
+
+
+def test_what_is_archived_already_is_not_asked_about(admin: Client) -> None:
+    make_tier("old", is_archived=True)
+    assert admin.get("/tiers/old/archive/").status_code == 404
+
+
+WARM = {"warm_places": "2", "warm_days": ["mon", "fri"], "warm_from": "08:00", "warm_until": "18:00"}
+
+
+def test_warm_up_hours_are_typed_bounded_and_shown(admin: Client, tier: HardwareTier) -> None:
+    def saved(**typed: Any) -> str:
+        form = admin.get("/tiers/small/").context["form"]
+        values = {name: form[name].value() for name in form.fields}
+        kept = {name: value for name, value in values.items() if value is not None and value is not False}
+        version = admin.get("/tiers/small/").context["version"]
+        return " ".join(admin.post("/tiers/small/", {**kept, "version": version, **typed}, follow=True).text.split())
+
+    assert "The central configuration allows none: “Most warm places”." in saved(**WARM)
+    ConfigRecord.objects.create(key=WARM_PLACES.key, value="2")
+    assert "The central configuration allows at most 2 of all tiers together" in saved(**WARM | {"warm_places": "3"})
+    page = saved(warm_places="2", warm_from="8", warm_zone="Mars/Base")
+    assert "Write hours and minutes, such as 08:00." in page
+    assert "There is no time zone “Mars/Base”." in page
+    assert "Choose the days of its warm-up hours." in page
+    assert "Small is saved." in saved(**WARM)
+    tier.refresh_from_db()
+    assert [listed_tier(tier, datetime(2026, 11, day, 17, tzinfo=UTC)).warm for day in (26, 27)] == [
+        "2 warm places Mon, Fri 08:00 to 18:00 (UTC)",
+        "2 warm places until 18:00 (UTC)",
+    ]
+    assert "until 00:00 (UTC)" in saved(warm_days=list(DAYS), warm_from="00:00", warm_until="00:00")
+    ConfigRecord.objects.update(value="0")
+    assert "2 warm places, turned off by the central configuration" in admin.get("/tiers/").text
+    saved(description="Changed while they are off")
+    tier.refresh_from_db()
+    assert tier.description == "Changed while they are off", "what was allowed once stays"

@@ -1,0 +1,77 @@
+"""What a pool's next node will look like, from its nodes as they were; and that it comes back from the database as it went."""
+
+import json
+from typing import Any
+
+import pytest
+
+from grid.kube.objects import Node, is_ready
+from grid.tiers.nodetemplates import NodeTemplate, TemplateTally, as_stored, from_stored
+from tests.support.builders import MOMENT, decode, node
+
+ZONE = "topology.kubernetes.io/zone"
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+
+def template(*nodes: dict[str, Any], own: dict[str, int] | None = None) -> NodeTemplate | None:
+    tally = TemplateTally()
+    for place, more in enumerate(nodes):
+        tally.count(decode(node(f"n{place}", **more), Node), own or {})
+    return tally.template(MOMENT)
+
+
+def known(*nodes: dict[str, Any], **more: Any) -> NodeTemplate:
+    found = template(*nodes, **more)
+    assert found is not None
+    return found
+
+
+def test_the_most_frequent_shape_of_those_that_take_pods_stands_for_new_nodes() -> None:
+    large: dict[str, Any] = {"cpu": "64"}
+    away: list[dict[str, Any]] = [
+        {**large, "ready": False},
+        {**large, "unschedulable": True},
+        {**large, "taints": [CORDON]},
+    ]
+    assert known(large, {"cpu": "8"}, {"cpu": "8"}, *away).shape.allocatable["cpu"] == 8000
+    assert template(*away) is None
+    assert template() is None
+
+
+def test_one_answer_is_given_whatever_the_order_of_equally_many() -> None:
+    kinds: list[dict[str, Any]] = [{"cpu": "8"}, {"cpu": "4"}, {"cpu": "8", "taints": [GPU]}]
+    assert known(*kinds) == known(*kinds[::-1])
+
+
+def test_labels_are_those_that_all_have_but_for_the_name_of_one() -> None:
+    one: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n0", ZONE: "a", "disk": "ssd"}}
+    other: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n1", ZONE: "b", "disk": "ssd", "rack": "1"}}
+    alone, both = known(one).node.metadata.labels, known(one, other).node.metadata.labels
+    assert (alone[ZONE], alone["disk"], "kubernetes.io/hostname" in alone) == ("a", "ssd", False)
+    assert (both.get(ZONE), both["disk"], both.get("rack")) == (None, "ssd", None)
+
+
+def test_it_is_ready_has_its_lasting_taints_and_leaves_room_to_its_own_pods() -> None:
+    found = known({"cpu": "7920m", "memory": "32Gi", "taints": [GPU]}, own={"cpu": 420, "pods": 2})
+    assert is_ready(found.node)
+    assert [(one.key, one.value, one.effect) for one in found.shape.taints] == [tuple(GPU.values())]
+    assert (found.shape.free["cpu"], found.shape.nodes, found.shape.away) == (7500, 0, 0)
+    assert found.seen == f"{MOMENT:%-d %B %Y}"
+
+
+def test_it_comes_back_as_it_was_stored() -> None:
+    found = known({"cpu": "7920m", "taints": [GPU], "extended": {"nvidia.com/gpu": "2"}}, own={"cpu": 420})
+    raw, own = json.loads(json.dumps(as_stored(found)))
+    assert (raw, own) == as_stored(found)
+    assert from_stored(raw, own, MOMENT) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "own"),
+    [(None, {}), ([], {}), ({"labels": {}}, {}), ({"labels": {}, "taints": [], "allocatable": {"cpu": 8}}, {}),
+     ({"labels": {}, "taints": [{}], "allocatable": {}}, {}), ({"labels": {}, "taints": [], "allocatable": {}}, {"cpu": "many"})],
+)  # fmt: skip
+def test_what_another_version_has_stored_is_not_read(raw: object, own: object) -> None:
+    with pytest.raises(ValueError, match=r"Expected|missing"):
+        from_stored(raw, own, MOMENT)

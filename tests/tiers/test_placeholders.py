@@ -1,0 +1,188 @@
+"""Placeholders come and go with the warm-up hours of tiers, whoever else keeps them, and take nothing from anybody."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.configuration import WARM_PLACES
+from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.core.labels import KEYS, PLACEHOLDER_CLASS, WARM_UNTIL
+from grid.diagnosis.requests import is_placeholder
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Pod, RawObject
+from grid.kube.resources import PODS, PRIORITY_CLASSES, Resource
+from grid.models import HardwareTier, UsageInterval
+from grid.tiers.placeholders import CLASS, PRIORITY
+from tests.controller.test_controller import Configure
+from tests.controller.world import World, in_world
+from tests.support.builders import decode
+from tests.support.shop import NOW, Shop
+
+HOURS: dict[str, Any] = {
+    "warm_places": 2,
+    "warm_days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
+    "warm_from": (NOW - timedelta(hours=1)).strftime("%H:%M"),
+    "warm_until": (NOW + timedelta(hours=2)).strftime("%H:%M"),
+}
+
+
+@pytest.fixture
+def warm(shop: Shop, configure: Configure) -> HardwareTier:
+    configure(WARM_PLACES, 10)
+    HardwareTier.objects.filter(pk=shop.tier.pk).update(**HOURS)
+    return HardwareTier.objects.get(pk=shop.tier.pk)
+
+
+def names(world: World) -> set[str]:
+    return {pod["metadata"]["name"] for pod in world.pods()}
+
+
+@in_world
+async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: HardwareTier) -> None:
+    world = World()
+    keeper = world.controller().tasks.placeholders
+    await keeper.keep()
+    first, second = world.pods()
+    assert first["spec"]["priorityClassName"] == PLACEHOLDER_CLASS
+    assert first["spec"]["containers"][0]["resources"]["requests"]["memory"] == "4Gi"
+    assert first["metadata"]["labels"][KEYS.tier] == "small"
+    assert first["metadata"]["annotations"][WARM_UNTIL] == f"{HOURS['warm_until']} (UTC)"
+    assert KEYS.execution not in first["metadata"]["labels"]
+    assert KEYS.user not in first["metadata"]["labels"]
+    world.passes(7190)
+    await keeper.keep()
+    assert world.pods() == [first, second], "until the last minute"
+    world.passes(20)
+    await keeper.keep()
+    assert not world.pods()
+
+
+@in_world
+async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> None:
+    world = World()
+    keeper = world.controller().tasks.placeholders
+    await keeper.keep()
+    gone, ended = world.pods()
+    world.cluster.remove(PODS, gone["metadata"]["name"], namespace=gone["metadata"]["namespace"])
+    world.cluster.put(PODS, ended | {"status": {"phase": "Failed"}})
+    await keeper.keep()
+    await keeper.keep()
+    assert names(world) == {gone["metadata"]["name"], ended["metadata"]["name"]}
+    assert {pod["status"]["phase"] for pod in world.pods()} == {"Pending"}
+
+
+@pytest.mark.parametrize("how", ["archived", "none", "off", "less", "otherwise"])
+@in_world
+async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: Configure, how: str) -> None:
+    world = World()
+    await world.controller().tasks.placeholders.keep()
+    before = names(world)
+    changes: dict[str, dict[str, Any]] = {
+        "archived": {"is_archived": True},
+        "none": {"warm_places": None},
+        "otherwise": {"memory": "8Gi"},
+    }
+    HardwareTier.objects.filter(pk=warm.pk).update(**changes.get(how, {}))
+    if how in ("off", "less"):
+        configure(WARM_PLACES, 0 if how == "off" else 1)
+    await world.controller().tasks.placeholders.keep()
+    left = {"archived": 0, "none": 0, "off": 0, "less": 1, "otherwise": 2}[how]
+    assert len(names(world)) == left
+    assert (names(world) <= before) == (how != "otherwise")
+
+
+@in_world
+async def test_two_controllers_and_one_that_died_half_way_make_no_more_than_is_wanted(warm: HardwareTier) -> None:
+    world = World()
+    one, other = world.controller().tasks.placeholders, world.controller().tasks.placeholders
+    await one.keep()
+    half = world.pods()[0]["metadata"]
+    world.cluster.remove(PODS, half["name"], namespace=half["namespace"])
+    sees = world.cluster.list_page
+
+    async def nothing(resource: Any, **options: Any) -> bytes:
+        return b'{"items": []}' if resource == PODS else await sees(resource, **options)
+
+    world.cluster.list_page = nothing  # type: ignore[method-assign]
+    await other.keep()
+    assert len(world.pods()) == 2
+
+
+@in_world
+async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) -> None:
+    world = World()
+    missing = NotAllowed("pods is forbidden: no PriorityClass with name compute-grid-placeholder was found")
+    world.cluster.fail_next(missing, verb="create")
+    keeper = world.controller().tasks.placeholders
+    await keeper.keep()
+    (found,) = world.cluster.objects(PRIORITY_CLASSES)
+    assert found["value"] == CLASS["value"] == PRIORITY < 0
+    assert len(world.pods()) == 2
+    for pod in world.pods():
+        world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
+    world.cluster.fail_next(missing, times=2, verb="create")
+    with pytest.raises(NotAllowed, match=r"apply deploy/access\.yaml again"):
+        await keeper.keep()
+    world.cluster.fail_next(ClusterUnavailable("away"))
+    with pytest.raises(ClusterUnavailable):
+        await keeper.keep()
+    await keeper.keep()
+    assert len(world.pods()) == 2
+
+
+@in_world
+async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_warm(
+    warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    keeper, create = world.controller().tasks.placeholders, world.cluster.create
+    refused: list[str] = []
+
+    async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
+        if resource == PODS and body["metadata"]["labels"][KEYS.tier] == "small":
+            refused.append(body["metadata"]["name"])
+            raise NotAllowed("maximum memory usage per Pod is 1Gi")
+        return await create(resource, body, **options)
+
+    monkeypatch.setattr(world.cluster, "create", choosy)
+    warm.pk, warm.name = "zebra", "Zebra"
+    warm.save()
+    with pytest.raises(NotAllowed, match="maximum memory"):
+        await keeper.keep()
+    assert [pod["metadata"]["labels"][KEYS.tier] for pod in world.pods()] == ["zebra", "zebra"]
+    assert len(refused) == 1, "the second of the tier would be refused as well"
+
+
+@in_world
+async def test_the_controller_takes_no_placeholder_for_an_execution(warm: HardwareTier, shop: Shop) -> None:
+    world = World()
+    controller = world.controller()
+    await controller.tasks.placeholders.keep()
+    execution = shop.launch()
+    await world.step(controller)
+    await controller.audit()
+    await world.step(controller)
+    await controller.tasks.placeholders.keep()
+    assert len(world.pods()) == 3
+    assert world.pod_of(execution)
+    assert not UsageInterval.objects.exists()
+
+
+def test_their_room_is_free() -> None:
+    labels = {"app.kubernetes.io/name": "compute-grid", "app.kubernetes.io/component": "placeholder"}
+    spec = {
+        "nodeName": "n1",
+        "priority": PRIORITY,
+        "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}],
+    }
+    placeholder = decode({"metadata": {"name": "warm", "labels": labels}, "spec": spec}, Pod)
+    pretender = decode({"metadata": {"name": "other", "labels": labels}, "spec": {**spec, "priority": 0}}, Pod)
+    assert [is_placeholder(one) for one in (placeholder, pretender)] == [True, False]
+    room = NodeRoom()
+    room.pod_changed(None, placeholder)
+    assert room.requested("n1") == {}
+    room.pod_changed(None, pretender)
+    assert room.amounts("n1").cpu == 1000
+    room.pod_changed(placeholder, None)
+    assert room.pods("n1") == 1

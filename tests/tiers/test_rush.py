@@ -1,0 +1,210 @@
+"""What many warm places at one time take: nodes, minutes and money; and what is refused, with what to do."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
+from grid.kube.objects import Taint
+from grid.tiers.rush import (
+    EARLIEST,
+    MARGIN,
+    UNMEASURED,
+    ImageNodes,
+    MeasuredTime,
+    Rush,
+    RushFacts,
+    RushTimes,
+    plan_rush,
+)
+
+NOW = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
+READY = datetime(2026, 11, 27, 9, 0, tzinfo=UTC)
+TIMES = RushTimes(READY, READY + timedelta(hours=3))
+EMPTY = {"cpu": 8000, "memory": 32 * 2**30, "pods": 100}
+MEDIUM = PodPlan("Medium", "default", {"cpu": 2000, "memory": 8 * 2**30, "pods": 1}, count=40)
+TAINT = Taint(key="gpu", value="", effect="NoSchedule")
+
+
+def free(cores: int) -> dict[str, int]:
+    return EMPTY | {"cpu": cores * 1000}
+
+
+def nodes(count: int, cores: int = 8, **more: Any) -> AlikeNodes:
+    """Nodes of 8 cores, four Medium each, of which so many cores are free."""
+    return AlikeNodes(free(cores), EMPTY, count, **more)
+
+
+def pool(*alike: AlikeNodes, maximum: int = 20, **more: Any) -> LaunchPool:
+    return LaunchPool("default", alike, maximum, **more)
+
+
+def facts(known: LaunchPool, places: int = 40, **more: Any) -> RushFacts:
+    given: dict[str, Any] = {
+        "most": 1000,
+        "price": Decimal("0.20"),
+        "node": MeasuredTime(240.0, 12),
+        "pull": MeasuredTime(100.0, 12),
+    }
+    return RushFacts(known, replace(MEDIUM, count=places), **(given | more))
+
+
+def asked(known: LaunchPool, places: int = 40, **more: Any) -> Rush:
+    return plan_rush(facts(known, places, **more), TIMES, NOW)
+
+
+@pytest.mark.parametrize(
+    ("known", "fits_now", "new_nodes", "may_add", "short"),
+    [
+        (pool(nodes(10)), 40, 0, 10, 0),
+        (pool(nodes(4)), 16, 6, 16, 0),
+        (pool(nodes(4, cores=3)), 4, 9, 16, 0),  # a core of each is of no use
+        (pool(nodes(4, cores=3), nodes(2)), 12, 7, 14, 0),
+        (pool(nodes(4, takes_pods=False)), 0, 10, 16, 0),  # cordoned
+        (pool(nodes(4, taints=(TAINT,)), nodes(1)), 4, 9, 15, 0),
+        (pool(nodes(10, cores=2), maximum=12), 10, 8, 2, 22),  # when executions end there is room for all
+        (pool(nodes(10, cores=2), maximum=0), 10, 8, 0, 30),
+        (pool(remembered=nodes(1), seen="2026-11-20"), 0, 10, 20, 0),
+        (pool(), 0, None, 20, 0),  # never seen a node
+    ],
+)
+def test_places_are_counted_on_what_is_free_and_the_rest_on_new_nodes(
+    known: LaunchPool, fits_now: int, new_nodes: int | None, may_add: int, short: int
+) -> None:
+    rush = asked(known)
+    assert (rush.fits_now, rush.new_nodes, rush.may_add, rush.short) == (fits_now, new_nodes, may_add, short)
+    assert not rush.refusals
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "sentence", "step"),
+    [
+        (
+            pool(nodes(2, cores=0), maximum=6),
+            {},
+            "on which 24 places of Medium fit, even when nothing else runs there. 40 places need 10 nodes.",
+            "Plan at most 24 places, or raise the pool’s maximum to 10.",
+        ),
+        (pool(nodes(2), maximum=0), {}, "has 2 nodes and no autoscaler", "Plan at most 8 places, or add nodes"),
+        (
+            pool(nodes(2, cores=0), maximum=10),
+            {"beside": (replace(MEDIUM, count=8),)},
+            "beside the other",
+            "at most 32",
+        ),
+        (pool(AlikeNodes(free(1), free(1))), {}, "asks for 2 cores", "Choose another tier"),
+        (pool(nodes(9, taints=(TAINT,))), {}, "kept free by the taint", "add the toleration"),
+        (pool(maximum=0), {}, "no autoscaler is known", "Choose another tier"),
+        (pool(nodes(10)), {"most": 0}, "turned off", "set it to 40 or more"),
+        (pool(nodes(10)), {"most": 30}, "allows 30 warm places at once.", "Plan at most 30 places"),
+        (pool(nodes(10)), {"most": 50, "others": 20}, "and 20 other places", "“Most warm places” to 60"),
+        (pool(nodes(10)), {"most": 9, "others": 20}, "allows 9 warm places", "Ask an admin"),
+    ],
+)
+def test_a_refusal_says_why_and_what_to_do(known: LaunchPool, more: dict[str, Any], sentence: str, step: str) -> None:
+    (refusal,) = asked(known, **more).refusals
+    assert sentence in refusal.sentence and step in refusal.step
+
+
+def test_a_time_that_has_passed_is_refused() -> None:
+    (refusal,) = plan_rush(facts(pool(nodes(10))), TIMES, TIMES.until).refusals
+    assert "passed" in refusal.sentence and "yet to come" in refusal.step
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "early", "is_measured"),
+    [
+        (pool(nodes(1)), {}, timedelta(minutes=6) + MARGIN, True),
+        (pool(nodes(10)), {}, timedelta(minutes=6) + MARGIN, True),  # what is free now may be taken by then
+        (pool(nodes(10), maximum=0), {}, MARGIN, True),
+        (pool(nodes(10), maximum=0), {"images": ImageNodes(lack=("n1",))}, timedelta(minutes=2) + MARGIN, True),
+        (
+            pool(nodes(10), maximum=0),
+            {"images": ImageNodes(unknown=("n1",)), "pull": MeasuredTime()},
+            UNMEASURED,
+            False,
+        ),
+        (pool(nodes(1)), {"node": MeasuredTime()}, UNMEASURED, False),
+        (pool(nodes(1)), {"node": MeasuredTime(3e6, 5)}, EARLIEST, True),
+        (
+            pool(nodes(1)),
+            {"pull": MeasuredTime(7200.0, 5), "node": MeasuredTime()},
+            timedelta(minutes=120) + MARGIN,
+            False,
+        ),
+    ],
+)
+def test_places_begin_as_early_as_was_measured(
+    known: LaunchPool, more: dict[str, Any], early: timedelta, is_measured: bool
+) -> None:
+    rush = asked(known, **more)
+    assert (rush.early, rush.is_measured) == (early, is_measured)
+    assert rush.begins == READY - early
+    assert rush.ready_at(NOW) == READY
+    assert rush.ready_at(READY - early + timedelta(minutes=5)) == READY + timedelta(minutes=5), "too late to be ready"
+
+
+def test_whoever_plans_may_decide_how_early() -> None:
+    rush = plan_rush(facts(pool(nodes(1)), node=MeasuredTime()), replace(TIMES, early=timedelta(minutes=45)), NOW)
+    assert (rush.early, rush.is_measured, rush.begins) == (timedelta(minutes=45), True, READY - timedelta(minutes=45))
+
+
+def test_the_cost_is_that_of_the_new_nodes_while_the_plan_lasts() -> None:
+    times = replace(TIMES, early=timedelta(minutes=30))
+    rush = plan_rush(facts(pool(nodes(4))), times, NOW)
+    assert (rush.per_node, rush.node_price, rush.span) == (4, Decimal("0.80"), timedelta(hours=3.5))
+    assert rush.cost == 6 * Decimal("0.80") * Decimal("3.5")
+    assert plan_rush(facts(pool(nodes(10))), times, NOW).cost == 0
+    assert plan_rush(facts(pool(nodes(4)), price=Decimal(0)), times, NOW).cost is None
+    assert plan_rush(facts(pool()), times, NOW).cost is None
+
+
+def test_room_of_other_warm_places_is_not_counted_twice() -> None:
+    rush = asked(pool(nodes(10)), beside=(replace(MEDIUM, tier="Other", count=8),), others=8)
+    assert (rush.fits_now, rush.new_nodes) == (32, 2)
+
+
+alike = st.builds(
+    nodes,
+    st.integers(1, 30),
+    st.integers(0, 8),
+    takes_pods=st.booleans(),
+    taints=st.sampled_from([(), (TAINT,)]),
+)
+pools = st.builds(
+    lambda found, maximum, is_remembered: LaunchPool(
+        "default", tuple(found), maximum, remembered=nodes(1) if is_remembered else None
+    ),
+    st.lists(alike, max_size=4),
+    st.integers(0, 60),
+    st.booleans(),
+)
+measures = st.builds(MeasuredTime, st.none() | st.floats(0, 10_000), st.integers(0, 9))
+
+
+@given(pools, st.integers(1, 1000), st.integers(0, 40), measures, measures, st.integers(-300, 600))
+def test_whatever_the_pool_the_numbers_agree(
+    known: LaunchPool, places: int, others: int, node: MeasuredTime, pull: MeasuredTime, minutes: int
+) -> None:
+    now = READY - timedelta(minutes=minutes)
+    beside = (replace(MEDIUM, count=others),) if others else ()
+    asked_for = facts(known, places, beside=beside, others=others, node=node, pull=pull)
+    rush = plan_rush(asked_for, TIMES, now)
+    assert 0 <= rush.fits_now <= places and rush.may_add >= 0
+    assert rush.begins == READY - rush.early and rush.early >= MARGIN and rush.span >= timedelta(0)
+    if rush.new_nodes is not None:
+        assert rush.fits_now + rush.per_node * rush.new_nodes >= places
+        assert 0 <= rush.short <= places - rush.fits_now
+        assert (rush.short > 0) == (rush.new_nodes > rush.may_add) or others, (
+            "what is short is what the pool may not add"
+        )
+        assert rush.cost is not None and rush.cost >= 0
+        more = plan_rush(facts(known, places + 1, beside=beside, others=others, node=node, pull=pull), TIMES, now)
+        assert more.new_nodes is not None and more.new_nodes >= rush.new_nodes and more.fits_now >= rush.fits_now
+    if not any("may have" in one.sentence or "no autoscaler" in one.sentence for one in rush.refusals):
+        assert rush.short == 0 or any(one.takes_pods for one in known.nodes)

@@ -1,0 +1,171 @@
+"""Namespaces that refuse pods although there is room: each rule with the quota or limit range next to it that lets the pods pass."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grid.kube.limits import LimitRange, ResourceQuota
+from grid.tiers.shortages import ContainerNeeds, NamespaceLimits, PodNeeds, TierPromise, needed, phantoms, warnings
+from grid.tiers.shortages import refusal as refusal_of
+from tests.support.builders import decode
+
+POD = PodNeeds("Large", {"cpu": "4", "memory": "16Gi"}, {"cpu": "8", "memory": "16Gi"})
+NAME = "The quota “team” of the namespace"
+
+
+def refusal(pods: list[PodNeeds], limits: NamespaceLimits) -> str:
+    found = refusal_of(pods, limits)
+    return found.sentence if found else ""
+
+
+def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> NamespaceLimits:
+    stored = {
+        "metadata": {"name": "team"},
+        "spec": {"hard": hard, **spec},
+        "status": {"hard": hard, "used": used or {}},
+    }
+    return NamespaceLimits(quotas=(decode(stored, ResourceQuota),))
+
+
+def limit_range(**item: Any) -> NamespaceLimits:
+    stored = {"metadata": {"name": "sizes"}, "spec": {"limits": [{"type": "Container", **item}]}}
+    return NamespaceLimits(ranges=(decode(stored, LimitRange),))
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "sentence"),
+    [
+        ({"pods": "10"}, {"pods": "10"}, f"{NAME} has 0 of 10 pods left, and this takes 1 pod."),
+        ({"pods": "10"}, {"pods": "9"}, ""),
+        ({"count/pods": "1"}, {"count/pods": "1"}, f"{NAME} has 0 of 1 pod left, and this takes 1 pod."),
+        (
+            {"requests.cpu": "16"},
+            {"requests.cpu": "13"},
+            f"{NAME} has 3 of 16 cores (requests.cpu) left, and this takes 4 cores (requests.cpu).",
+        ),
+        ({"requests.cpu": "16"}, {"requests.cpu": "12"}, ""),
+        ({"cpu": "16"}, {"cpu": "12500m"}, f"{NAME} has 3.5 of 16 cores left, and this takes 4 cores."),
+        (
+            {"limits.memory": "64Gi"},
+            {"limits.memory": "50Gi"},
+            f"{NAME} has 14 GiB of 64 GiB (limits.memory) left, and this takes 16 GiB (limits.memory).",
+        ),
+        ({"limits.memory": "64Gi"}, {"limits.memory": "48Gi"}, ""),
+        ({"cpu": "1"}, {}, f"{NAME} allows 1 core in all, and Large takes 4 cores."),
+        ({"secrets": "1"}, {"secrets": "1"}, ""),
+    ],
+)
+def test_a_quota_that_is_used_up_is_named_with_what_is_left(
+    hard: dict[str, str], used: dict[str, str], sentence: str
+) -> None:
+    assert refusal([POD], quota(hard, used)) == sentence
+
+
+def test_all_pods_of_a_launch_count_together() -> None:
+    workers = PodNeeds("Small", {"cpu": "1"}, {"cpu": "1"}, count=4)
+    assert refusal([POD, workers], quota({"pods": "5"})) == ""
+    assert "has 4 of 4 pods left, and this takes 5 pods" in refusal([POD, workers], quota({"pods": "4"}))
+    assert "this takes 8 cores (requests.cpu)" in refusal([POD, workers], quota({"requests.cpu": "7"}))
+
+
+def test_what_is_larger_than_the_whole_quota_is_refused_for_good() -> None:
+    assert refusal([POD], quota({"requests.memory": "8Gi"})) == (
+        f"{NAME} allows 8 GiB (requests.memory) in all, and Large takes 16 GiB (requests.memory)."
+    )
+
+
+def test_what_frees_up_is_told_from_what_never_does() -> None:
+    def for_good(limits: NamespaceLimits) -> bool:
+        found = refusal_of([POD], limits)
+        assert found is not None
+        return found.for_good
+
+    assert not for_good(quota({"pods": "3"}, {"pods": "3"}))
+    assert for_good(quota({"pods": "0"}))
+    assert for_good(quota({"requests.cpu": "3"}))
+    assert for_good(limit_range(max={"cpu": "4"}))
+
+
+def test_a_quota_of_what_a_pod_does_not_say_refuses_it_unless_there_is_a_default() -> None:
+    strict = quota({"limits.ephemeral-storage": "100Gi"})
+    assert (
+        refusal([POD], strict) == f"{NAME} takes only pods that say their limits.ephemeral-storage, and Large does not."
+    )
+    defaulted = NamespaceLimits(strict.quotas, limit_range(default={"ephemeral-storage": "1Gi"}).ranges)
+    assert refusal([POD], defaulted) == ""
+
+
+@pytest.mark.parametrize(
+    ("scopes", "counts"), [([], True), (["NotTerminating"], True), (["Terminating"], False), (["BestEffort"], False)]
+)
+def test_only_quotas_that_count_our_pods_are_compared(scopes: list[str], counts: bool) -> None:
+    assert bool(refusal([POD], quota({"pods": "0"}, scopes=scopes))) is counts
+    priority = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}
+    assert refusal([POD], quota({"pods": "0"}, scopeSelector=priority)) == ""
+
+
+@pytest.mark.parametrize(
+    ("item", "part"),
+    [
+        ({"max": {"cpu": "4"}}, "allows a container at most 4 cores, and Large takes up to 8 cores."),
+        ({"max": {"cpu": "8"}}, ""),
+        (
+            {"type": "Pod", "max": {"memory": "8Gi"}},
+            "allows a pod at most 8 GiB of memory, and Large takes up to 16 GiB",
+        ),
+        ({"min": {"cpu": "6"}}, "asks a container for at least 6 cores, and Large requests 4 cores."),
+        ({"min": {"cpu": "4"}}, ""),
+        ({"maxLimitRequestRatio": {"cpu": "1500m"}}, "at most 1.5 times the request"),
+        ({"maxLimitRequestRatio": {"cpu": "2"}}, ""),
+        ({"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}, ""),
+    ],
+)
+def test_a_limit_range_is_compared_with_requests_and_limits(item: dict[str, Any], part: str) -> None:
+    said = refusal([POD], limit_range(**item))
+    assert part in said
+    assert bool(said) is bool(part)
+    assert not said or said.startswith("The limit range “sizes”")
+
+
+def test_what_is_nearly_used_up_is_a_warning_and_no_refusal() -> None:
+    nearly = quota({"pods": "10"}, {"pods": "9"})
+    assert warnings([POD], nearly) == [f"{NAME} has 1 of 10 pods left: enough for this, and not for another like it."]
+    assert warnings([POD], quota({"pods": "10"}, {"pods": "8"})) == []
+    assert warnings([POD], quota({"pods": "10"}, {"pods": "10"})) == []
+
+
+def test_promises_are_compared_with_the_empty_namespace() -> None:
+    few = quota({"pods": "10", "requests.cpu": "20"}, {"pods": "10"})
+    fine, many = TierPromise("large", POD, 5), TierPromise("huge", POD, 6)
+    found = phantoms([fine, many], 25, few)
+    assert [(one.tier, one.sentence) for one in found] == [
+        ("", "One user may hold 25 slots, but the quota “team” of the namespace allows 10 pods in all."),
+        (
+            "huge",
+            "It may run 6 at once, but the quota “team” of the namespace has 20 cores (requests.cpu) in all, enough for 5.",
+        ),
+    ]
+    assert phantoms([fine], 10, few) == []
+    assert [one.tier for one in phantoms([TierPromise("large", POD)], 1, limit_range(max={"cpu": "4"}))] == ["large"]
+
+
+def test_unreadable_quantities_never_stop_anybody_from_reading_the_page() -> None:
+    assert refusal([POD], quota({"pods": "many"})).endswith("Large takes 1 pod.")
+
+
+def test_what_stands_beside_the_program_is_judged_with_its_own_container_and_its_pod() -> None:
+    front = ContainerNeeds("nginx in front of it", {"cpu": "10m", "memory": "32Mi"}, {"cpu": "1", "memory": "128Mi"})
+    pod = replace(POD, beside=(front,))
+    assert needed(pod)["requests.cpu"] == 4010
+    assert needed(pod)["limits.cpu"] == 9000
+    assert needed(pod)["requests.memory"] == 16 * 2**30 + 32 * 2**20
+
+    def said(**item: Any) -> str:
+        made = decode({"metadata": {"name": "team"}, "spec": {"limits": [item]}}, LimitRange)
+        found = refusal_of([pod], NamespaceLimits(ranges=(made,)))
+        return found.sentence if found else ""
+
+    assert not said(type="Container", max={"cpu": "8"})
+    assert "Large takes up to 9 cores" in said(type="Pod", max={"cpu": "8"})
+    assert "nginx in front of it requests 0.01 cores" in said(type="Container", min={"cpu": "50m"})

@@ -1,0 +1,262 @@
+"""What the tier doctor and the right-size hint say on pages, and how that looks."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+
+from dashboard.shell.fragments import render_fragment
+from dashboard.tiers.viewmodels.tierchecks import TierCheck, relaunch_sentence, tier_check
+from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
+from grid.kube.objects import Taint
+from grid.tiers.nodeshapes import NodeShape, PoolShapes
+from grid.tiers.rightsize import SizedTier, SmallerTier
+from grid.tiers.tierdoctor import TierRequest, examine
+from grid.tiers.tieroverlap import ComparedTier, Overlap
+from tests.support.builders import MOMENT
+from tests.support.golden import assert_golden
+
+GIB = 2**30
+GPU = "nvidia.com/gpu"
+TAINT = Taint(key=GPU, value="present", effect="NoSchedule")
+
+
+def shape(
+    cores: int, gibibytes: int, nodes: int = 1, *, away: int = 0, taints: tuple[Taint, ...] = (), gpus: int = 0
+) -> NodeShape:
+    allocatable = {"cpu": cores * 1000, "memory": gibibytes * GIB, "pods": 110, **({GPU: gpus} if gpus else {})}
+    return NodeShape(allocatable, {"cpu": 500, "memory": GIB, "pods": 3}, taints, nodes, away)
+
+
+def checked(
+    cores: int, gibibytes: int, *shapes: NodeShape, maximum: int = 0, rival: Overlap | None = None
+) -> TierCheck:
+    request = TierRequest("default", {"cpu": cores * 1000, "memory": gibibytes * GIB, "pods": 1})
+    return tier_check(examine(request, PoolShapes("default", shapes, maximum)), rival, maximum_nodes=maximum)
+
+
+def as_seen(cores: int, gibibytes: int, seen: NodeShape, *, maximum: int = 3) -> TierCheck:
+    request = TierRequest("default", {"cpu": cores * 1000, "memory": gibibytes * GIB, "pods": 1})
+    pool = PoolShapes("default", (), maximum, seen, "24 November 2026")
+    return tier_check(examine(request, pool), None, maximum_nodes=maximum)
+
+
+RIVAL = Overlap("beaten", ComparedTier("large", "Large", {}, Decimal("0.40"), ""))
+CHECKS = {
+    "packs-better": checked(8, 30, shape(16, 64, 3), maximum=5),
+    "several-shapes": checked(4, 16, shape(8, 33, 2), shape(16, 65, 1, away=2), rival=RIVAL),
+    "gpu-nodes": checked(4, 16, shape(8, 33, 2, gpus=1)),
+    "tainted": checked(4, 16, shape(8, 33, 2, taints=(TAINT,))),
+    "too-large": checked(64, 16, shape(8, 33, 2)),
+    "away": checked(4, 16, shape(8, 33, 0, away=2)),
+    "pool-empty": checked(4, 16, maximum=3),
+    "when-last-seen": as_seen(4, 16, shape(8, 33, 0)),
+    "too-large-when-last-seen": as_seen(64, 16, shape(8, 33, 0)),
+}
+
+
+def page_of(name: str) -> str:
+    return render_to_string("tiers/fragments/tier_check.html", {"check": CHECKS[name], "relaunch": ""})
+
+
+def lines_of(name: str) -> list[str]:
+    """The lines of a check without the drawings of its bars."""
+    return [re.sub("<svg.*</svg>", "", line.strip()) for line in page_of(name).splitlines() if line.strip()]
+
+
+def test_how_a_check_looks() -> None:
+    assert_golden("tier-check-several-shapes", page_of("several-shapes"))
+
+
+def test_how_a_check_of_a_pool_at_zero_looks() -> None:
+    assert_golden("tier-check-when-last-seen", page_of("when-last-seen"))
+
+
+def test_what_the_executor_takes_beside_is_said() -> None:
+    request = TierRequest(
+        "default", {"cpu": 4000, "memory": 16 * GIB, "pods": 1}, beside={"cpu": 50, "memory": 64 * 2**20}
+    )
+    made = tier_check(examine(request, PoolShapes("default", (shape(8, 33),), 0)), None, maximum_nodes=0)
+    assert made.sentence.endswith(
+        "Each place has 0.05 cores and 64 MiB of memory more, for the executor of a project whose files are in Git, "
+        "which adds 1.2 % to the price."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "more"),
+    [
+        ("packs-better", "ok", [
+            '<strong>3 nodes</strong> <span class="muted">16 cores, 64 GiB</span>',
+            '<span class="sub">1 place, <span class="muted">7.5 cores and 33 GiB of memory unused</span></span>',
+            '<dd><span class="bar-text"><span>8 of 15.5</span></span>',
+            '<dd><span class="bar-text"><span>30 GiB of 63 GiB</span></span>',
+        ]),
+        ("gpu-nodes", "ok", [
+            '<strong>2 nodes</strong> <span class="muted">8 cores, 33 GiB, 1 GPU</span>',
+            '<span class="sub">1 place, <span class="muted">3.5 cores, 16 GiB of memory and 1 GPU unused</span></span>',
+            "<dt>GPUs</dt>",
+            '<dd><span class="bar-text"><span>0 of 1</span></span>',
+        ]),
+        ("tainted", "problem", [
+            '<span class="sub">1 place without the taint, <span class="muted">3.5 cores and 16 GiB of memory unused</span></span>',
+            '<span class="status status-problem sub">Not tolerated: nvidia.com/gpu=present:NoSchedule</span>',
+        ]),
+        ("too-large", "problem", [
+            '<span class="sub">no place</span>',
+            '<dd><span class="bar-text"><span>0 of 7.5</span></span>',
+            '<dd><span class="bar-text"><span>0 B of 32 GiB</span></span>',
+        ]),
+        ("away", "wait", ['<span class="sub muted">cordoned, not ready or being removed</span>']),
+        ("pool-empty", "wait", []),
+    ],
+)  # fmt: skip
+def test_what_the_other_checks_show(name: str, status: str, more: list[str]) -> None:
+    """Lines that stand in the stored check too are left out."""
+    check = CHECKS[name]
+    if check.problem is None:
+        head = [f'<span class="status status-{status}">{check.sentence}</span>']
+    else:
+        step = f'<span class="sub muted">{check.problem.next_step}</span>'
+        head = [f'<span class="status status-{status}">{check.problem.sentence}</span>', step]
+    advice = ["".join(f"<li>{sentence}</li>" for sentence in check.advice)] if check.advice else []
+    stored = lines_of("several-shapes")
+    assert [line for line in lines_of(name) if line not in stored] == [*head, *more, *advice]
+    page = page_of(name)
+    assert ("packed-words" in page, "packed-advice" in page) == (name != "pool-empty", bool(check.advice))
+    assert ("packed-place" in page) == (name not in ("too-large", "pool-empty"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "step"),
+    [
+        (
+            "tainted",
+            ("No node of the pool default takes this tier: the nodes that are large enough have the taint "
+            "nvidia.com/gpu=present:NoSchedule, which it does not tolerate."),
+            ("Add nvidia.com/gpu=present:NoSchedule to its tolerations, or choose another pool; "
+            "until then, what is launched on it waits."),
+        ),
+        (
+            "too-large",
+            ("No node of the pool default is large enough for this tier, not even an empty one: "
+            "it asks for 64 cores, but the largest node has 7.5 left beside its own pods."),
+            "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error.",
+        ),
+        (
+            "away",
+            ("No node of the pool default takes this tier now: "
+            "2 nodes would have a place for it, and are all cordoned, not ready or being removed."),
+            "Ask an operator about these nodes.",
+        ),
+        (
+            "pool-empty",
+            ("The pool default has no node now; the autoscaler starts one when somebody launches on this tier (at most 3 nodes). "
+            "Only then is it known whether the tier fits."),
+            "Nothing to do if you know the size of its nodes.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_tier_that_finds_no_place(name: str, sentence: str, step: str) -> None:
+    problem = CHECKS[name].problem
+    assert problem is not None
+    assert (problem.sentence, problem.next_step) == (sentence, step)
+
+
+def test_a_pool_at_zero_is_told_by_its_nodes_as_last_seen() -> None:
+    found = CHECKS["when-last-seen"]
+    assert (found.severity, found.fits, found.places, found.problem) == ("ok", "fits, when last seen", "1", None)
+    assert found.sentence == (
+        "1 place on a new node of the pool default, as its nodes were when last seen on 24 November 2026; it has none now. "
+        "The autoscaler may start up to 3."
+    )
+    assert [(one.nodes, one.places, one.away) for one in found.shapes] == [("a new node", "1 place", "")]
+    assert as_seen(4, 16, shape(8, 33, 0), maximum=1).sentence.endswith("The autoscaler may start one.")
+    large = CHECKS["too-large-when-last-seen"]
+    assert (large.severity, large.fits) == ("problem", "too large for its nodes")
+    assert large.problem is not None
+    assert large.problem.sentence.endswith("as its nodes were when last seen on 24 November 2026.")
+
+
+def test_a_tier_on_nodes_with_gpus_that_it_does_not_ask_for_is_told_of_them() -> None:
+    assert CHECKS["gpu-nodes"].advice[-1] == (
+        "It asks for no GPU, and a node full of it leaves 1 GPU unused. Choose a pool without GPUs."
+    )
+
+
+def test_the_words_of_a_tier_that_packs_badly() -> None:
+    found = CHECKS["packs-better"]
+    assert found.sentence == (
+        "1 place on each of 3 nodes of the pool default, 3 in all when they are empty. "
+        "The autoscaler may grow the pool to 5 nodes."
+    )
+    assert found.advice[0] == "With 7.75 cores instead of 8, 2 would fit on a node instead of 1."
+    assert (found.places, found.short_advice) == ("1", "7.75 cores: 2 places instead of 1")
+
+
+def test_the_places_of_different_nodes_are_a_range_and_the_commonest_comes_first() -> None:
+    found = CHECKS["several-shapes"]
+    assert found.places == "1 to 3"
+    assert [(one.nodes, one.places, one.away) for one in found.shapes] == [
+        ("2 nodes", "1 place", ""),
+        ("1 node", "3 places", "2 more nodes cordoned, not ready or being removed"),
+    ]
+    assert found.overlap == "Large gives at least as much, for $0.40 an hour."
+
+
+def test_nodes_that_a_reader_cannot_tell_apart_are_one_line() -> None:
+    some = shape(8, 33, 2)
+    other = NodeShape({**some.allocatable, "memory": some.allocatable["memory"] - 4 * 2**20}, some.own, (), 3, 1)
+    (only,) = checked(4, 15, some, other).shapes
+    assert (only.nodes, only.away) == ("5 nodes", "1 more node cordoned, not ready or being removed")
+
+
+def test_a_bar_is_filled_with_the_nodes_own_pods_and_the_places() -> None:
+    bar = CHECKS["several-shapes"].bar
+    assert bar is not None
+    assert (bar.label, bar.text) == ("CPU", "4 of 7.5")
+    assert [piece.kind for piece in bar.pieces] == ["own", "place"]
+    assert all(piece.x >= 0 and piece.x + piece.width <= 1000 for piece in bar.pieces)
+
+
+@pytest.mark.parametrize(
+    ("running", "sentence"),
+    [
+        (0, ""),
+        (1, "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."),
+        (2, "2 executions run on this tier now. They keep their nodes; launched again on these values, they find no place."),
+    ],
+)  # fmt: skip
+def test_what_runs_is_told_what_launching_again_means(running: int, sentence: str) -> None:
+    assert relaunch_sentence(running) == sentence
+
+
+SMALL = SizedTier("small", "Small", 1000, 4 * GIB, 4 * GIB, 0, "", Decimal("0.05"))
+LARGE = SizedTier("large", "Large", 4000, 16 * GIB, 16 * GIB, 0, "", Decimal("0.35"))
+USED: dict[str, Any] = {
+    "memory_peak": 3 * GIB, "cpu_peak": 700, "cpu_mean": 200, "memory_limit": 16 * GIB, "cpu_limit": 4000, "current": LARGE,
+}  # fmt: skip
+SHORT: dict[str, Any] = {**USED, "memory_limit": 4 * GIB, "ran_out_of_memory": True}
+NOTES = {
+    "used": SizeFacts(**USED),
+    "smaller": SizeFacts(**USED, smaller=SmallerTier(SMALL, Decimal("0.30"), 4, 3 * GIB, 700)),
+    "out-of-memory": SizeFacts(**SHORT, larger=LARGE),
+    "out-of-memory-largest": SizeFacts(**SHORT),
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_how_the_note_of_an_ended_run_looks(name: str) -> None:
+    note = size_note(NOTES[name], execution_id="abcd2345ef", workspace_id="", is_owner=True)
+    assert_golden(f"size-note-{name}", render_fragment(note, now=MOMENT))
+
+
+def test_only_the_owner_gets_a_link_and_a_workspace_is_resumed() -> None:
+    for name in ("smaller", "out-of-memory"):
+        resumed = size_note(NOTES[name], execution_id="e", workspace_id="w1", is_owner=True)
+        assert 'href="/workspaces/w1/resume/?tier=' in render_fragment(resumed, now=MOMENT)
+        theirs = size_note(NOTES[name], execution_id="e", workspace_id="w1", is_owner=False)
+        assert "<a " not in render_fragment(theirs, now=MOMENT)

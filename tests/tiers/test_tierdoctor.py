@@ -1,0 +1,334 @@
+"""How a tier fits its pool's nodes: places, what is left, what keeps it off, and sizes that pack better; against brute force."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.kube.objects import Node, Pod, Toleration
+from grid.tiers.nodeshapes import NodeShape, PoolShapes, ShapeTally
+from grid.tiers.tierdoctor import MOST_CUT, Packing, TierRequest, examine, pack, rounded, words
+from grid.tiers.tieroverlap import ComparedTier, Overlap, overlap
+from tests.support.builders import decode, node, pod
+from tests.support.rooms import room_of
+
+GIB = 2**30
+GPU = "nvidia.com/gpu"
+DAEMON: dict[str, Any] = {
+    "owner": {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
+}
+GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+
+
+def asks(cpu: int = 1000, memory: int = 4 * GIB, *tolerations: Toleration, **more: int) -> TierRequest:
+    return TierRequest("default", {"cpu": cpu, "memory": memory, "pods": 1, **more}, tolerations)
+
+
+def pool(*nodes: dict[str, Any], own: Mapping[str, str] | None = None, maximum: int = 0) -> PoolShapes:
+    tally = ShapeTally()
+    daemon = [decode(pod("agent-1", node="n", phase="Running", requests=own, **DAEMON), Pod)] if own else []
+    for place, arguments in enumerate(nodes):
+        tally.count(decode(node(f"n{place}", **arguments), Node), room_of(daemon).own("n"))
+    return PoolShapes("default", tally.shapes(), maximum)
+
+
+EIGHT: dict[str, Any] = {"cpu": "8", "memory": "32Gi"}
+OWN = {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_alike_nodes_are_one_shape_and_those_that_take_no_pods_are_counted_apart() -> None:
+    found = pool(EIGHT, EIGHT, {**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {"cpu": "4"})
+    assert [(one.allocatable["cpu"], one.nodes, one.away) for one in found.shapes] == [(8000, 2, 2), (4000, 1, 0)]
+
+
+def test_machines_that_differ_by_some_kib_are_one_shape_that_takes_as_many() -> None:
+    (shape,) = pool(*({"cpu": "8", "memory": f"{32 * 2**20 + 1000 + place}Ki"} for place in range(9)), own=OWN).shapes
+    assert (shape.nodes, shape.own["memory"]) == (9, GIB)
+    assert shape.free["memory"] == 31 * GIB
+    assert pack(asks(100, 31 * GIB), shape).places == 1
+
+
+def test_a_node_about_to_be_removed_takes_no_pods_and_is_of_the_same_shape() -> None:
+    leaving = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
+    (shape,) = pool(EIGHT, {**EIGHT, "taints": leaving}).shapes
+    assert (shape.nodes, shape.away, shape.taints) == (1, 1, ())
+
+
+def test_only_the_nodes_own_pods_are_subtracted() -> None:
+    running: dict[str, Any] = {"node": "n", "phase": "Running", "requests": OWN}
+    pods = [
+        decode(pod("agent", **running, **DAEMON), Pod),
+        decode(pod("static", **running, annotations={"kubernetes.io/config.mirror": "x"}), Pod),
+        decode(pod("execution", **running), Pod),
+        decode(pod("ended", **{**running, "phase": "Failed"}, **DAEMON), Pod),
+    ]
+    tally = ShapeTally()
+    tally.count(decode(node("n", **EIGHT), Node), room_of(pods).own("n"))
+    (shape,) = tally.shapes()
+    assert shape.own == {"cpu": 1000, "memory": 2 * GIB, "pods": 2}
+    assert shape.free["cpu"] == 7000
+    assert shape.free["pods"] == 108
+
+
+def test_the_whole_node_finds_no_place_where_a_daemonset_takes_some_of_it() -> None:
+    fit = examine(asks(8000, 4 * GIB), pool(EIGHT, own=OWN))
+    assert fit.problem is not None
+    assert fit.problem.code == "too_large"
+    assert fit.problem.severity == "problem"
+    assert "it asks for 8 cores, but the largest node has 7.5 left beside its own pods" in fit.problem.sentence
+
+
+def test_a_core_less_packs_two_instead_of_one() -> None:
+    fit = examine(asks(8000, 16 * GIB), pool({"cpu": "15", "memory": "64Gi"}))
+    assert fit.best is not None
+    assert fit.best.places == 1
+    assert fit.suggestions[0].kind == "more"
+    assert fit.suggestions[0].requests["cpu"] == 7500
+    assert fit.suggestions[0].places == 2
+
+
+def test_the_executor_beside_takes_its_room_of_each_place() -> None:
+    beside = {"cpu": 50, "memory": GIB // 16}
+    fit = examine(replace(asks(2000, 4 * GIB), beside=beside), pool(EIGHT))
+    assert fit.best is not None
+    assert (fit.best.places, fit.best.left["cpu"]) == (3, 8000 - 3 * 2050)
+    # What is suggested is the tier's own size.
+    assert (fit.suggestions[0].kind, fit.suggestions[0].requests["cpu"], fit.suggestions[0].places) == ("more", 1750, 4)
+
+
+def test_a_tier_that_fits_exactly_is_told_what_the_executor_needs() -> None:
+    request = replace(asks(8000, 4 * GIB), beside={"cpu": 50, "memory": 64 * 2**20})
+    found = examine(request, pool(EIGHT)).problem
+    assert found is not None
+    assert (found.code, found.severity) == ("no_room_beside", "wait")
+    assert "0.05 cores and 64 MiB of memory for the executor" in found.sentence
+    assert "until then, only projects with their files on a volume can launch on it" in found.next_step
+    front = examine(replace(request, sidecars=("front",)), pool(EIGHT)).problem
+    both = examine(replace(request, sidecars=("front", "executor")), pool(EIGHT)).problem
+    assert front is not None
+    assert both is not None
+    assert "for nginx in front of a web page." in front.sentence
+    assert "until then, only jobs without a page and clusters can launch on it" in front.next_step
+    assert "nginx in front of a web page and the executor of a project whose files are in Git" in both.sentence
+    assert "only jobs without a page and clusters of projects with their files on a volume can" in both.next_step
+    # Without room for the tier alone, that is what is said.
+    alone = examine(replace(request, requests={**request.requests, "cpu": 9000}), pool(EIGHT)).problem
+    assert alone is not None
+    assert alone.code == "too_large"
+
+
+def test_the_node_is_used_fully_with_the_same_places() -> None:
+    fit = examine(asks(2000, 4 * GIB), pool(EIGHT))
+    assert fit.best is not None
+    assert (fit.best.places, fit.best.binding, fit.best.wastes) == (4, ("cpu",), ("memory",))
+    full = fit.suggestions[-1]
+    assert (full.kind, full.places, full.requests["memory"]) == ("full", 4, 8 * GIB)
+
+
+def test_a_tier_without_gpus_strands_the_nodes_gpus() -> None:
+    (packing,) = examine(asks(8000, 32 * GIB), pool({**EIGHT, "extended": {GPU: "4"}})).packings
+    assert packing.wastes == (GPU,)
+    assert words(packing.left, packing.wastes) == "4 GPUs"
+
+
+def test_a_taint_is_named_and_its_toleration_lets_the_tier_in() -> None:
+    tainted = pool({**EIGHT, "taints": [GPU_TAINT]})
+    found = examine(asks(), tainted).problem
+    assert found is not None
+    assert found.code == "tainted"
+    assert "nvidia.com/gpu=present:NoSchedule" in found.sentence
+    assert "nvidia.com/gpu=present:NoSchedule" in found.next_step
+    assert examine(asks(1000, GIB, Toleration(key=GPU, operator="Exists")), tainted).problem is None
+
+
+def test_a_tainted_node_beside_a_cordoned_one_is_not_the_reason() -> None:
+    found = examine(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True})).problem
+    assert found is not None
+    assert (found.code, found.severity, found.who) == ("away", "wait", "operator")
+    assert "1 node would have a place for it, and is cordoned" in found.sentence
+
+
+def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
+    soft = {**GPU_TAINT, "effect": "PreferNoSchedule"}
+    assert examine(asks(), pool({**EIGHT, "taints": [soft]})).problem is None
+
+
+@pytest.mark.parametrize(("maximum", "code", "severity"), [(0, "no_nodes", "problem"), (3, "pool_empty", "wait")])
+def test_a_pool_without_nodes_is_told_apart_by_its_maximum(maximum: int, code: str, severity: str) -> None:
+    found = examine(asks(), pool(maximum=maximum)).problem
+    assert found is not None
+    assert (found.code, found.severity) == (code, severity)
+
+
+SIZES = st.builds(
+    lambda cpu, memory, gpus: {"cpu": cpu, "memory": memory * 2**26, "pods": 1, GPU: gpus},
+    st.integers(1, 20_000),
+    st.integers(1, 1000),
+    st.integers(0, 2),
+)
+NODES = st.builds(
+    lambda cpu, memory, gpus, pods: {"cpu": cpu, "memory": memory * 2**26 + 12345, "pods": pods, GPU: gpus},
+    st.integers(0, 64_000),
+    st.integers(0, 4000),
+    st.integers(0, 4),
+    st.integers(0, 40),
+)
+
+BESIDE: st.SearchStrategy[dict[str, int]] = st.just({}) | st.builds(
+    lambda cpu, memory: {"cpu": cpu, "memory": memory}, st.integers(1, 200), st.integers(1, 2**28)
+)
+
+
+def brute_force(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
+    """Start executions one by one until one resource is short."""
+    left, started = dict(free), 0
+    while all(left.get(name, 0) >= amount for name, amount in requests.items()):
+        left = {name: amount - requests.get(name, 0) for name, amount in left.items()}
+        started += 1
+    return started
+
+
+def packed(requests: Mapping[str, int], free: Mapping[str, int]) -> Packing:
+    return pack(TierRequest("p", requests), NodeShape(free, {}, (), 1, 0))
+
+
+@given(SIZES, NODES)
+def test_as_many_places_as_executions_could_be_started_one_by_one(
+    requests: dict[str, int], free: dict[str, int]
+) -> None:
+    found = packed(requests, free)
+    assert found.places == brute_force(requests, free)
+    assert all(amount >= 0 for amount in found.left.values())
+    assert found.binding
+    for name in found.binding:
+        assert found.left[name] < requests[name]
+
+
+@example(
+    {"cpu": 1, "memory": 27 * 2**26, "pods": 1, GPU: 0}, {"cpu": 10, "memory": 240 * 2**26, "pods": 10, GPU: 0}, {}
+)
+@given(SIZES, NODES, BESIDE)
+def test_what_is_suggested_packs_as_promised(
+    requests: dict[str, int], free: dict[str, int], beside: dict[str, int]
+) -> None:
+    fit = examine(TierRequest("p", requests, beside=beside), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
+    assert fit.best is None or fit.best.places == brute_force(Counter(requests) + Counter(beside), free)
+    for found in fit.suggestions:
+        assert fit.best is not None
+        assert brute_force(Counter(found.requests) + Counter(beside), free) == found.places
+        assert found.requests != requests
+        assert all(found.requests[name] == requests[name] for name in ("pods", GPU))
+        if found.kind == "more":
+            assert found.places > fit.best.places
+            assert all(
+                requests[name] * (MOST_CUT - 1) <= found.requests[name] * MOST_CUT <= requests[name] * MOST_CUT
+                for name in requests
+            )
+        else:
+            assert found.places == fit.best.places
+            assert all(found.requests[name] >= requests[name] for name in requests)
+
+
+@given(SIZES, NODES)
+def test_it_is_silent_exactly_when_one_more_place_costs_too_much(
+    requests: dict[str, int], free: dict[str, int]
+) -> None:
+    """The other direction: where nothing is suggested, no size that a person would type gives one more place for a fourth less."""
+    fit = examine(TierRequest("p", requests), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
+    if fit.best is None or fit.best.places > 16 or any(one.kind == "more" for one in fit.suggestions):
+        return
+    if not fit.best.wastes:
+        assert fit.suggestions == ()
+        return
+    places = fit.best.places + 1
+    least = {
+        name: rounded(name, free[name] // places) if requests[name] * places > free[name] else requests[name]
+        for name in ("cpu", "memory")
+    }
+    is_short = any(requests[name] * places > free[name] for name in ("pods", GPU))
+    assert is_short or any(4 * least[name] < 3 * requests[name] for name in least)
+
+
+@given(st.integers(0, 200_000), st.integers(0, 10**12))
+def test_a_suggested_size_is_said_exactly(cpu: int, memory: int) -> None:
+    assert millicores(format_cores(rounded("cpu", cpu)).replace(",", "")) == rounded("cpu", cpu)
+    typed = format_bytes(rounded("memory", memory)).removesuffix("B").replace(" ", "")
+    if memory < 2**40:
+        assert whole(typed) == rounded("memory", memory)
+
+
+@given(st.lists(NODES, min_size=1, max_size=4), SIZES)
+def test_there_is_a_problem_exactly_when_no_node_takes_one(
+    nodes: list[dict[str, int]], requests: dict[str, int]
+) -> None:
+    shapes = tuple(NodeShape(one, {}, (), 1, 0) for one in nodes)
+    fit = examine(TierRequest("p", requests), PoolShapes("p", shapes))
+    assert (fit.problem is None) == any(brute_force(requests, one) for one in nodes)
+
+
+def compared(id: str, cpu: int, memory: int, price: str, audience: str = "all") -> ComparedTier:
+    return ComparedTier(id, id.title(), {"cpu": cpu, "memory": memory * GIB}, Decimal(price), audience)
+
+
+MEDIUM = compared("medium", 4000, 16, "0.40")
+
+
+@pytest.mark.parametrize(
+    ("other", "kind"),
+    [
+        (compared("big", 8000, 32, "0.40"), "beaten"),
+        (compared("cheap", 4000, 16, "0.30"), "beaten"),
+        (compared("twin", 4000, 16, "0.40"), "alike"),
+        (compared("near", 3700, 17, "0.50"), "alike"),
+        (compared("small", 2000, 8, "0.20"), None),
+        (compared("worse", 4000, 15, "0.50"), None),
+        (compared("elsewhere", 8000, 32, "0.10", audience="group"), None),
+    ],
+)
+def test_a_tier_is_compared_with_its_alternatives(other: ComparedTier, kind: str | None) -> None:
+    found = overlap(MEDIUM, [MEDIUM, other])
+    assert found == (Overlap(kind, other) if kind in ("beaten", "alike") else None)  # type: ignore[arg-type]
+
+
+def at_zero(*nodes: dict[str, Any], maximum: int = 3) -> PoolShapes:
+    """A pool without nodes whose last node was like the first of these."""
+    (shape,) = pool(*nodes, own=OWN).shapes
+    return PoolShapes("default", (), maximum, replace(shape, nodes=0), "24 November 2026")
+
+
+def test_a_pool_at_zero_is_filled_as_its_nodes_were_when_last_seen() -> None:
+    fit = examine(asks(4000, 8 * GIB), at_zero(EIGHT))
+    assert (fit.problem, fit.seen) == (None, "24 November 2026")
+    assert fit.best is not None
+    assert (fit.best.places, fit.best.left["cpu"], [one.places for one in fit.usable]) == (1, 3500, [1])
+    assert fit.suggestions == examine(asks(4000, 8 * GIB), pool(EIGHT, own=OWN)).suggestions != ()
+
+
+def test_what_the_nodes_as_last_seen_do_not_take_is_said_with_the_day() -> None:
+    large = examine(asks(8000), at_zero(EIGHT)).problem
+    assert large is not None
+    assert large.code == "too_large"
+    assert large.sentence.endswith(
+        "7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026."
+    )
+    kept = examine(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]})).problem
+    assert kept is not None
+    assert kept.code == "tainted"
+    assert kept.sentence.endswith("does not tolerate, as its nodes were when last seen on 24 November 2026.")
+
+
+def test_nodes_of_now_and_a_pool_that_gets_none_are_judged_without_memory() -> None:
+    small = replace(at_zero({"cpu": "64", "memory": "256Gi"}), shapes=pool(EIGHT).shapes)
+    fit = examine(asks(16000), small)
+    assert (fit.seen, len(fit.packings)) == ("", 1)
+    assert fit.problem is not None
+    assert fit.problem.code == "too_large"
+    none = examine(asks(), at_zero(EIGHT, maximum=0)).problem
+    assert none is not None
+    assert none.code == "no_nodes"

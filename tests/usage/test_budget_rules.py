@@ -1,0 +1,122 @@
+"""What a budget means: its month, its lines, its course and its sentences."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from grid.queue.queue import Part, QueuedUnit
+from grid.queue.quota import QuotaSnapshot, admit, order
+from grid.usage.budgets.rules import (
+    Budget,
+    beginning,
+    closed_sentence,
+    coming_stop_sentence,
+    month_of,
+    next_month,
+    pace_began,
+    spent_by_end,
+    stop_sentence,
+    used_up_at,
+    waiting_sentence,
+    warning_sentence,
+)
+
+CHURN = Budget("churn", "Churn", Decimal(100))
+MARCH = month_of(datetime(2026, 3, 4, tzinfo=UTC))
+TENTH = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("moment", "month"),
+    [
+        ("2026-03-31T23:59:59+00:00", "2026-03-01"),
+        ("2026-04-01T00:00:00+00:00", "2026-04-01"),
+        ("2026-04-01T01:00:00+05:00", "2026-03-01"),
+        ("2026-03-31T22:00:00-03:00", "2026-04-01"),
+    ],
+)
+def test_month_is_that_of_utc_wherever_the_clock_is(moment: str, month: str) -> None:
+    assert month_of(datetime.fromisoformat(moment)).isoformat() == month
+
+
+@pytest.mark.parametrize(("month", "then"), [("2026-12-01", "2027-01-01"), ("2026-02-01", "2026-03-01")])
+def test_month_is_followed_by_the_next(month: str, then: str) -> None:
+    assert next_month(datetime.fromisoformat(month).date()).isoformat() == then
+
+
+@pytest.mark.parametrize(("spent", "is_near", "is_closed"), [("79.99", False, False), ("80", True, False)])
+def test_line_is_reached_by_the_cent(spent: str, is_near: bool, is_closed: bool) -> None:
+    assert (CHURN.is_near(Decimal(spent)), CHURN.is_closed(Decimal(spent))) == (is_near, is_closed)
+    assert not CHURN.is_closed(Decimal("99.9999"))
+    assert CHURN.is_closed(Decimal(100))
+    assert Budget("c", "C", Decimal(50), 60, 90).is_closed(Decimal(45))
+
+
+def test_refusal_says_how_much_of_what_until_when_and_who_can_act() -> None:
+    assert closed_sentence(CHURN, Decimal("100.404"), MARCH, owner="alice") == (
+        "The project Churn has spent $100.40 of its $100.00 for March. Nothing new starts in it before 1 April (UTC), unless an admin "
+        "raises the budget; its owner, alice, can ask for that."
+    )
+    early = Budget("churn", "Churn", Decimal(100), 50, 90)
+    assert "has spent $91.00 of its $100.00 for March and has reached its stop line at $90.00." in closed_sentence(
+        early, Decimal(91), MARCH, owner=""
+    )
+    assert waiting_sentence(early, MARCH, owner="") == (
+        "The project Churn has reached the stop line of its budget for March, $90.00. Nothing new starts in it before 1 April (UTC), "
+        "unless an admin raises the budget."
+    )
+
+
+def test_warning_and_stop_say_what_happens_to_what_runs() -> None:
+    stopping = Budget("churn", "Churn", Decimal(100), stops_running=True)
+    assert warning_sentence(CHURN, Decimal(81), MARCH).endswith(
+        "At $100.00 new launches are refused; running executions continue."
+    )
+    assert stop_sentence(stopping, Decimal(101), MARCH).endswith("running executions are stopped 10 minutes later.")
+    assert "It is stopped in 10 minutes, at 12:10 UTC, unless an admin raises the budget before." in (
+        coming_stop_sentence(stopping, Decimal(101), MARCH, TENTH)
+    )
+
+
+def test_course_follows_the_last_seven_days_of_the_month() -> None:
+    assert pace_began(TENTH) == datetime(2026, 3, 4, tzinfo=UTC)
+    assert pace_began(TENTH.replace(day=3)) == beginning(MARCH)
+    # 65 in six and a half days are 10 a day: 30 are left for three days.
+    assert used_up_at(CHURN, Decimal(70), Decimal(65), TENTH) == TENTH + timedelta(days=3)
+    assert spent_by_end(Decimal(70), Decimal(65), TENTH) == pytest.approx(Decimal(285))
+    assert used_up_at(CHURN, Decimal(10), Decimal(1), TENTH) is None, "it lasts"
+    assert used_up_at(CHURN, Decimal(10), Decimal("1e-8"), TENTH) is None, "it lasts longer than there are dates"
+
+
+def test_course_is_unknown_in_the_first_hours_and_while_nothing_is_spent() -> None:
+    early = beginning(MARCH) + timedelta(hours=5)
+    assert used_up_at(CHURN, Decimal(90), Decimal(90), early) is None
+    assert spent_by_end(Decimal(90), Decimal(90), early) is None
+    assert used_up_at(CHURN, Decimal(90), Decimal(0), TENTH) is None
+    assert used_up_at(CHURN, Decimal(100), Decimal(9), TENTH) is None, "it is used up already"
+
+
+def waiting(id: str, *, user: int = 1, over_budget: str = "", hold: str = "") -> QueuedUnit:
+    return QueuedUnit(user, TENTH, (Part(id, "job", ("small",)),), over_budget=over_budget, hold=hold)
+
+
+def test_used_up_budget_keeps_a_unit_back_and_lets_all_others_pass() -> None:
+    units = (waiting("a", over_budget="Used up."), waiting("b"), waiting("c", user=2))
+    snapshot = QuotaSnapshot(units, (), slots_per_user=1, tier_maximum={"small": 2})
+    decisions = admit(snapshot)
+    assert set(decisions.admitted) == {"b", "c"}
+    kept = decisions.refused["a"]
+    assert (kept.code, kept.message, kept.position) == ("over_budget", "Used up.", 0)
+    assert order(snapshot) == decisions.admitted
+    behind = QuotaSnapshot((*units, waiting("d"), waiting("e", over_budget="Used up.")), (), slots_per_user=1)
+    assert {id: one.code for id, one in admit(behind).refused.items()} == {
+        "a": "over_budget",
+        "d": "over_user_slots",
+        "e": "over_budget",
+    }
+
+
+def test_operators_hold_is_told_before_the_budget() -> None:
+    snapshot = QuotaSnapshot((waiting("a", over_budget="Used up.", hold="Held by olga."),), (), slots_per_user=1)
+    assert admit(snapshot).refused["a"].code == "held"

@@ -1,0 +1,143 @@
+"""What a project has spent: each second of each pod, counted without reading the history."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grid.core.errors import Rejected
+from grid.models import (
+    DailyUsage,
+    Execution,
+    Project,
+    UsageInterval,
+)
+from grid.models.dataplane import LOCAL
+from grid.queue.admission import admit_waiting
+from grid.usage import dailyusage
+from grid.usage.budgets import spending
+from grid.usage.budgets.keeper import SettledSpending, count
+from grid.usage.budgets.rules import Budget
+from tests.support.shop import NOW, Shop
+from tests.test_query_plans import scans
+from tests.usage.budgeting import APRIL, DAY, HOUR, MARCH, MINUTE, budget, interval, spend
+
+MOMENTS = st.integers(-3 * 1440, 34 * 1440).map(lambda minute: MARCH + minute * MINUTE)
+INTERVALS = st.lists(
+    st.tuples(
+        MOMENTS, st.integers(0, 4000), st.sampled_from(["0", "0.0125", "1", "33.3333"]), st.sampled_from(["open", "ended", "gone"])
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(intervals=INTERVALS, now=MOMENTS)
+def test_what_is_spent_is_the_sum_of_each_second_of_each_pod(
+    shop: Shop, intervals: list[tuple[datetime, int, str, str]], now: datetime
+) -> None:
+    UsageInterval.objects.all().delete()
+    DailyUsage.objects.all().delete()
+    Execution.objects.all().delete()
+    other = Project.objects.filter(pk="other").first() or Project.objects.start(
+        id="other", name="Other", owner=shop.people.owner
+    )
+    row = shop.launch()
+    begin = now.replace(day=1, hour=0, minute=0)
+    end = min(now, (begin + 31 * DAY).replace(day=1))
+    expected = dict.fromkeys(("churn", "other"), Decimal(0))
+    for number, (began, minutes, price, how) in enumerate(intervals):
+        ended = None if how == "open" else began + minutes * MINUTE
+        if began > now or (ended is not None and ended > now):
+            continue  # nothing is recorded before it happens
+        project = other.pk if number % 3 == 0 else shop.project.pk
+        one = interval(row, began, ended, price=price, project=project)
+        seconds = max(timedelta(), min(ended or now, end) - max(began, begin)) / timedelta(seconds=1)
+        expected[project] += Decimal(price) * int(seconds) / 3600
+        if how == "gone" and ended is not None and ended < now - DAY:
+            one.refresh_from_db()
+            dailyusage.add(dailyusage.added_up([one]))
+            one.delete()
+    assert spending.spent(["churn", "other"], now) == pytest.approx(expected, abs=Decimal("1e-20"))
+
+
+@pytest.mark.django_db
+def test_month_ends_at_midnight_utc_and_what_runs_over_it_is_divided(shop: Shop) -> None:
+    row = shop.launch()
+    interval(row, APRIL - HOUR, None, price="6")
+    assert spending.spent(["churn"], APRIL - MINUTE)["churn"] == Decimal("5.9")
+    assert spending.spent(["churn"], APRIL)["churn"] == 0
+    assert spending.spent(["churn"], APRIL + HOUR)["churn"] == 6
+    east = (APRIL - MINUTE).astimezone(datetime.fromisoformat("2026-04-01T00:00:00+05:00").tzinfo)
+    assert spending.spent(["churn"], east)["churn"] == Decimal("5.9"), "the clock's zone changes nothing"
+
+
+@pytest.mark.django_db
+def test_changed_price_counts_from_the_next_launch(shop: Shop) -> None:
+    interval(shop.launch(), NOW - 2 * HOUR, NOW - HOUR, price="1")
+    shop.tier.cost_per_hour = Decimal(9)
+    shop.tier.save()
+    interval(shop.launch(), NOW - HOUR, None, price="9")
+    assert spending.spent(["churn"], NOW)["churn"] == 10
+
+
+@pytest.mark.django_db
+def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "1")
+    with CaptureQueriesContext(connection) as queries:
+        earlier = count(None, now=NOW)
+        count(earlier, now=NOW)
+    assert list(scans(queries)) == []
+
+
+@pytest.mark.django_db
+def test_database_adds_up_what_ended_by_price(shop: Shop) -> None:
+    row = shop.launch()
+    for number in range(20):
+        ended = interval(row, NOW - DAY - HOUR, NOW - DAY + number * MINUTE, price="2" if number % 2 else "3")
+        if number < 10:
+            dailyusage.add(dailyusage.added_up([ended]))
+            ended.delete()
+    read: list[int] = []
+
+    def rows(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        with connection.cursor() as counting:
+            counting.cursor.execute(f"SELECT count(*) FROM ({sql}) AS read_rows", params)
+            read.append(counting.cursor.fetchone()[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(rows):
+        spending.settled(["churn"], NOW)
+    assert read == [4], "two prices of what is kept, two of what is deleted"
+
+
+@pytest.mark.django_db
+def test_admission_and_launch_read_no_interval(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    shop.launch(project=Project.objects.start(id="free", name="Free", owner=shop.people.owner))
+    with CaptureQueriesContext(connection) as queries:
+        with pytest.raises(Rejected):
+            shop.launch()
+        admit_waiting(LOCAL, now=NOW)
+    assert not [one["sql"] for one in queries if "usage" in one["sql"]]
+
+
+def test_what_ended_before_today_is_read_again_each_day_after_ten_minutes_and_for_a_new_project() -> None:
+    earlier = SettledSpending(NOW, {"churn": Decimal(1)})
+    known = {"churn": Budget("churn", "Churn", Decimal(1))}
+    assert earlier.serves(known, NOW + 9 * MINUTE)
+    assert not earlier.serves(known, NOW + 10 * MINUTE)
+    assert not earlier.serves({**known, "new": known["churn"]}, NOW)
+    assert not SettledSpending(APRIL - MINUTE, earlier.spent).serves(known, APRIL)
+    assert not earlier.serves(known, NOW - MINUTE), "the clock went back"

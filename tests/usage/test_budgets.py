@@ -1,0 +1,389 @@
+"""Budgets of projects: what is refused and waits, who is told, and what is stopped."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.core.errors import Rejected
+from grid.database.trouble import TroubleLog
+from grid.jobs import jobs, schedules
+from grid.jobs.jobruns import advance_all, jobs_due
+from grid.jobs.jobsettings import JobSettings
+from grid.jobs.schedules import ScheduleSettings
+from grid.models import (
+    BudgetMonth,
+    Execution,
+    Job,
+    JobRun,
+    Notification,
+    Project,
+    State,
+)
+from grid.models.dataplane import LOCAL
+from grid.queue.admission import admit_waiting
+from grid.usage.budgets import spending
+from grid.usage.budgets.closing import closed_projects
+from grid.usage.budgets.keeper import BudgetKeeper, count
+from tests.controller.world import in_world
+from tests.notifications.test_sender import at_once as directly
+from tests.queue.test_at_once import at_once
+from tests.support.database import database_on_file
+from tests.support.schedules import run_due
+from tests.support.shop import NOW, Shop
+from tests.support.virtual import loop_time
+from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, spend, told
+
+# --- What is refused, and what waits ---
+
+
+@pytest.mark.django_db
+def test_launch_is_refused_from_the_stop_line_until_the_budget_is_raised(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "99.99")
+    count(None, now=NOW)
+    shop.launch()
+    spend(shop, "0.01")
+    count(None, now=NOW)
+    with pytest.raises(Rejected) as refused:
+        shop.launch(shop.people.teammate)
+    assert refused.value.problems[0].code == "over_budget"
+    assert "has spent $100.00 of its $100.00 for March." in messages(refused.value)
+    assert "alice, can ask for that" in messages(refused.value)
+    budget(shop, "101")
+    shop.launch()
+
+
+@pytest.mark.django_db
+def test_project_without_an_amount_and_other_projects_are_never_refused(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    other = Project.objects.start(id="other", name="Other", owner=shop.people.owner)
+    shop.launch(project=other)
+    budget(shop, None)
+    shop.launch()
+
+
+@pytest.mark.django_db
+def test_next_month_is_open_before_anything_is_counted(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    assert closed_projects(["churn"], APRIL - MINUTE)
+    assert closed_projects(["churn"], APRIL) == {}
+    count(None, now=APRIL)
+    assert BudgetMonth.objects.get(month=APRIL.date()).spent == 0
+
+
+@pytest.mark.django_db
+def test_what_waits_when_the_line_is_crossed_goes_on_waiting_and_starts_by_itself_when_the_budget_is_raised(
+    shop: Shop,
+) -> None:
+    budget(shop)
+    waits = shop.launch()
+    other = shop.launch(project=Project.objects.start(id="other", name="Other", owner=shop.people.owner), after=1)
+    spend(shop, "100")
+    count(None, now=NOW)
+    assert admit_waiting(LOCAL, now=NOW) == [other.pk], "it lets others pass"
+    waits.refresh_from_db()
+    assert (waits.state, waits.reason) == (State.QUEUED, "over_budget")
+    assert waits.message.startswith("The project Churn has reached the stop line of its budget for March, $100.00.")
+    written = waits.revision
+    spend(shop, "0.01")
+    count(None, now=NOW + MINUTE)
+    admit_waiting(LOCAL, now=NOW + MINUTE)
+    waits.refresh_from_db()
+    assert waits.revision == written, "what is spent meanwhile changes nothing for what waits"
+    budget(shop, "200")
+    assert admit_waiting(LOCAL, now=NOW) == [waits.pk]
+
+
+@pytest.mark.django_db
+def test_what_waits_starts_with_the_new_month(shop: Shop) -> None:
+    budget(shop, now=APRIL - HOUR)
+    waits = shop.launch()
+    Execution.objects.update(state_since=APRIL - HOUR)
+    spend(shop, "100", at=APRIL - HOUR)
+    count(None, now=APRIL - MINUTE)
+    assert admit_waiting(LOCAL, now=APRIL - MINUTE) == []
+    assert admit_waiting(LOCAL, now=APRIL) == [waits.pk]
+
+
+@pytest.mark.django_db
+def test_what_waits_too_long_ends_with_the_budgets_sentence(shop: Shop) -> None:
+    budget(shop)
+    waits = shop.launch()
+    spend(shop, "100")
+    count(None, now=NOW)
+    admit_waiting(LOCAL, now=NOW + 25 * HOUR)
+    waits.refresh_from_db()
+    assert (waits.state, waits.reason) == (State.ERROR, "over_quota_timeout")
+    assert waits.message.startswith("It has waited 24 hours and could not start. The project Churn has reached")
+
+
+@pytest.fixture
+def job(shop: Shop) -> Job:
+    shop.launch(kind="job", environment=shop.job, title="Train", job=JobSettings(command="python train.py", retries=1))
+    job = Job.objects.get()
+    end(job)
+    return job
+
+
+def end(job: Job, state: State = State.SUCCEEDED) -> None:
+    Execution.objects.filter(run__job=job).update(state=state, message="Over.", ended_at=NOW, settled_at=NOW)
+    advance_all([job.pk], now=NOW)
+
+
+@pytest.mark.django_db
+def test_run_and_sweep_are_refused_with_the_sentence(shop: Shop, job: Job) -> None:
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    for ask in (
+        lambda: jobs.start(job.pk, by="alice", now=NOW),
+        lambda: jobs.start_sweep(job.pk, [{"x": "1"}], by="alice", now=NOW),
+    ):
+        with pytest.raises(Rejected, match="has spent"):
+            ask()
+    assert JobRun.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_runs_that_were_asked_for_before_wait_for_the_budget(shop: Shop, job: Job) -> None:
+    Job.objects.update(at_once=1)
+    budget(shop)
+    jobs.start_sweep(job.pk, [{"x": "1"}, {"x": "2"}], by="alice", now=NOW)
+    spend(shop, "100")
+    count(None, now=NOW)
+    end(job)
+    second = JobRun.objects.latest("number")
+    assert (second.outcome, second.attempts.count()) == ("", 0)
+    assert "has spent $100.00 of its $100.00" in second.message
+    assert second.message.endswith("It is tried again by itself.")
+    assert not jobs_due(NOW + 9 * MINUTE), "thousands of waiting runs are not written again and again"
+    assert jobs_due(NOW + 10 * MINUTE).keys() == {job.pk}
+    budget(shop, "200", now=NOW + MINUTE)
+    assert advance_all(jobs_due(NOW + MINUTE), now=NOW + MINUTE)
+    assert second.attempts.count() == 1
+
+
+@pytest.mark.django_db
+def test_schedule_says_what_it_skipped_and_goes_on_next_month(shop: Shop, job: Job) -> None:
+    schedule = schedules.create(job.pk, ScheduleSettings(cron="0 * * * *"), now=NOW)
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    for hours in range(1, 5):
+        run_due(now=NOW + hours * HOUR)
+    schedule.refresh_from_db()
+    assert schedule.paused_at is None, "it is not paused: the month ends by itself"
+    assert JobRun.objects.filter(schedule=schedule).count() == 0
+    assert len(schedule.history) == 4
+    assert schedule.history[-1][1].startswith("4 Mar 10:00 skipped: The project Churn has spent $100.00 of its $100.00")
+    budget(shop, "200")
+    run_due(now=NOW + 5 * HOUR)
+    assert JobRun.objects.filter(schedule=schedule).count() == 1
+
+
+# --- Who is told, and what is stopped ---
+
+
+@pytest.mark.django_db
+def test_owner_and_admins_are_told_of_each_line_once_a_month(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "80")
+    earlier = None
+    for _ in range(3):
+        earlier = count(earlier, now=NOW)
+    assert [name for name, _ in told()] == ["alice", "ada-admin"]
+    assert "has spent $80.00 of its $100.00 for March. At $100.00 new launches are refused" in told()[0][1]
+    assert Notification.objects.filter(event="budget").first().path == "/projects/churn/budget/"  # type: ignore[union-attr]
+    spend(shop, "20")
+    for _ in range(3):
+        earlier = count(earlier, now=NOW)
+    assert [name for name, _ in told()[2:]] == ["alice", "ada-admin"]
+    assert "New launches are refused before 1 April (UTC)" in told()[2][1]
+    spend(shop, "90", at=APRIL + 2 * HOUR)
+    count(None, now=APRIL + 2 * HOUR)
+    assert len(told()) == 6, "the next month tells its own"
+
+
+@pytest.mark.django_db
+def test_both_lines_at_once_are_told_as_one(shop: Shop) -> None:
+    budget(shop)
+    spend(shop, "150")
+    earlier = count(None, now=NOW)
+    count(earlier, now=NOW)
+    assert len(told()) == 2
+    assert "has spent $150.00" in told()[0][1]
+
+
+@pytest.mark.django_db
+def test_changed_budget_is_in_force_at_once_and_its_lines_are_told_anew(shop: Shop) -> None:
+    spend(shop, "90")
+    budget(shop)
+    assert len(told()) == 2, "the warning line, when it is set"
+    budget(shop, "1000")
+    assert len(told()) == 2
+    budget(shop, "90")
+    assert len(told()) == 4
+    assert closed_projects(["churn"], NOW)
+
+
+@pytest.mark.django_db
+def test_who_owns_the_project_now_is_told(shop: Shop) -> None:
+    budget(shop)
+    shop.project.assign(owner=shop.people.teammate, contributors=[shop.people.owner], viewers=[])
+    spend(shop, "100")
+    count(None, now=NOW)
+    assert [name for name, _ in told()] == ["bob", "ada-admin"]
+
+
+@pytest.mark.django_db
+def test_what_runs_goes_on_unless_the_admin_chose_otherwise(shop: Shop) -> None:
+    runs = running(shop)
+    budget(shop)
+    spend(shop, "100")
+    for minutes in (0, 11):
+        count(None, now=NOW + minutes * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None
+    assert told("stopping_soon") == []
+
+
+def running(shop: Shop, **changes: Any) -> Execution:
+    row = shop.launch(shop.people.teammate, title="Explore", **changes)
+    Execution.objects.filter(pk=row.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
+    row.refresh_from_db()
+    return row
+
+
+@pytest.mark.django_db
+def test_what_runs_is_stopped_ten_minutes_after_its_owner_was_told(shop: Shop) -> None:
+    runs = running(shop)
+    waits = shop.launch()
+    other = running(shop, project=_project_of(shop.people.teammate))
+    budget(shop, at_stop="stop")
+    spend(shop, "100")
+    for minutes in (0, 1, 9):
+        count(None, now=NOW + minutes * MINUTE)
+    assert [name for name, _ in told("stopping_soon")] == ["bob"]
+    assert "It is stopped in 10 minutes, at 09:10 UTC" in told("stopping_soon")[0][1]
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None
+    count(None, now=NOW + 10 * MINUTE)
+    for row in (runs, waits, other):
+        row.refresh_from_db()
+    assert (runs.stop_requested_by, runs.stop_reason) == ("Compute Grid", "over_budget")
+    assert waits.state == State.QUEUED
+    assert other.stop_requested_at is None
+
+
+def _project_of(owner: Any) -> Project:
+    return Project.objects.start(id="other", name="Other", owner=owner)
+
+
+@pytest.mark.django_db
+def test_budget_that_is_raised_in_time_stops_nothing(shop: Shop) -> None:
+    runs = running(shop)
+    budget(shop, at_stop="stop")
+    spend(shop, "100")
+    count(None, now=NOW)
+    budget(shop, "200", now=NOW + 9 * MINUTE)
+    count(None, now=NOW + 11 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None
+
+
+@pytest.mark.django_db
+def test_choice_to_stop_what_runs_is_told_ten_minutes_before_also_when_the_line_is_reached_long_ago(shop: Shop) -> None:
+    runs = running(shop)
+    budget(shop)
+    spend(shop, "100")
+    count(None, now=NOW)
+    budget(shop, at_stop="stop", now=NOW + HOUR)
+    count(None, now=NOW + HOUR + 9 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None
+    assert len(told("stopping_soon")) == 1
+    count(None, now=NOW + HOUR + 10 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is not None
+
+
+@pytest.mark.django_db
+@in_world
+async def test_keeper_counts_again_and_again(shop: Shop) -> None:
+    budget(shop)
+    moment = [NOW]
+    keeper = BudgetKeeper(directly, lambda: moment[0], TroubleLog(loop_time), random.Random(0))
+    await keeper.look()
+    spend(shop, "85")
+    await keeper.look()
+    assert len(told()) == 2
+    moment[0] = APRIL
+    await keeper.look()
+    assert BudgetMonth.objects.count() == 2
+
+
+# --- Two at once ---
+
+
+@pytest.fixture
+def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        yield shop
+
+
+def test_two_controllers_tell_a_line_once_and_admit_nothing_of_a_closed_project(on_file: Shop) -> None:
+    budget(on_file, at_stop="stop")
+    running(on_file)
+    waits = on_file.launch()
+    spend(on_file, "100")
+    counting: list[Callable[[], object]] = [lambda: count(None, now=NOW)] * 3
+    at_once(*counting)
+    admitted: list[str] = []
+    at_once(*[lambda: admitted.extend(admit_waiting(LOCAL, now=NOW))] * 2, *counting)
+    assert [name for name, _ in told()] == ["alice", "ada-admin"]
+    assert len(told("stopping_soon")) == 1
+    assert admitted == []
+    waits.refresh_from_db()
+    assert waits.reason == "over_budget"
+
+
+def test_budget_set_while_it_is_counted_is_in_force(on_file: Shop) -> None:
+    spend(on_file, "50")
+    budget(on_file, "1000")
+    at_once(lambda: budget(on_file, "40"), lambda: count(None, now=NOW), lambda: admit_waiting(LOCAL, now=NOW))
+    count(None, now=NOW)
+    with pytest.raises(Rejected, match="has spent"):
+        on_file.launch()
+
+
+@pytest.mark.django_db
+def test_budget_that_is_raised_while_it_is_counted_is_not_told_as_reached(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = running(shop)
+    budget(shop, at_stop="stop")
+    spend(shop, "100")
+    recent = spending.recent
+
+    def raised_meanwhile(*asked: Any) -> spending.Spent:
+        found = recent(*asked)
+        monkeypatch.setattr(spending, "recent", recent)
+        budget(shop, "1000")
+        return found
+
+    monkeypatch.setattr(spending, "recent", raised_meanwhile)
+    count(None, now=NOW)
+    assert told() == told("stopping_soon") == []
+    budget(shop, "100")
+    assert len(told()) == 2
+    monkeypatch.setattr(spending, "recent", raised_meanwhile)
+    count(None, now=NOW + 11 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None

@@ -1,0 +1,215 @@
+"""Budgets on pages: the meter and its course, the form of admins, and what is left for a launch. Who may open them: tests/access."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from dashboard.usage.viewmodels.budgets import budget_view, left_words
+from grid.models import AuditEntry, BudgetMonth, Execution, Job, JobRun, Project, ProjectBudget, UsageInterval
+from grid.usage.budgets.keeper import count, set_budget
+from grid.usage.budgets.rules import Budget
+from tests.clusters.clustering import make_interval
+from tests.conftest import People
+from tests.executions.executing import make_environment, make_execution, make_project, make_workspace
+from tests.executions.launching import ATTACHED
+from tests.shell.browsing import client_of
+from tests.workspaces.workspaces import resume, sent
+
+PATH = "/projects/churn/budget/"
+POSTED = {"amount": "100", "warning_percent": "80", "stop_percent": "100", "at_stop": "refuse"}
+CHURN = Budget("churn", "Churn", Decimal(100))
+TENTH = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def costs(*amounts: int) -> dict[date, Decimal]:
+    """Of the days of March, the first first."""
+    return {date(2026, 3, day): Decimal(amount) for day, amount in enumerate(amounts, start=1)}
+
+
+def test_meter_says_what_is_spent_and_left_and_when_it_is_used_up() -> None:
+    view = budget_view(CHURN, costs(5, 0, 0, 10, 10, 10, 10, 10, 10, 5), TENTH)
+    assert (view.severity, view.headline, view.share) == ("ok", "$70.00 of $100.00 spent in March 2026", 70)
+    assert view.state == "$30.00 left until launches are refused."
+    assert view.projection == "At the pace of the last week it is used up on 13 March."
+
+
+def test_meter_says_what_is_reached() -> None:
+    near = budget_view(CHURN, costs(85), TENTH)
+    assert (near.severity, near.state) == (
+        "wait",
+        "Above the warning line at $80.00; $15.00 left until launches are refused.",
+    )
+    assert near.projection == "At the pace of the last week $85.00 are spent by the end of the month."
+    full = budget_view(CHURN, costs(150), TENTH)
+    assert (full.severity, full.share, full.projection) == ("problem", 100, "")
+    assert full.state == "New launches are refused until 1 April (UTC). Running executions continue."
+
+
+def test_month_that_has_just_begun_leads_nowhere_yet() -> None:
+    view = budget_view(CHURN, costs(3), datetime(2026, 3, 1, 5, tzinfo=UTC))
+    assert view.projection == "The month has just begun: where this leads is not known yet."
+    assert not any(bar.height for bar in view.bars[1:])
+    assert "of the last 2 days" in budget_view(CHURN, costs(3), datetime(2026, 3, 2, 5, tzinfo=UTC)).projection
+
+
+def test_course_adds_up_by_day_and_goes_on_at_its_pace() -> None:
+    view = budget_view(CHURN, costs(0, 0, 0, 5, 5, 5, 5, 5, 5, 2), TENTH)
+    titles = [bar.title for bar in view.bars]
+    assert len(titles) == 31
+    assert titles[8:11] == ["9 March: $30.00", "10 March: $32.00", "11 March: about $37.04"]
+    assert [bar.is_projected for bar in view.bars].index(True) == 10
+    heights = [bar.height for bar in view.bars]
+    assert heights == sorted(heights)
+    assert view.stop_top > 0, "what is spent by the end is above the line"
+    assert (view.first, view.last) == (date(2026, 3, 1), date(2026, 3, 31))
+
+
+def test_last_day_of_the_month_has_its_course() -> None:
+    view = budget_view(CHURN, {date(2026, 3, 31): Decimal(9)}, datetime(2026, 3, 31, 23, 59, 59, tzinfo=UTC))
+    assert view.projection == "At the pace of the last week $9.00 are spent by the end of the month."
+
+
+@pytest.mark.parametrize(
+    ("spent", "price", "words"),
+    [
+        ("60", "0.50", "$40.00 of $100.00 left for March: 80 hours of this launch"),
+        ("99.99", "0.50", "$0.01 of $100.00 left for March: less than an hour of this launch"),
+        ("0", "0.01", "$100.00 of $100.00 left for March"),
+        ("0", "0", "$100.00 of $100.00 left for March"),
+        ("100", "0.50", ""),
+    ],
+)
+def test_launch_is_told_what_is_left_and_for_how_long_that_lasts(spent: str, price: str, words: str) -> None:
+    assert left_words(CHURN, Decimal(spent), Decimal(price), TENTH) == words
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("runtime")
+class TestPages:
+    @pytest.fixture
+    def project(self, people: People) -> Project:
+        """With one execution that has cost twelve dollars this month."""
+        project = make_project(people.owner, people.teammate)
+        execution = make_execution(people.owner, project)
+        row = make_interval(execution, "u1", price="12", began=0, ended=60)
+        month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        UsageInterval.objects.filter(pk=row.pk).update(began_at=month, ended_at=month + timedelta(hours=1))
+        return project
+
+    def set_by_admin(self, people: People, **changed: str) -> None:
+        answer = client_of(people.admin).post(PATH, POSTED | changed)
+        assert answer.status_code == 302, answer.content
+
+    def test_admin_sets_it_and_it_is_in_force_and_audited(self, people: People, project: Project) -> None:
+        self.set_by_admin(people)
+        stored = ProjectBudget.objects.get()
+        assert (stored.amount, stored.warning_percent, stored.at_stop) == (Decimal(100), 80, "refuse")
+        self.set_by_admin(people, amount="10", at_stop="stop")
+        assert BudgetMonth.objects.get().spent == 12
+        created, changed = AuditEntry.objects.filter(object_type="projectbudget").order_by("at")
+        assert (created.action, created.actor_name, created.object_id) == ("created", "ada-admin", "churn")
+        assert changed.changes == {"amount": ["100.00", "10.00"], "at_stop": ["refuse", "stop"]}
+        page = client_of(people.admin).get(PATH).content.decode()
+        assert "$12.00 of $10.00 spent" in page
+        assert "At the stop line" in page[page.index("History") :]
+
+    def test_saving_it_unchanged_writes_nothing(self, people: People, project: Project) -> None:
+        self.set_by_admin(people, amount="")
+        assert not ProjectBudget.objects.exists()
+        for _ in range(2):
+            self.set_by_admin(people)
+        assert AuditEntry.objects.filter(object_type="projectbudget").count() == 1
+
+    def test_empty_amount_takes_it_away(self, people: People, project: Project) -> None:
+        self.set_by_admin(people)
+        self.set_by_admin(people, amount="")
+        assert ProjectBudget.objects.get().amount is None
+        page = client_of(people.owner).get(PATH).content.decode()
+        assert "This project has no budget." in page
+
+    @pytest.mark.parametrize(
+        ("changed", "field"),
+        [
+            ({"amount": "0"}, "amount"),
+            ({"amount": "-5"}, "amount"),
+            ({"amount": "NaN"}, "amount"),
+            ({"amount": "1e99"}, "amount"),
+            ({"amount": "1" * 30}, "amount"),
+            ({"warning_percent": "0"}, "warning_percent"),
+            ({"stop_percent": "101"}, "stop_percent"),
+            ({"warning_percent": "90", "stop_percent": "80"}, "warning_percent"),
+            ({"at_stop": "explode"}, "at_stop"),
+            ({"warning_percent": "\0"}, "warning_percent"),
+        ],
+    )
+    def test_wrong_value_is_refused_at_its_field(
+        self, people: People, project: Project, changed: dict[str, str], field: str
+    ) -> None:
+        answer = client_of(people.admin).post(PATH, POSTED | changed)
+        assert answer.status_code == 400
+        assert field in answer.context["form"].errors
+        assert not ProjectBudget.objects.exists()
+
+    def test_members_and_observers_see_it_on_the_projects_page(self, people: People, project: Project) -> None:
+        self.set_by_admin(people)
+        assert client_of(people.stranger).get("/projects/churn/").status_code == 404
+        project.members.add(people.stranger, through_defaults={"role": "viewer"})
+        for person in (people.owner, people.teammate, people.stranger, people.operator, people.admin):
+            page = client_of(person).get("/projects/churn/").content.decode()
+            assert "$12.00 of $100.00 spent" in page, person
+            assert f'href="{PATH}"' in page
+
+    def test_nobody_but_an_admin_gets_the_form(self, people: People, project: Project) -> None:
+        self.set_by_admin(people)
+        for person in (people.owner, people.teammate, people.operator):
+            page = client_of(person).get(PATH).content.decode()
+            assert "$12.00 of $100.00 spent" in page
+            assert 'name="amount"' not in page
+            assert client_of(person).post(PATH, POSTED | {"amount": "999"}).status_code == 403
+        assert ProjectBudget.objects.get().amount == 100
+
+    def test_launch_card_says_what_is_left_and_then_why_nothing_starts(self, people: People, project: Project) -> None:
+        client = client_of(people.owner)
+        posted = {name: ATTACHED[name] for name in ("kind", "project", "environment", "tier", "token")}
+        assert "Budget" not in client.post("/launch/estimate/", posted).content.decode()
+        set_budget(ProjectBudget(project=project, amount=Decimal(100)), now=datetime.now(UTC))
+        assert "$88.00 of $100.00 left for" in client.post("/launch/estimate/", posted).content.decode()
+        set_budget(ProjectBudget(project=project, amount=Decimal(12)), now=datetime.now(UTC))
+        count(None, now=datetime.now(UTC))
+        card = client.post("/launch/estimate/", posted).content.decode()
+        assert "Not accepted now" in card
+        assert "has spent $12.00 of its $12.00" in card
+        before = Execution.objects.count()
+        answer = client.post("/launch/", posted)
+        assert "has spent $12.00 of its $12.00" in answer.content.decode()
+        assert Execution.objects.count() == before
+
+    def test_resumed_workspace_and_run_are_refused_with_the_sentence(self, people: People, project: Project) -> None:
+        workspace = make_workspace(people.owner, project)
+        script = make_environment("script", kind="job", port=None)
+        fields = {"project": "churn", "environment": script.pk, "tier": "small", "command": "python train.py"}
+        assert client_of(people.owner).post("/launch/", {"kind": "job", "token": "t1", **fields}).status_code == 302
+        job = Job.objects.get()
+        set_budget(ProjectBudget(project=project, amount=Decimal(12)), now=datetime.now(UTC))
+        for answer in (resume(people.owner, workspace), sent(people.owner, f"/jobs/{job.pk}/run/", **fields)):
+            assert answer[0] != 302
+            assert "has spent $12.00 of its $12.00" in answer[1]
+        assert JobRun.objects.count() == 1
+
+
+def test_page_shows_the_last_six_months_with_the_lines_that_were_reached(people: People) -> None:
+    project = make_project(people.owner)
+    now = datetime.now(UTC)
+    month = now.date().replace(day=1)
+    for number in range(8):
+        at = datetime(month.year, month.month, 3, tzinfo=UTC) if number == 1 else None
+        BudgetMonth.objects.create(project=project, month=month, spent=number * 10, counted_at=now, warned_at=at)
+        earlier, month = month, (month - timedelta(days=1)).replace(day=1)
+    page = client_of(people.owner).get(PATH)
+    past = page.context["past"]
+    assert [one.spent for one in past] == ["$10.00", "$20.00", "$30.00", "$40.00", "$50.00", "$60.00"]
+    assert past[0].reached == f"warning line on 3 {past[0].month:%B}"
+    assert f"{past[5].month:%B %Y}" in page.text
+    assert f"{earlier:%B %Y}" not in page.text
+    assert page.text.count("no line") == 5

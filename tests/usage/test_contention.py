@@ -1,0 +1,310 @@
+"""CPU contention on the pages: operators read who takes too much, the owner of a victim that it is short of CPU, others nothing."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from dashboard.shell.fragments import render_fragment
+from dashboard.usage.viewmodels.contention import contended_nodes, short_of_cpu
+from grid.kube.hub import Topic
+from grid.kube.objects import Node, Pod
+from grid.kube.resources import NODES, PODS
+from grid.metrics.usage import Measured, Usage
+from grid.models import Execution, Job, JobRun, Notification, RunSettings, State
+from grid.models.dataplane import LOCAL
+from grid.nodes.contention import ROUNDS, Contention, PodCpu
+from grid.runtime import Runtime, new_runtime
+from grid.runtime.caches import id_of
+from grid.runtime.contention import NOTICE_SECONDS, TOPIC, ContentionNotices, ContentionWatch
+from grid.usage.contentionnotices import tell_owners
+from tests.conftest import People
+from tests.executions.executing import ROW, make_execution, make_project, pod_of, read_executions
+from tests.shell.browsing import client_of
+from tests.support import builders
+from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.golden import assert_golden
+from tests.support.runtime import fill
+from tests.support.virtual import virtual_time
+
+TITLE, NOISY = "Churn exploration", "Hyperparameter search"
+SHORT = "Other pods on its node use more CPU than they requested"
+USED = {"victim": 950, "noisy": 3000}
+
+
+def container(cores: str) -> list[dict[str, Any]]:
+    """Without a CPU limit, as of tiers that allow more than they request."""
+    return [{"name": "run", "image": "python:3.11", "resources": {"requests": {"cpu": cores}}}]
+
+
+def measure(runtime: Runtime, at: float, used: dict[str, int] = USED, own: int = 0) -> None:
+    """Measure the pods, and the node with what its own processes use."""
+    pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in used.items()}
+    node = {"worker-1": Usage(sum(used.values()) + own, 2**31)}
+    runtime.usage.replace(Measured(node, pods, pods_at=dict.fromkeys(pods, at)))
+    runtime.contention.look()
+
+
+def contend(runtime: Runtime, seconds: float = 0) -> None:
+    """Measure until there is contention, and once more after so many seconds."""
+    started = MOMENT.timestamp()
+    for place in range(ROUNDS):
+        measure(runtime, started + 15 * place)
+    if seconds:
+        measure(runtime, started + seconds)
+
+
+@pytest.fixture
+def victim(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
+    """The owner's workspace with a request of 0.75 cores, and a stranger's job that uses 3 cores of the node's 4 and requested 2."""
+    execution = make_execution(
+        people.owner, make_project(people.owner, people.teammate), title=TITLE, started_at=MOMENT
+    )
+    vision = make_project(people.stranger, id="vision", name="Product photos")
+    noisy = make_execution(people.stranger, vision, kind="job", title=NOISY, started_at=MOMENT)
+    cluster.put(NODES, builders.node("worker-1", cpu="4"))
+    running: dict[str, Any] = {"node": "worker-1", "phase": "Running", "ready": True}
+    cluster.put(PODS, pod_of(execution.pk, name="victim", containers=container("750m"), **running))
+    cluster.put(PODS, pod_of(noisy.pk, name="noisy", containers=container("2"), **running))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    return execution
+
+
+def page(people: People, person: str, path: str) -> Any:
+    return client_of(getattr(people, person)).get(path)
+
+
+@pytest.mark.parametrize("path", ["/nodes/worker-1/", "/overview/"])
+def test_operators_read_who_takes_too_much_on_which_node(
+    people: People, victim: Execution, runtime: Runtime, path: str
+) -> None:
+    assert "CPU contention" not in page(people, "operator", path).text
+    contend(runtime)
+    text = page(people, "operator", path).text
+    assert f"Its pods use 3.95 of 4 cores. “{NOISY}” of charlie uses 3 cores, 1 more than it requested." in text
+    assert f"“{TITLE}” of alice may get less than it could use." in text
+    assert 'class="bar-used"' in text
+    for person in ("owner", "teammate", "stranger"):
+        assert page(people, person, path).status_code == 403
+
+
+def test_the_owner_of_a_victim_reads_it_without_a_name_of_others(
+    people: People, victim: Execution, runtime: Runtime
+) -> None:
+    path = f"/executions/{victim.pk}/"
+    assert SHORT not in page(people, "owner", path).text
+    contend(runtime)
+    text = page(people, "owner", path).text
+    assert f"{SHORT}, so it may run slower: it uses 0.95 of the 4 cores that it may use, and requested 0.75." in text
+    assert not [word for word in (NOISY, "charlie", "/nodes/worker-1/", "noisy") if word in text]
+    assert SHORT not in page(people, "teammate", path).text
+    assert page(people, "stranger", path).status_code == 404
+    text = page(people, "operator", path).text
+    assert SHORT in text
+    assert "See which pods of worker-1 use its CPU" in text
+
+
+def test_who_takes_too_much_reads_nothing_of_it(people: People, victim: Execution, runtime: Runtime) -> None:
+    contend(runtime)
+    noisy = Execution.objects.get(title=NOISY)
+    text = page(people, "stranger", f"/executions/{noisy.pk}/").text
+    assert SHORT not in text
+    assert TITLE not in text
+
+
+def test_an_execution_that_has_ended_is_short_of_nothing(people: People, victim: Execution, runtime: Runtime) -> None:
+    contend(runtime)
+    Execution.objects.filter(pk=victim.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    read_executions(runtime)
+    assert SHORT not in page(people, "owner", f"/executions/{victim.pk}/").text
+
+
+# --- Following the usage
+
+
+@pytest.mark.parametrize(("own", "is_contended"), [(100, False), (550, True)])
+def test_reserved_cores_that_the_node_leaves_idle_can_be_used_by_pods(
+    victim: Execution, cluster: FakeCluster, runtime: Runtime, own: int, is_contended: bool
+) -> None:
+    capacity = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    status = {"capacity": capacity, "allocatable": {**capacity, "cpu": "3500m"}}
+    cluster.put(NODES, builders.node("worker-1", status=status))
+    fill(runtime, cluster)
+    used = {"victim": 850, "noisy": 2600}
+    for place in range(ROUNDS):
+        measure(runtime, MOMENT.timestamp() + 15 * place, used, own=own)
+    assert bool(runtime.contention.worst) is is_contended
+
+
+def test_what_was_found_stands_through_an_outage_and_goes_with_the_numbers(victim: Execution, runtime: Runtime) -> None:
+    contend(runtime)
+    for forget, expected in ((False, {victim.pk}), (True, set[str]())):
+        runtime.usage.mark_unavailable("Usage is not being measured.", forget=forget)
+        runtime.contention.look()
+        assert runtime.contention.victims.keys() == expected
+    measure(runtime, MOMENT.timestamp() + 600)
+    assert not runtime.contention.worst, "it begins anew"
+
+
+def test_pages_are_woken_by_news_only(victim: Execution, runtime: Runtime) -> None:
+    news: list[Topic] = []
+    watch = ContentionWatch(runtime.pods, runtime.nodes, runtime.usage, news.append, execution_of=id_of)
+    for place in range(ROUNDS):
+        measure(runtime, MOMENT.timestamp() + 15 * place)
+        watch.look()
+    expected = [TOPIC, (TOPIC, "name", "worker-1"), (TOPIC, "execution", victim.pk)]
+    assert news == expected
+    watch.look()
+    assert news == expected, "the same measurement again"
+
+
+def test_news_of_one_node_wakes_no_page_of_another(
+    people: People, victim: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NODES_AT_ONCE", "FOUND_AT_ONCE", "VICTIMS_AT_ONCE"):  # with a pause after each
+        monkeypatch.setattr(f"grid.runtime.contention.{name}", 1)
+    other = make_execution(people.owner, victim.project, title="Other", started_at=MOMENT)
+    cluster.put(NODES, builders.node("worker-2", cpu="4"))
+    running: dict[str, Any] = {"node": "worker-2", "phase": "Running", "ready": True}
+    cluster.put(PODS, pod_of(other.pk, name="victim-2", containers=container("750m"), **running))
+    cluster.put(PODS, builders.pod("noisy-2", containers=container("2"), **running))
+    fill(runtime, cluster)
+    news: list[Topic] = []
+    watch = ContentionWatch(runtime.pods, runtime.nodes, runtime.usage, news.append, execution_of=id_of)
+    pods = {f"{NAMESPACE}/{name}{end}": Usage(used, 1) for name, used in USED.items() for end in ("", "-2")}
+    for place in range(ROUNDS + 1):
+        news.clear()
+        later = 15.0 * (place + 1)
+        at = {key: later if place < ROUNDS or key.endswith("-2") else later - 15 for key in pods}
+        runtime.usage.replace(Measured({}, pods, pods_at=at))
+        watch.look()
+    assert news == [TOPIC, (TOPIC, "name", "worker-2"), (TOPIC, "execution", other.pk)]
+
+
+@virtual_time
+async def test_each_round_of_usage_is_taken_in_beside_other_work() -> None:
+    runtime = new_runtime({LOCAL: FakeCluster()})
+    running = asyncio.create_task(runtime.contention.run())
+    runtime.nodes.apply(builders.decode(builders.node("worker-1", cpu="4"), Node))
+    for name, cores in (("victim", "750m"), ("noisy", "2")):
+        pod = builders.pod(name, node="worker-1", phase="Running", containers=container(cores))
+        runtime.pods.apply(builders.decode(pod, Pod))
+    pods = {f"{NAMESPACE}/{name}": Usage(millicores, 2**30) for name, millicores in USED.items()}
+    for place in range(ROUNDS):
+        runtime.usage.replace(Measured({}, pods, pods_at=dict.fromkeys(pods, 15.0 * (place + 1))))
+        runtime.contention.measured()
+        await asyncio.sleep(1)
+    assert [one.node for one in runtime.contention.worst] == ["worker-1"]
+    running.cancel()
+
+
+def test_a_node_that_is_gone_and_pods_of_other_namespaces_are_nobodys_trouble(
+    victim: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    contend(runtime)
+    assert runtime.contention.on_node("worker-1") is not None
+    cluster.remove(NODES, "worker-1")
+    fill(runtime, cluster)
+    measure(runtime, MOMENT.timestamp() + 60)
+    assert (runtime.contention.on_node("worker-1"), runtime.contention.victims) == (None, {})
+
+
+# --- Telling the owner
+
+
+def notices(runtime: Runtime) -> ContentionNotices:
+    return ContentionNotices(runtime.contention, runtime.executions, run=sync_to_async_run, clock=runtime.clock)
+
+
+async def sync_to_async_run(function: Any, *arguments: Any, **named: Any) -> Any:
+    return await sync_to_async(function)(*arguments, **named)
+
+
+def told() -> list[tuple[str, str]]:
+    return list(Notification.objects.filter(event="cpu_contention").values_list("user__username", "path"))
+
+
+def test_the_owner_is_told_once_after_some_minutes_by_whichever_process(
+    people: People, victim: Execution, runtime: Runtime
+) -> None:
+    contend(runtime)
+    async_to_sync(notices(runtime).once)()
+    assert told() == [], "what is over soon needs nothing from anybody"
+    contend(runtime, seconds=NOTICE_SECONDS + 15)
+    one, other = notices(runtime), notices(runtime)
+
+    async def both_twice() -> None:
+        await asyncio.gather(one.once(), other.once())
+        await one.once()
+
+    async_to_sync(both_twice)()
+    assert told() == [("alice", f"/executions/{victim.pk}/")]
+    sentence = Notification.objects.get(event="cpu_contention").sentence
+    assert sentence.startswith(SHORT)
+    assert "charlie" not in sentence
+
+
+def test_a_database_that_fails_is_asked_again(victim: Execution, runtime: Runtime) -> None:
+    calls = []
+
+    async def fails_once(function: Any, *arguments: Any, **named: Any) -> Any:
+        calls.append(function)
+        if len(calls) == 1:
+            raise OSError("away")
+        return await sync_to_async(function)(*arguments, **named)
+
+    contend(runtime, seconds=NOTICE_SECONDS + 15)
+    teller = ContentionNotices(runtime.contention, runtime.executions, run=fails_once, clock=runtime.clock)
+
+    async def thrice() -> None:
+        for _ in range(3):
+            await teller.once()
+
+    async_to_sync(thrice)()
+    assert (len(calls), len(told())) == (2, 1)
+
+
+def test_what_does_not_run_or_is_unknown_is_not_told_and_a_sweep_once(people: People, runtime: Runtime) -> None:
+    project = make_project(people.owner)
+    ended = make_execution(people.owner, project, state=State.SUCCEEDED)
+    assert tell_owners({ended.pk: "Short.", "neverwas22": "Short."}, now=MOMENT) == 0
+    job = Job.objects.create(
+        id="j1", owner=people.owner, project=project, environment=ended.environment, tier=ended.tier
+    )
+    settings = RunSettings.objects.create(job=job, record={})
+    runs = [JobRun.objects.create(job=job, number=number, sweep="1", settings=settings) for number in (1, 2)]
+    ids = [make_execution(people.owner, project, kind="job", run=run, attempt=1).pk for run in runs]
+    assert tell_owners(dict.fromkeys(ids, "Short."), now=MOMENT) == 2
+    assert len(told()) == 1
+
+
+# --- Looks
+
+FOUND = Contention(
+    node="default-7f4k2",
+    cores=8000,
+    used=7950,
+    since=MOMENT.timestamp(),
+    until=MOMENT.timestamp() + 300,
+    pods=(
+        PodCpu("ns/noisy", "e2", 5200, 4000, 8000, "offender"),
+        PodCpu("ns/a", "e1", 1050, 1000, 8000, "victim"),
+        PodCpu("ns/<b>", "ns/<b>", 1100, 1000, 4000, "victim"),
+        *(PodCpu(f"kube-system/own-{number}", "", 100, 100, 8000) for number in range(6)),
+    ),
+)
+ROWS = {"e1": ROW, "e2": replace(ROW, id="e2", title="<i>Search</i>", owner_username="bob")}
+
+
+def test_the_nodes_and_the_notice_look_as_stored() -> None:
+    now = MOMENT + timedelta(minutes=6)
+    assert_golden("contention", render_fragment(contended_nodes([FOUND], ROWS.get), now=now))
+    assert "1 more node with CPU contention." in render_fragment(contended_nodes([FOUND] * 4, ROWS.get), now=now)
+    victim = FOUND, FOUND.victims[0]
+    notice = short_of_cpu(victim, "job", is_owner=False, sees_all=True)
+    assert_golden("short-of-cpu", render_fragment(notice, now=now))

@@ -1,0 +1,149 @@
+"""What is marked on the charts of use: what failed on a node, in a pod or in an execution, and where to read what was near it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from dashboard.nodes.pages import use_history
+from dashboard.nodes.pages.use_history import UseHistory
+from dashboard.usage.viewmodels.failure_moments import (
+    SHOWN_AT_MOST,
+    ContainerEnd,
+    FailedExecution,
+    FailureMoment,
+    execution_failures,
+    failures_of,
+    newest,
+    node_failures,
+)
+from grid.core.labels import KEYS
+from grid.kube.objects import Event, Node, Pod
+from grid.kube.resources import EVENTS, PODS
+from grid.models import Execution, State
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project
+from tests.nodes.test_infrastructure import get, scene
+from tests.nodes.test_use_history import KILLED, NOW, USED, FakePrometheus, connected
+from tests.support import builders
+from tests.support.builders import MOMENT, NAMESPACE, container_status, decode, stamp
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+__all__ = ["scene"]
+LATER = MOMENT + timedelta(minutes=50)
+
+
+def link(pod: Pod, end: ContainerEnd | None) -> str:
+    return f"{pod.metadata.name} {end and (end.name, end.is_previous)}"
+
+
+def test_an_eviction_is_marked_and_a_good_end_is_not() -> None:
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": stamp(MOMENT)}}
+    good = decode(builders.pod("good", statuses=[container_status(state=ended)]), Pod)
+    status = {"reason": "Evicted", "message": "The node was low on resource: memory.", "phase": "Failed"}
+    evicted = decode(builders.pod("bad", node="n1", status=status), Pod)
+    words = "bad was evicted: The node was low on resource: memory."
+    assert failures_of([good, evicted], link) == [FailureMoment(MOMENT, words, "bad None")]
+
+
+@pytest.mark.parametrize(
+    ("status", "is_previous"), [(container_status(state=KILLED), False), (container_status(lastState=KILLED), True)]
+)
+def test_an_error_leads_to_the_log_of_the_run_that_ended(status: dict[str, Any], is_previous: bool) -> None:
+    pod = decode(builders.pod("p", statuses=[status]), Pod)
+    [found] = failures_of([pod], link)
+    assert (found.at, found.url) == (LATER, f"p {('run', is_previous)}")
+
+
+def condition(kind: str, status: str, minutes: int) -> dict[str, str]:
+    since = stamp(MOMENT + timedelta(minutes=minutes))
+    return {"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": since}
+
+
+def node_event(name: str, reason: str, minutes: int) -> Event:
+    about = builders.node("n1")
+    at = MOMENT + timedelta(minutes=minutes)
+    return decode(builders.event(name, about=about, reason=reason, message="Why.", at=at), Event)
+
+
+def test_a_nodes_troubles_are_marked_once_each_and_its_daily_life_is_not() -> None:
+    conditions = [condition("Ready", "Unknown", 10), condition("DiskPressure", "True", 5)]
+    conditions += [condition("MemoryPressure", "False", 6)]
+    node = decode(builders.node("n1", conditions=conditions), Node)
+    told = [node_event("e1", "NodeReady", 1), node_event("e2", "SystemOOM", 2)]
+    found = node_failures(node, told, "/nodes/n1/")
+    assert [one.words for one in found] == [
+        "SystemOOM: Why.",
+        "The node has DiskPressure: R",
+        "The node is not ready: R",
+    ]
+    assert [one.url for one in found] == ["/nodes/n1/#event-default.e2", "/nodes/n1/#events", "/nodes/n1/#events"]
+    told = [node_event("e3", "NodeNotReady", 11)]
+    assert [one.words for one in node_failures(node, told, "")] == [
+        "The node has DiskPressure: R",
+        "NodeNotReady: Why.",
+    ]
+    again = node_failures(node, [node_event("e3", "NodeNotReady", -60)], "")
+    assert [one.words for one in again][-1] == "The node is not ready: R", "the event is of an earlier time"
+    assert node_failures(None, [], "") == []
+
+
+def test_the_newest_of_very_many_are_kept() -> None:
+    many = execution_failures(
+        (FailedExecution(str(number), "Job", MOMENT + timedelta(seconds=number), "") for number in range(60)), str
+    )
+    kept = newest(many[30:], many[:30])
+    assert kept == many[-SHOWN_AT_MOST:]
+    assert kept[-1].words == "Job failed: no reason is known."
+
+
+def marks(people: People, person: str = "operator", range: str = "1h") -> list[str]:
+    answer = get(people, person, f"/nodes/worker-1/use/?range={range}")
+    return [one["words"] for one in answer.json()["events"]]
+
+
+def test_a_nodes_charts_are_marked_by_its_events_its_pods_and_what_the_database_knows_of_gone_ones(
+    people: People, scene: FakeCluster, runtime: Runtime
+) -> None:
+    def failed(name: str, minutes: float, **columns: object) -> Execution:
+        """Before now, by the scene's clock."""
+        at = runtime.clock() - timedelta(minutes=minutes)
+        settled: dict[str, Any] = {"state": State.ERROR, "ended_at": at, "settled_at": at, "node_name": "worker-1"}
+        settled |= columns
+        return make_execution(people.owner, project, title=name, started_at=MOMENT, message="The node went.", **settled)
+
+    project = make_project(people.owner)
+    gone, there = failed("gone", 10), failed("there", 9)
+    failed("elsewhere", 8, node_name="worker-2")
+    failed("good", 7, state=State.SUCCEEDED)
+    failed("long ago", 90)
+    labels = {KEYS.execution: there.pk}
+    status = container_status(state=KILLED)
+    scene.put(PODS, builders.pod(there.object_name, node="worker-1", labels=labels, statuses=[status]))
+    about = builders.node("worker-1")
+    scene.put(EVENTS, builders.event("e9", about=about, reason="NodeNotReady", message="Gone.", at=LATER))
+    fill(runtime, scene)
+    connected(runtime, {NOW: USED})
+    pods = f"run of {there.object_name} ended: OOMKilled, exit code 137"
+    assert sorted(marks(people)) == sorted(["gone failed: The node went.", pods, "NodeNotReady: Gone."])
+    assert "long ago failed: The node went." in marks(people, range="6h")
+    text = get(people, "operator", "/nodes/worker-1/").content.decode()
+    assert f'<a href="/executions/{gone.pk}/#timeline">gone failed: The node went.</a>' in text
+    assert f'<a href="/pods/{NAMESPACE}/{there.object_name}/#events">{pods}</a>' in text
+    event = "event-default.e9"
+    assert f'<a href="/nodes/worker-1/#{event}">NodeNotReady: Gone.</a>' in text and f'id="{event}"' in text
+
+
+def test_a_database_that_fails_takes_only_its_marks(
+    people: People, scene: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*asked: object) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr(use_history, "failed_on", broken)
+    history = UseHistory(runtime, FakePrometheus({NOW: USED}))
+    assert async_to_sync(history.failed_on)("worker-1", "1h") == ()
+    assert async_to_sync(UseHistory(runtime, None).failed_on)("worker-1", "1h") == ()

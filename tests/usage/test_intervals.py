@@ -1,0 +1,217 @@
+"""For how long a pod has held a node: when that begins, when it ends, and what is written of it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.core.labels import APP_COMPONENT, HEAD
+from grid.kube.objects import Pod
+from grid.usage.intervals import Changes, Interval, Recorded, after, changes, interval
+from tests.support.builders import MOMENT, condition, container_status, decode, pod, stamp
+
+NOW = MOMENT + timedelta(hours=1)
+
+
+def at(minute: float) -> datetime:
+    return MOMENT + timedelta(minutes=minute)
+
+
+def made(name: str = "p", *, bound: float | None = 5, finished: tuple[float, ...] = (), **fields: Any) -> Pod:
+    """A pod that was bound to its node and whose containers have finished, so many minutes after MOMENT."""
+    ends = [
+        container_status(f"c{number}", state={"terminated": {"exitCode": 0, "finishedAt": stamp(at(minute))}})
+        for number, minute in enumerate(finished)
+    ]
+    scheduled = [] if bound is None else [condition("PodScheduled", "True", at=at(bound))]
+    values: dict[str, Any] = {"node": "node-1", "conditions": scheduled, "statuses": ends, "phase": "Running"}
+    return decode(pod(name, **(values | fields)), Pod)
+
+
+def held(of: Pod, *, gone_at: datetime | None = None) -> tuple[datetime, datetime | None]:
+    found = interval(of, gone_at=gone_at, now=NOW)
+    assert found is not None
+    return found.began_at, found.ended_at
+
+
+def test_a_pod_without_a_node_holds_none() -> None:
+    assert interval(made(node="", bound=None), now=NOW) is None
+    assert interval(made(node="", bound=None), gone_at=NOW, now=NOW) is None
+
+
+def test_it_begins_when_the_scheduler_bound_it_or_when_it_is_noticed() -> None:
+    assert held(made(bound=5)) == (at(5), None)
+    assert held(made(bound=None)) == (NOW, None)
+    assert held(made(bound=None, status={"startTime": stamp(at(7))})) == (at(7), None)
+
+
+def test_it_goes_on_while_the_pod_ends_on_its_node() -> None:
+    assert held(made(deletionTimestamp=stamp(at(20)))) == (at(5), None)
+
+
+def test_it_ends_when_the_last_container_has_finished() -> None:
+    assert held(made(phase="Succeeded", finished=(30, 20))) == (at(5), at(30))
+    assert held(made(phase="Failed", finished=(30, 20)), gone_at=at(50)) == (at(5), at(30))
+
+
+def test_an_evicted_one_ends_with_its_disruption_or_when_it_was_not_ready_any_more() -> None:
+    scheduled, unready = condition("PodScheduled", "True", at=at(5)), condition("Ready", "False", at=at(20))
+    disrupted = condition("DisruptionTarget", "True", at=at(15))
+    assert held(made(phase="Failed", conditions=[scheduled, unready, disrupted])) == (at(5), at(15))
+    assert held(made(phase="Failed", conditions=[scheduled, unready])) == (at(5), at(20))
+
+
+def test_one_that_does_not_say_when_it_ended_counts_until_anybody_last_looked() -> None:
+    found = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
+    assert found is not None
+    assert (found.began_at, found.ended_at) == (at(5), at(30))
+
+
+def test_a_node_whose_clock_is_behind_erases_no_use() -> None:
+    ran = {"terminated": {"exitCode": 0, "startedAt": stamp(at(1)), "finishedAt": stamp(at(11))}}
+    late = made(bound=20, phase="Succeeded", statuses=[container_status(state=ran)])
+    assert held(late) == (at(20), at(30))
+
+
+def test_it_ends_when_it_is_noticed_where_the_containers_say_nothing() -> None:
+    assert held(made(phase="Failed", reason="Evicted")) == (at(5), NOW)
+    half = [
+        container_status("a", state={"terminated": {"exitCode": 0, "finishedAt": stamp(at(9))}}),
+        container_status(),
+    ]
+    assert held(made(phase="Failed", statuses=half)) == (at(5), NOW)
+
+
+def test_the_end_is_right_where_the_pod_says_no_more_when_it_began() -> None:
+    assert held(made(bound=None, phase="Failed", finished=(9,))) == (at(9), at(9))
+    assert changes(Recorded({"p": at(5)}), [one("p", ended=9)], {}).ended == {"p": at(9)}
+
+
+def test_it_ends_when_the_pod_is_seen_to_be_gone() -> None:
+    assert held(made(), gone_at=at(40)) == (at(5), at(40))
+
+
+def test_clocks_that_differ_make_no_time_negative_or_future() -> None:
+    assert held(made(bound=90)) == (NOW, None)
+    assert held(made(bound=20, phase="Succeeded", finished=(10,))) == (at(20), at(20))
+    assert held(made(bound=20, phase="Succeeded", finished=(100,))) == (at(20), NOW)
+    assert held(made(bound=20), gone_at=at(10)) == (at(10), at(10))
+
+
+def test_times_are_whole_seconds() -> None:
+    late = NOW + timedelta(microseconds=700_000)
+    found = interval(made(bound=None), gone_at=late, now=late)
+    assert found is not None
+    assert (found.began_at, found.ended_at) == (NOW, NOW)
+
+
+def test_a_head_is_told_from_a_worker() -> None:
+    head = interval(made(labels={APP_COMPONENT: HEAD}), now=NOW)
+    worker = interval(made(labels={APP_COMPONENT: "worker"}), now=NOW)
+    assert head is not None
+    assert worker is not None
+    assert (head.is_head, worker.is_head) == (True, False)
+
+
+def one(uid: str, *, ended: float | None = None) -> Interval:
+    return Interval(uid, uid, "node-1", False, at(5), None if ended is None else at(ended))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seen", "vanished", "expected"),
+    [
+        (Recorded(), [one("a")], {}, Changes((one("a"),))),
+        (Recorded({"a": at(5)}), [one("a")], {}, Changes()),
+        (Recorded({"a": at(5)}), [one("a", ended=9)], {}, Changes(ended={"a": at(9)})),
+        (Recorded(), [one("a", ended=9)], {}, Changes((one("a", ended=9),))),
+        (Recorded(over=frozenset("a")), [one("a", ended=9)], {}, Changes()),
+        (Recorded(over=frozenset("a")), [one("a")], {}, Changes()),
+        (Recorded({"a": at(5)}), [], {"a": at(7)}, Changes(ended={"a": at(7)})),
+        (Recorded({"a": at(5)}), [], {"a": at(3)}, Changes(ended={"a": at(5)})),
+        (Recorded({"a": at(5)}), [one("b")], {"a": at(7)}, Changes((one("b"),), {"a": at(7)})),
+    ],
+    ids=[
+        "new",
+        "known",
+        "over",
+        "came and went",
+        "told already",
+        "never again",
+        "vanished",
+        "not before it began",
+        "another",
+    ],
+)
+def test_what_is_written(
+    recorded: Recorded, seen: list[Interval], vanished: dict[str, datetime], expected: Changes
+) -> None:
+    found = changes(recorded, seen, vanished)
+    assert found == expected
+    assert not changes(after(recorded, found, {one.pod_uid for one in seen}), seen, {})
+
+
+class Life:
+    """A handful of pods by second: what each held, and what a controller wrote that looked now and then and died now and then."""
+
+    def __init__(self) -> None:
+        self.second = 0
+        self.bound: dict[str, int] = {}
+        self.ended: dict[str, int] = {}
+        self.visible: set[str] = set()
+        self.rows: dict[str, tuple[datetime, datetime | None]] = {}
+        self.recorded: Recorded | None = None
+
+    @property
+    def now(self) -> datetime:
+        return MOMENT + timedelta(seconds=self.second)
+
+    def moment(self, second: int) -> datetime:
+        return MOMENT + timedelta(seconds=second)
+
+    def bind(self) -> None:
+        uid = f"pod-{len(self.bound)}"
+        self.bound[uid] = self.second
+        self.visible.add(uid)
+
+    def finish(self, number: int) -> None:
+        alive = sorted(self.bound.keys() - self.ended.keys())
+        if alive:
+            self.ended[alive[number % len(alive)]] = self.second
+
+    def dies(self) -> None:
+        self.recorded = None
+
+    def look(self) -> None:
+        if self.recorded is None:
+            self.recorded = Recorded({uid: began for uid, (began, ended) in self.rows.items() if ended is None})
+        seen = [
+            Interval(uid, uid, "node-1", False, self.moment(self.bound[uid]), ended)
+            for uid in self.visible
+            for ended in [self.moment(self.ended[uid]) if uid in self.ended else None]
+        ]
+        found = changes(self.recorded, seen, {})
+        for new in found.begun:
+            self.rows.setdefault(new.pod_uid, (new.began_at, new.ended_at))  # the uid is unique
+        for uid, end in found.ended.items():
+            began, ended = self.rows[uid]
+            self.rows[uid] = (began, ended or end)
+        self.recorded = after(self.recorded, found, self.visible)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["bind", "finish", "look", "dies"]), st.integers(0, 50)), max_size=60))
+def test_whenever_anybody_looks_the_record_says_what_the_pods_held(steps: list[tuple[str, int]]) -> None:
+    life = Life()
+    for step, number in [*steps, ("dies", 1), ("look", 1), ("look", 1)]:
+        life.second += number
+        if step == "finish":
+            life.finish(number)
+        else:
+            getattr(life, step)()
+    expected = {
+        uid: (life.moment(bound), life.moment(life.ended[uid]) if uid in life.ended else None)
+        for uid, bound in life.bound.items()
+    }
+    assert life.rows == expected
+    assert all(ended is None or ended >= began for began, ended in life.rows.values())

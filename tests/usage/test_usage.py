@@ -1,0 +1,391 @@
+"""The controller's record of which pod held a node from when to when."""
+
+import sqlite3
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import cast
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from grid.controller.controller import Controller
+from grid.controller.downtime import Downtime
+from grid.core.errors import ClusterUnavailable
+from grid.executions import ledger
+from grid.executions.ledger import LedgerRecord
+from grid.executions.request import request_stop
+from grid.kube.objects import RawObject
+from grid.kube.resources import PODS
+from grid.models import Execution, HardwareTier, UsageInterval
+from grid.usage import usage
+from grid.usage.intervals import Changes, Interval
+from tests.clusters import test_cluster_life as clusters
+from tests.controller.world import Fault, Killed, World, fresh, in_world, to_running
+from tests.support.builders import NAMESPACE, condition
+from tests.support.shop import NOW, Shop
+
+
+def held(execution: Execution) -> list[tuple[float, float | None]]:
+    """The seconds since NOW from which and until which its pods held nodes."""
+
+    def second(at: datetime | None) -> float | None:
+        return None if at is None else (at - NOW).total_seconds()
+
+    found = UsageInterval.objects.filter(execution=execution).order_by("began_at", "pk")
+    return [(second(one.began_at) or 0, second(one.ended_at)) for one in found]
+
+
+def gone(world: World, pod: RawObject) -> None:
+    world.cluster.remove(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
+
+
+async def bound(world: World, controller: Controller, *, after: float = 10) -> None:
+    """The one pod gets its node after so many seconds, and the controller looks ten seconds later."""
+    await world.step(controller)
+    world.passes(after)
+    world.behave()
+    world.passes(10)
+    await world.step(controller)
+
+
+@in_world
+async def test_a_workspace_uses_its_node_from_being_bound_until_its_pod_is_gone(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    assert held(execution) == [(10, None)]
+    one = UsageInterval.objects.get()
+    assert (one.pod_name, one.node_name, one.owner, one.project) == (
+        execution.object_name, "node-1", shop.people.owner, shop.project,
+    )  # fmt: skip
+    assert (one.tier, one.node_pool, one.price_per_hour) == (shop.tier, "default", Decimal("0.05"))
+    assert (one.millicores, one.mebibytes, one.gpus) == (1000, 4096, 0)
+    world.behave()
+    await world.step(controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    await world.step(controller)
+    world.passes(20)
+    assert held(execution) == [(10, None)], "while it ends it holds its node"
+    world.behave()
+    await world.step(controller)
+    assert fresh(execution).settled_at is not None
+    assert held(execution) == [(10, 40)]
+
+
+@in_world
+async def test_head_and_workers_use_the_machines_of_their_own_tiers(shop: Shop, worker_tier: HardwareTier) -> None:
+    world, execution = World(), shop.launch_cluster(tier=worker_tier)
+    controller = world.controller()
+    await clusters.to_running(world, controller, execution)
+    world.behave()
+    await world.step(controller)
+    found = UsageInterval.objects.order_by("pk").values_list("tier", "millicores", "mebibytes", "price_per_hour")
+    assert sorted(found) == [
+        ("small", 1000, 4096, Decimal("0.05")),
+        ("worker", 2000, 8192, Decimal("0.10")),
+        ("worker", 2000, 8192, Decimal("0.10")),
+    ]
+
+
+@in_world
+async def test_a_job_uses_its_node_until_its_program_has_ended(shop: Shop) -> None:
+    world, execution = World(), shop.launch(kind="job", environment=shop.job)
+    controller = world.controller()
+    await bound(world, controller)
+    world.behave()
+    await world.step(controller)
+    world.passes(100)
+    pod = world.pod_of(execution)
+    world.finish(pod, 0)
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2026-03-04T09:00:30Z"
+    world.cluster.put(PODS, pod)
+    await world.step(controller)
+    assert held(execution) == [(10, 30)]
+
+
+@in_world
+async def test_an_execution_at_rest_reads_and_writes_nothing_of_it(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    with CaptureQueriesContext(connection) as captured:
+        await controller.audit()
+        await world.step(controller)
+    assert any(execution.pk in query["sql"] for query in captured.captured_queries), "it was looked at"
+    assert not any("usageinterval" in query["sql"] for query in captured.captured_queries)
+
+
+@in_world
+async def test_what_waits_and_what_was_never_on_a_node_uses_nothing(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    for _ in range(3):
+        await world.step(controller)
+        gone_pods = [pod for pod in world.pods() if "deletionTimestamp" in pod["metadata"]]
+        for pod in gone_pods:
+            gone(world, pod)
+    assert fresh(execution).settled_at is not None
+    assert held(execution) == []
+
+
+@in_world
+async def test_a_pod_that_takes_the_name_of_another_is_counted_for_itself(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    old = world.pod_of(execution)
+    gone(world, old)
+    given_out = ("uid", "resourceVersion")
+    new = {**old, "metadata": {key: value for key, value in old["metadata"].items() if key not in given_out}}
+    world.passes(5)
+    await world.cluster.create(PODS, new, namespace=NAMESPACE)
+    created = world.pod_of(execution)
+    assert created["metadata"]["uid"] != old["metadata"]["uid"]
+    world.schedule(created)
+    await world.step(controller)
+    assert held(execution) == [(10, 25), (25, None)]
+
+
+@in_world
+async def test_a_worker_on_a_lost_node_counts_until_the_cluster_lets_go_of_it(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await clusters.to_running(world, controller, execution)
+    world.behave()
+    await world.step(controller)
+    lost = world.workers_of(execution)[0]
+    began = len(held(execution))
+    world.passes(300)
+    lost["metadata"]["deletionTimestamp"] = "2026-03-04T09:05:00Z"
+    lost["status"]["conditions"] = [condition("Ready", "Unknown", "NodeStatusUnknown")]
+    world.cluster.put(PODS, lost)
+    world.passes(60)
+    await world.step(controller)
+    assert UsageInterval.objects.filter(ended_at__isnull=True).count() == began
+    gone(world, lost)
+    await world.step(controller)
+    ended = UsageInterval.objects.get(ended_at__isnull=False)
+    assert (ended.pod_uid, ended.ended_at) == (lost["metadata"]["uid"], world.now)
+
+
+@in_world
+async def test_after_a_restart_open_times_go_on(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    await bound(world, world.controller())
+    world.passes(1000)
+    controller = world.controller(away=Downtime("controller", NOW + timedelta(seconds=30), world.now))
+    await world.step(controller)
+    assert held(execution) == [(10, None)]
+
+
+@in_world
+async def test_a_pod_that_went_while_nobody_looked_counts_until_the_last_controller_was_alive(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    await bound(world, world.controller())
+    gone(world, world.pod_of(execution))
+    world.passes(1000)
+    controller = world.controller(away=Downtime("controller", NOW + timedelta(seconds=30), world.now))
+    await world.step(controller)
+    assert held(execution) == [(10, 30)]
+
+
+@in_world
+async def test_without_that_moment_it_counts_until_its_absence_is_noticed(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    await bound(world, world.controller())
+    gone(world, world.pod_of(execution))
+    world.passes(1000)
+    await world.step(world.controller())
+    assert held(execution) == [(10, 1020)]
+
+
+@in_world
+async def test_a_job_that_began_and_ended_while_nobody_looked_is_counted(shop: Shop) -> None:
+    world, execution = World(), shop.launch(kind="job", environment=shop.job)
+    await world.step(world.controller())
+    world.passes(10)
+    world.behave()
+    pod = world.pod_of(execution)
+    scheduled = pod["status"]["conditions"]
+    world.finish(pod, 0)
+    pod["status"]["conditions"] = scheduled
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2026-03-04T09:00:30Z"
+    world.cluster.put(PODS, pod)
+    world.passes(1000)
+    await world.step(world.controller())
+    assert held(execution) == [(10, 30)]
+
+
+@in_world
+async def test_a_cache_that_lacks_the_pod_ends_nothing(shop: Shop) -> None:
+    """A new controller's first list may be older than what the one before it saw."""
+    world, execution = World(), shop.launch()
+    await bound(world, world.controller())
+    controller = world.controller()
+    await world.step(controller, fresh=False)
+    assert held(execution) == [(10, None)]
+    world.cluster.available = False
+    with pytest.raises(ClusterUnavailable):
+        await world.controller()._reconciler.reconcile(execution.pk)
+    assert held(execution) == [(10, None)], "who cannot ask concludes nothing"
+
+
+@in_world
+async def test_a_pod_whose_coming_the_cache_has_missed_is_counted(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    world.passes(10)
+    world.behave()
+    world.passes(10)
+    await controller._reconciler.reconcile(execution.pk)
+    assert held(execution) == [(10, None)]
+
+
+@in_world
+async def test_a_pod_whose_going_the_cache_has_missed_counts_until_that_is_found_out(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    gone(world, world.pod_of(execution))
+    await controller.audit()
+    world.passes(5)
+    await controller._reconciler.reconcile(execution.pk)
+    assert held(execution)[0] == (10, 25)
+    await controller._reconciler._usage.record(cast(LedgerRecord, ledger.read(execution.pk)))
+    assert held(execution)[0] == (10, 25)
+
+
+@in_world
+async def test_an_execution_at_rest_asks_the_cluster_nothing(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    before = world.cluster.count()
+    await controller._reconciler.reconcile(execution.pk)
+    assert world.cluster.count() == before
+
+
+@in_world
+async def test_nothing_stays_open_when_the_slots_are_freed(shop: Shop) -> None:
+    """The API server says that no pod is left, before the cache has heard of it."""
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller, fresh=False)
+    assert fresh(execution).settled_at == world.now
+    assert held(execution) == [(10, 20)]
+
+
+@in_world
+async def test_a_late_database_does_not_lengthen_what_was_seen_to_end(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    fault = Fault()
+    controller = world.controller(fault)
+    await bound(world, controller)
+    gone(world, world.pod_of(execution))
+    world.refresh(controller)
+    fault.at = fault.calls + 1
+    with pytest.raises(Killed):
+        await controller._reconciler.reconcile(execution.pk)
+    world.passes(500)
+    await world.step(controller)
+    assert held(execution)[0] == (10, 20)
+
+
+@in_world
+async def test_two_controllers_at_once_count_each_pod_once(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    both = [world.controller(), world.controller()]
+    for _ in range(8):
+        for controller in both:
+            await world.step(controller)
+        if fresh(execution).state == "running":
+            request_stop(execution, by="alice", now=world.now)
+        world.behave()
+        world.passes(6)
+    assert fresh(execution).settled_at is not None
+    assert len(held(execution)) == 3
+    assert all(end is not None and end > began for began, end in held(execution))
+
+
+@in_world
+async def test_a_fault_in_recording_is_logged_and_keeps_no_execution_from_its_stop(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object) -> None:
+        raise IntegrityError("NOT NULL constraint failed")
+
+    monkeypatch.setattr(usage, "record", fail)
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    for _ in range(3):
+        await world.step(controller)
+        world.behave()
+    assert fresh(execution).settled_at is not None
+    assert "what its pods use was not recorded" in caplog.text
+
+
+@in_world
+async def test_a_database_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR"
+        raise OperationalError("disk I/O error") from error
+
+    world, execution = World(), shop.launch()
+    await to_running(world, world.controller())
+    monkeypatch.setattr(usage, "read_open", fail)
+    with pytest.raises(OperationalError):
+        await world.controller()._reconciler.reconcile(execution.pk)
+
+
+def test_a_pod_that_only_says_that_it_is_a_head_is_counted_as_what_was_launched(shop: Shop) -> None:
+    execution = shop.launch()
+    usage.record(execution.pk, Changes((replace(interval("a"), is_head=True),)))
+    found = UsageInterval.objects.get()
+    assert (found.tier, found.millicores, found.price_per_hour) == (shop.tier, 1000, Decimal("0.05"))
+
+
+def test_a_mistake_in_what_is_written_is_told_and_not_swallowed(shop: Shop) -> None:
+    execution = shop.launch()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        usage.record(execution.pk, Changes((interval("a", -1),)))
+
+
+def interval(uid: str, ended: float | None = None) -> Interval:
+    return Interval(uid, uid, "n", False, NOW, None if ended is None else NOW + timedelta(seconds=ended))
+
+
+def test_writing_twice_changes_nothing(shop: Shop) -> None:
+    execution = shop.launch()
+    for _ in range(2):
+        usage.record(execution.pk, Changes((interval("a"), interval("b", 7))))
+    for second in (5, 9):
+        usage.record(execution.pk, Changes(ended={"a": NOW + timedelta(seconds=second)}))
+    usage.record(execution.pk, Changes((interval("a"),)))
+    assert sorted(held(execution), key=lambda one: one[1] or 0) == [(0, 5), (0, 7)]
+    assert set(UsageInterval.objects.values_list("seconds", flat=True)) == {5, 7}
+
+
+def test_an_interval_that_somebody_else_began_ends_with_who_sees_it_only_when_it_is_over(shop: Shop) -> None:
+    execution = shop.launch()
+    usage.record(execution.pk, Changes((interval("a"),)))
+    usage.record(execution.pk, Changes((interval("a", 7), interval("b", 9)), {}))
+    assert held(execution) == [(0, 7), (0, 9)]
+
+
+def test_an_execution_whose_usage_was_not_added_up_cannot_be_deleted(shop: Shop) -> None:
+    execution = shop.launch()
+    usage.record(execution.pk, Changes((interval("a", 7),)))
+    with pytest.raises(Exception, match="protected"):
+        execution.delete()

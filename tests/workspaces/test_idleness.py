@@ -1,0 +1,394 @@
+"""What counts as use, what is not known, and what a pod may answer when it is asked whether it is idle."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.core.labels import APP_COMPONENT, KEYS
+from grid.executions.context import Context
+from grid.executions.front import USE_PATH
+from grid.kube.objects import Pod
+from grid.usage.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
+from grid.workspaces.shutdown.evidence import Evidence, JupyterState, judge
+from grid.workspaces.shutdown.limits import StopLimits
+from grid.workspaces.shutdown.observer import ANSWER_SECONDS, PodObserver, jupyter_state
+from grid.workspaces.shutdown.records import WatchedRun
+from grid.workspaces.shutdown.rules import Life, Look, LookOutcome
+from tests.controller.world import World
+from tests.support.builders import condition, container_status, decode, pod
+from tests.support.http_server import serving
+from tests.support.runtime import become
+from tests.support.shop import NOW
+
+MINUTE = timedelta(minutes=1)
+QUIET = Evidence(cpu_millicores=3.0, jupyter=JupyterState(kernels=1, active_at=NOW - 52 * MINUTE))
+
+
+def said(evidence: Evidence, *, cpu_limit: int = 1) -> tuple[Look, str]:
+    outcome = judge(evidence, cpu_limit=cpu_limit, now=NOW)
+    return outcome.look, outcome.evidence
+
+
+# --- Evidence ---
+
+
+def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
+    look, words = said(QUIET)
+    assert look == Look(is_known=True, active_at=NOW - 52 * MINUTE)
+    assert words == "no kernel busy, no terminal activity, CPU under 1 %"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (replace(QUIET, jupyter=JupyterState(kernels=2, busy=2)), "2 kernels are busy"),
+        (replace(QUIET, jupyter=JupyterState(kernels=2, busy=1), cpu_millicores=None), "1 kernel is busy"),
+        (replace(QUIET, cpu_millicores=10.0), "average CPU at 1 % of one core"),
+        (replace(QUIET, jupyter=None, is_silent=True, cpu_millicores=740.0), "average CPU at 74 % of one core"),
+        (replace(QUIET, has_cluster=True, busy_workers=1), "1 worker of its cluster has tasks"),
+        (replace(QUIET, has_cluster=True, busy_workers=3), "3 workers of its cluster have tasks"),
+    ],
+)
+def test_what_shows_use_is_use_whatever_else_is_unknown(evidence: Evidence, words: str) -> None:
+    assert said(evidence) == (Look(is_known=True, is_active=True), words)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        (Evidence(None, None, is_silent=True), "its program does not answer and its CPU is not measured"),
+        (Evidence(1.0, None, is_silent=True), "its program does not answer"),
+        (Evidence(None), "its CPU is not measured"),
+        (Evidence(None, JupyterState(terminals=1)), "its CPU is not measured"),
+        (Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True), "its cluster does not report"),
+    ],
+)
+def test_what_is_not_known_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
+    assert said(evidence) == (Look(is_known=False), f"not known, because {why}")
+
+
+def test_jupyters_word_is_enough_without_measurements_where_no_terminal_is_open() -> None:
+    look, words = said(replace(QUIET, cpu_millicores=None))
+    assert look.is_known
+    assert words.endswith("CPU not measured")
+
+
+def test_the_limit_of_the_cpu_is_configured_and_what_a_person_did_counts() -> None:
+    look, words = said(replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5)
+    assert look == Look(is_known=True, active_at=NOW - MINUTE)
+    assert words.endswith("CPU under 5 %")
+    assert said(replace(QUIET, jupyter=None))[1] == "nobody used its page, CPU under 1 %"
+
+
+@given(
+    st.one_of(st.none(), st.floats(0, 4000)),
+    st.one_of(st.none(), st.builds(JupyterState, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 3)),
+)
+def test_nothing_busy_or_unknown_is_ever_called_idle(
+    cpu: float | None, jupyter: JupyterState | None, is_silent: bool, workers: int | None
+) -> None:
+    look, words = said(Evidence(cpu, jupyter, is_silent and jupyter is None, workers))
+    is_idle = look.is_known and not look.is_active
+    if (jupyter and jupyter.busy) or workers or (cpu is not None and cpu >= 10):
+        assert look.is_active
+    elif workers is None or (cpu is None and (jupyter is None or jupyter.terminals)):
+        assert not look.is_known
+    if is_idle:
+        assert words.startswith(("no kernel busy, ", "nobody used its page, "))
+
+
+# --- The measurements ---
+
+
+def test_the_average_is_of_the_last_minutes_and_old_ones_are_no_measurement() -> None:
+    seconds = [0.0]
+    window = CpuWindow(lambda: seconds[0])
+    assert window.mean("ns/a") is None
+    for value in (100, 20, 0):
+        window.add({"ns/a": value})
+        seconds[0] += 15
+    assert window.mean("ns/a") == 40
+    seconds[0] += STALE_SECONDS
+    assert window.mean("ns/a") is None
+    seconds[0] += WINDOW_SECONDS
+    window.add({"ns/a": 8})
+    assert window.mean("ns/a") == 8
+    seconds[0] += WINDOW_SECONDS + 1
+    window.add({"ns/b": 1})
+    window.add({"ns/b": 1})
+    assert window.mean("ns/a") is None
+
+
+# --- What Jupyter says ---
+
+
+def test_kernels_that_are_not_plainly_idle_are_busy() -> None:
+    at = "2026-03-04T08:00:00.000001Z"
+    states = ("idle", "busy", "starting", "restarting", "dead")
+    kernels = [{"execution_state": state, "last_activity": at} for state in states]
+    found = jupyter_state(kernels, [{"name": "1", "last_activity": "2026-03-04T08:30:00Z"}])
+    assert (found.kernels, found.busy, found.terminals) == (5, 3, 1)
+    assert found.active_at == NOW - 30 * MINUTE
+
+
+_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=4), inner, max_size=2)),
+    max_leaves=4,
+)
+_KERNEL = st.fixed_dictionaries({}, optional={"execution_state": _JSON, "last_activity": _JSON, "connections": _JSON})
+
+
+@given(st.lists(_KERNEL, max_size=3), st.lists(_KERNEL, max_size=3))
+def test_whatever_is_answered_can_be_judged(kernels: list[dict[str, Any]], terminals: list[dict[str, Any]]) -> None:
+    look = judge(Evidence(1.0, jupyter_state(kernels, terminals)), cpu_limit=1, now=NOW).look
+    assert look.is_known
+    assert look.active_at is None or look.active_at <= NOW
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-03-04T09:00:00"])
+def test_the_oddest_times_can_be_compared(text: str) -> None:
+    state = jupyter_state([{"execution_state": "idle", "last_activity": text}], [])
+    assert judge(Evidence(1.0, state), cpu_limit=1, now=NOW).look.is_known
+
+
+# --- Asking a pod ---
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LIMITS = StopLimits(60 * MINUTE, None, 30 * MINUTE, 60 * MINUTE, 60 * MINUTE)
+
+
+def context_of(*pods: Pod) -> Context:
+    controller = World().controller()
+    become(controller.pods, pods)
+    context: Context = controller._context
+    context.cpu.add({one.metadata.key: 2 for one in pods})
+    return context
+
+
+def pod_at(address: str, *, id: str = "abc", component: str = "workspace", **annotations: str) -> Pod:
+    labels = {KEYS.execution: id, APP_COMPONENT: component}
+    made = pod(f"{component}-{id}", labels=labels, node="n", phase="Running", statuses=[container_status(ready=True)])
+    made["metadata"]["annotations"] = annotations
+    made["status"] |= {"podIP": address, "conditions": [condition("Ready", "True")]}
+    return decode(made, Pod)
+
+
+def run_at(url: str, **fields: Any) -> WatchedRun:
+    port = int(url.rsplit(":", 1)[1]) if url else 8888
+    return WatchedRun("abc", "workspace", 1, LIMITS, Life(NOW), port=port, **fields)
+
+
+async def look_at(run: WatchedRun, *pods: Pod, reporting: Collection[str] = ("clu",)) -> LookOutcome:
+    context = context_of(*pods)
+    context.reporting.update(reporting)
+
+    async def database(work: Callable[..., Any], /, *args: Any) -> int:
+        return 1  # the CPU limit
+
+    context.database = database  # type: ignore[assignment]
+    return (await PodObserver(context).look([run], NOW))[run.id]
+
+
+async def jupyter(request: web.Request) -> web.StreamResponse:
+    assert request.headers["Authorization"] == "token token-of-abc"
+    kernels = [{"id": "1", "execution_state": "busy", "last_activity": "2026-03-04T08:00:00Z", "connections": 0}]
+    return web.json_response({"/w/abc/api/kernels": kernels, "/w/abc/api/terminals": []}[request.path])
+
+
+async def test_a_jupyter_server_is_asked_with_its_token_below_its_own_path() -> None:
+    async with serving(jupyter) as server:
+        outcome = await look_at(run_at(server.url, base_url="/w/abc/"), pod_at("127.0.0.1"))
+    assert outcome.evidence == "1 kernel is busy"
+    assert [request.path for request in server.seen] == ["/w/abc/api/kernels", "/w/abc/api/terminals"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        lambda: web.Response(status=404),
+        lambda: web.Response(status=302, headers={"Location": "http://169.254.169.254/"}),
+        lambda: web.Response(text="<html>"),
+        lambda: web.json_response({"kernels": 1}),
+        lambda: web.Response(body=b"[" * 100_000),
+    ],
+)
+async def test_another_program_is_judged_by_its_cpu_and_use(response: Callable[[], web.Response]) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return response()
+
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
+    assert outcome == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
+    assert len(server.seen) == 1, "a redirect is not followed"
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+async def test_a_refusal_tells_nothing(status: int) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status)
+
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
+    assert not outcome.look.is_known
+
+
+async def test_an_app_is_not_asked_for_kernels_and_is_judged_by_its_cpu_and_use() -> None:
+    async def refuses(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401)
+
+    async with serving(refuses) as server:
+        app = replace(run_at(server.url), kind="app")
+        outcome = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert outcome == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
+    assert server.seen == []
+
+
+async def test_an_answer_without_end_is_cut_off() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        endless = web.StreamResponse()
+        await endless.prepare(request)
+        while True:
+            await endless.write(b"[" * 65536)
+
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
+    assert outcome.evidence == "not known, because its program does not answer"
+
+
+async def test_a_silent_program_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grid.workspaces.shutdown.observer.ANSWER_SECONDS", 0.1)
+    assert ANSWER_SECONDS <= 5
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving(answer) as server, asyncio.timeout(5):
+        outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
+    assert not outcome.look.is_known
+
+
+async def test_one_that_cannot_be_judged_does_not_keep_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> JupyterState:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr("grid.workspaces.shutdown.observer.jupyter_state", fails)
+    async with serving(jupyter) as server:
+        outcome = await look_at(run_at(server.url, base_url="/w/abc/"), pod_at("127.0.0.1"))
+    assert not outcome.look.is_known
+    assert "looking failed" in outcome.evidence
+
+
+async def test_without_a_pod_or_an_address_nothing_is_known() -> None:
+    assert not (await look_at(run_at(""))).look.is_known
+    assert not (await look_at(run_at(""), pod_at(""))).look.is_known
+
+
+@pytest.mark.parametrize(
+    ("report", "evidence"),
+    [
+        ({"tasks": 4, "bytes": 0}, "1 worker of its cluster has tasks"),
+        ({"tasks": 0, "bytes": 9}, "nobody used its page, no task on its cluster, CPU under 1 %"),
+        (None, "not known, because its cluster does not report"),
+    ],
+)
+async def test_work_on_its_cluster_is_use(report: dict[str, int] | None, evidence: str) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=404)
+
+    annotations = {KEYS.worker_report: json.dumps(report)} if report else {}
+    worker = pod_at("127.0.0.9", id="clu", component="worker", **annotations)
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker)
+    assert outcome.evidence == evidence
+
+
+async def test_what_a_clusters_head_said_before_it_fell_silent_is_no_idleness() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=404)
+
+    worker = pod_at("127.0.0.9", id="clu", component="worker", **{KEYS.worker_report: json.dumps({"tasks": 0})})
+    async with serving(answer) as server:
+        outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker, reporting=())
+    assert outcome.evidence == "not known, because its cluster does not report"
+
+
+FRONT_SAYS = {
+    "Date": "Wed, 04 Mar 2020 09:00:00 GMT",
+    "Last-Modified": "Wed, 04 Mar 2020 08:55:00 GMT",
+    "X-Grid-Open": "1",
+}
+
+
+async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_own_clock() -> None:
+    said = {**FRONT_SAYS}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.headers["x-grid-token"]
+        return web.Response(headers=said)
+
+    async with serving(answer) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        seen = await look_at(app, pod_at("127.0.0.1", component="app"))
+        said.pop("Last-Modified")
+        without = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert [request.path for request in server.seen] == [USE_PATH] * 2
+    assert seen.look == Look(is_known=True, active_at=NOW - timedelta(minutes=5))
+    assert without.look == Look(is_known=True), "no evidence"
+
+
+async def test_behind_a_front_jupyter_is_asked_through_it_once_it_has_told_its_use() -> None:
+    async def nginx(request: web.Request) -> web.StreamResponse:
+        assert request.headers["x-grid-token"]
+        return web.Response(headers=FRONT_SAYS) if request.path == USE_PATH else await jupyter(request)
+
+    async with serving(nginx) as server:
+        run = replace(run_at(server.url), port=1, front_port=run_at(server.url).port, base_url="/w/abc/")
+        seen = await look_at(run, pod_at("127.0.0.1"))
+    assert [request.path for request in server.seen] == [USE_PATH, "/w/abc/api/kernels", "/w/abc/api/terminals"]
+    assert seen.look.is_active
+
+
+async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
+    async def refuses(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=403, headers=FRONT_SAYS)
+
+    async with serving(refuses) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        refused = await look_at(app, pod_at("127.0.0.1", component="app"))
+        gone = await look_at(replace(app, front_port=1), pod_at("127.0.0.1", component="app"))
+    assert refused == gone == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
+
+
+@pytest.mark.parametrize(
+    ("open", "evidence"),
+    [
+        ("1", "nobody used its page, CPU under 1 %"),
+        ("2", "not known, because a connection is open in which use is not seen"),
+        ("", "not known, because the nginx in front does not answer"),
+    ],
+)
+async def test_where_requests_come_straight_from_an_ingress_open_websockets_may_be_use(
+    open: str, evidence: str
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(headers={**FRONT_SAYS, "X-Grid-Open": open})
+
+    async with serving(answer) as server:
+        app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
+        straight = await look_at(replace(app, is_straight=True), pod_at("127.0.0.1", component="app"))
+        through_proxy = await look_at(app, pod_at("127.0.0.1", component="app"))
+    assert straight.evidence == evidence
+    assert through_proxy.look.is_known, "the proxy sees messages"
+    assert judge(Evidence(1.0, JupyterState(), unseen="x"), cpu_limit=1, now=NOW).look.is_known, "Jupyter sees them too"

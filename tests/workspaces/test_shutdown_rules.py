@@ -1,0 +1,232 @@
+"""When a stop is announced and made, in virtual time: never unannounced, never in use, never before what was promised."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.configuration import SHUTDOWN_SETTINGS, WORKSPACE_IDLE, WORKSPACE_LIFETIME
+from grid.executions.stopping import IDLE, LIFETIME
+from grid.workspaces.shutdown.limits import OwnLimits, StopLimits, effective, limits_of
+from grid.workspaces.shutdown.rules import (
+    GAP,
+    SETTLED,
+    Announce,
+    Life,
+    Look,
+    PlannedStop,
+    Stop,
+    Withdraw,
+    coming,
+    decide,
+    keepable_until,
+    last_active,
+    warning_before,
+)
+from tests.support.shop import NOW
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+LIMITS = StopLimits(idle=HOUR, lifetime=24 * HOUR, warning=30 * MINUTE, keep=2 * HOUR, extension=3 * HOUR)
+LIFE = Life(started_at=NOW, active_at=NOW, is_idle_known=True)
+VALUES = {one.key: one.default for one in SHUTDOWN_SETTINGS}
+AT_NINE = Look(is_known=True)
+
+
+def test_without_a_limit_nothing_comes() -> None:
+    none = replace(LIMITS, idle=None, lifetime=None)
+    assert coming(LIFE, none) == []
+    assert decide(LIFE, none, NOW + 1000 * HOUR) is None
+
+
+def test_an_idle_stop_is_announced_before_made_after_and_withdrawn_when_used_again() -> None:
+    assert decide(LIFE, LIMITS, NOW + 29 * MINUTE) is None
+    stop = PlannedStop(IDLE, NOW + HOUR)
+    assert decide(LIFE, LIMITS, NOW + 30 * MINUTE) == Announce(stop)
+    told = replace(LIFE, announced=stop)
+    assert decide(told, LIMITS, NOW + HOUR) is None, "what was done a minute ago is not known yet"
+    assert decide(told, LIMITS, NOW + HOUR + SETTLED) == Stop(stop)
+    assert decide(replace(told, is_idle_known=False), LIMITS, NOW + HOUR + SETTLED) is None, "unknown is never idle"
+    assert decide(replace(told, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
+
+
+def test_while_nobody_can_tell_whether_it_is_idle_no_idle_stop_is_announced_and_a_past_one_is_taken_back() -> None:
+    unknown = replace(LIFE, is_idle_known=False)
+    assert decide(unknown, LIMITS, NOW + 31 * MINUTE) is None
+    assert decide(LIFE, LIMITS, NOW + 31 * MINUTE) == Announce(PlannedStop(IDLE, NOW + HOUR))
+    told = replace(unknown, announced=PlannedStop(IDLE, NOW + HOUR))
+    assert decide(told, LIMITS, NOW + HOUR + GAP) is None, "it may become known again"
+    assert decide(told, LIMITS, NOW + HOUR + GAP + MINUTE) == Withdraw()
+    ending = replace(LIMITS, lifetime=95 * MINUTE)
+    by_lifetime = Announce(PlannedStop(LIFETIME, NOW + 95 * MINUTE))
+    assert decide(told, ending, NOW + HOUR + GAP + MINUTE) == by_lifetime
+
+
+def test_a_lifetime_ends_also_what_is_in_use_and_what_cannot_be_asked() -> None:
+    busy = Life(started_at=NOW, active_at=NOW + 24 * HOUR, is_idle_known=False)
+    stop = PlannedStop(LIFETIME, NOW + 24 * HOUR)
+    assert decide(busy, LIMITS, NOW + 23.5 * HOUR) == Announce(stop)
+    assert decide(replace(busy, announced=stop), LIMITS, stop.at + SETTLED) == Stop(stop)
+
+
+def test_after_an_outage_the_whole_warning_is_given() -> None:
+    late = NOW + 30 * HOUR
+    life = replace(LIFE, active_at=late)
+    assert decide(life, LIMITS, late) == Announce(PlannedStop(LIFETIME, late + 30 * MINUTE))
+
+
+def test_the_earlier_limit_replaces_an_announcement_and_a_longer_limit_withdraws_it() -> None:
+    by_lifetime = PlannedStop(LIFETIME, NOW + 24 * HOUR)
+    life = replace(LIFE, active_at=NOW + 22 * HOUR, announced=by_lifetime)
+    limits = replace(LIMITS, warning=2 * HOUR)
+    assert decide(life, limits, NOW + 22.5 * HOUR) == Announce(PlannedStop(IDLE, NOW + 23 * HOUR))
+    assert decide(replace(life, active_at=NOW + 23 * HOUR), limits, NOW + 23.5 * HOUR) is None, "it is no earlier"
+    assert decide(life, replace(LIMITS, lifetime=48 * HOUR, idle=None), NOW + 24 * HOUR) == Withdraw()
+
+
+def test_a_short_limit_is_announced_at_half_of_its_time() -> None:
+    short = replace(LIMITS, idle=10 * MINUTE)
+    assert warning_before(IDLE, short) == 5 * MINUTE
+    assert decide(LIFE, short, NOW + 4 * MINUTE) is None
+    assert decide(LIFE, short, NOW + 5 * MINUTE) == Announce(PlannedStop(IDLE, NOW + 10 * MINUTE))
+
+
+def test_keeping_an_idle_one_has_no_bound_and_a_lifetime_has() -> None:
+    stop = PlannedStop(LIFETIME, NOW + 24 * HOUR)
+    once = keepable_until(stop, LIFE, LIMITS, NOW + 23.5 * HOUR)
+    assert once == NOW + 26 * HOUR
+    twice = keepable_until(PlannedStop(LIFETIME, NOW + 26 * HOUR), LIFE, LIMITS, NOW + 25.5 * HOUR)
+    assert twice == NOW + 27 * HOUR, "three hours in all"
+    assert keepable_until(PlannedStop(LIFETIME, NOW + 27 * HOUR), LIFE, LIMITS, NOW + 26.5 * HOUR) is None
+    assert keepable_until(PlannedStop(IDLE, NOW + 99 * HOUR), LIFE, LIMITS, NOW) == NOW + 101 * HOUR
+
+
+def test_a_gap_in_the_looks_begins_anew_and_an_unknown_look_changes_nothing() -> None:
+    now = NOW + 50 * MINUTE
+    assert last_active(NOW, now - MINUTE, AT_NINE, now) == NOW
+    assert last_active(NOW, now - GAP - MINUTE, AT_NINE, now) == now, "nobody looked: it may have been used"
+    assert last_active(None, None, AT_NINE, now) == now
+    assert last_active(NOW, now - MINUTE, Look(is_known=False), now) == NOW
+    assert last_active(NOW, now - MINUTE, Look(True, active_at=NOW + 5 * MINUTE), now) == NOW + 5 * MINUTE
+    assert last_active(NOW, now - MINUTE, Look(True, active_at=now + HOUR), now) == now, "no clock of a program counts"
+    assert last_active(NOW, now - MINUTE, Look(True, is_active=True), now) == now
+
+
+# --- A whole life: looks each minute, with outages, silence, use and people who keep it ---
+
+_EVENTS = st.sampled_from(["idle"] * 12 + ["busy", "unknown", "outage", "keep"])
+_LIMITS = st.builds(
+    StopLimits,
+    idle=st.one_of(st.none(), st.integers(1, 90).map(lambda n: n * MINUTE)),
+    lifetime=st.one_of(st.none(), st.integers(1, 5).map(lambda n: n * HOUR)),
+    warning=st.integers(1, 60).map(lambda n: n * MINUTE),
+    keep=st.integers(1, 3).map(lambda n: n * HOUR),
+    extension=st.integers(0, 4).map(lambda n: n * HOUR),
+)
+
+
+@given(_LIMITS, st.lists(_EVENTS, min_size=1, max_size=600))
+def test_nothing_is_stopped_unannounced_in_use_or_before_its_time(limits: StopLimits, events: list[str]) -> None:
+    life, now, looked_at = Life(NOW), NOW, None
+    told_at: dict[PlannedStop, datetime] = {}
+    busy_at = kept_until = None
+    for event in events:
+        now += 20 * MINUTE if event == "outage" else MINUTE
+        look = Look(event != "unknown", is_active=event == "busy")
+        busy_at = now if event == "busy" else busy_at
+        life = replace(
+            life, active_at=last_active(life.active_at, looked_at, look, now), is_idle_known=event in ("idle", "outage")
+        )
+        looked_at = now if look.is_known else looked_at
+        decision = decide(life, limits, now)
+        if isinstance(decision, Announce):
+            stop = decision.stop
+            told_at.setdefault(stop, now)
+            assert stop.at > now
+            assert stop.cause == LIFETIME or event in ("idle", "outage"), "it is not known to be idle"
+            assert stop.at - now >= warning_before(stop.cause, limits) / 2, "nobody is surprised"
+            life = replace(life, announced=stop)
+        elif isinstance(decision, Withdraw):
+            life = replace(life, announced=None)
+        elif isinstance(decision, Stop):
+            stop = decision.stop
+            assert told_at[stop] < stop.at <= now
+            if stop.cause == IDLE:
+                assert limits.idle is not None
+                assert event in ("idle", "outage")
+                assert now - (busy_at or NOW) >= limits.idle
+            else:
+                assert limits.lifetime is not None
+                assert now - NOW >= limits.lifetime
+            assert kept_until is None or kept_until[0] != stop.cause or kept_until[1] <= now
+            return
+        if life.announced is not None:
+            assert now <= life.announced.at + GAP, "no stop is told that does not come"
+        if event == "keep" and life.announced is not None:
+            until = keepable_until(life.announced, life, limits, now)
+            if until is not None:
+                kept_until = (life.announced.cause, until)
+                is_idle = life.announced.cause == IDLE
+                life = replace(
+                    life,
+                    announced=None,
+                    kept_idle_until=until if is_idle else life.kept_idle_until,
+                    kept_lifetime_until=life.kept_lifetime_until if is_idle else until,
+                )
+
+
+@given(st.integers(1, 300), st.integers(1, 48), st.integers(1, 60))
+def test_what_stays_idle_is_stopped_soon_after_its_limit(idle: int, lifetime: int, warning: int) -> None:
+    limits = replace(LIMITS, idle=idle * MINUTE, lifetime=lifetime * HOUR, warning=warning * MINUTE)
+    life, now, looked_at = Life(NOW), NOW, None
+    for _ in range(60 * 400):
+        now += MINUTE
+        life = replace(life, active_at=last_active(life.active_at, looked_at, AT_NINE, now), is_idle_known=True)
+        looked_at = now
+        decision = decide(life, limits, now)
+        if isinstance(decision, Announce):
+            life = replace(life, announced=decision.stop)
+        elif isinstance(decision, Stop):
+            break
+    assert now - NOW <= min(idle * MINUTE, lifetime * HOUR) + 5 * MINUTE
+
+
+# --- Whose limit holds ---
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "bound", "expected"),
+    [
+        (60, None, 0, 60),
+        (60, 30, 0, 30),
+        (60, 90, 0, 60),
+        (60, 90, 80, 80),
+        (60, 90, 120, 90),
+        (0, 90, 0, 90),
+        (0, None, 30, 0),
+    ],
+)
+def test_a_project_may_shorten_a_limit_and_lengthen_it_up_to_the_bound(
+    base: int, own: int | None, bound: int, expected: int
+) -> None:
+    assert effective(base, own, bound) == expected
+
+
+@given(st.integers(0, 100), st.one_of(st.none(), st.integers(0, 100)), st.integers(0, 100))
+def test_no_project_gets_rid_of_a_limit(base: int, own: int | None, bound: int) -> None:
+    found = effective(base, own, bound)
+    assert (found > 0) or base == 0
+    assert base == 0 or found <= max(base, bound)
+
+
+def test_a_tier_replaces_the_configuration_for_workspaces_and_apps() -> None:
+    values = {**VALUES, WORKSPACE_IDLE.key: 120, WORKSPACE_LIFETIME.key: 48}
+    plain = limits_of("workspace", values, OwnLimits(), OwnLimits())
+    assert (plain.idle, plain.lifetime) == (2 * HOUR, 48 * HOUR)
+    app = limits_of("app", values, OwnLimits(), OwnLimits())
+    assert (app.idle, app.lifetime, app.any) == (None, None, False)
+    own = limits_of("app", values, OwnLimits(30, 5), OwnLimits(None, 4))
+    assert (own.idle, own.lifetime) == (HOUR / 2, 4 * HOUR)
+    never = limits_of("workspace", values, OwnLimits(0, 0), OwnLimits())
+    assert not never.any

@@ -1,0 +1,266 @@
+"""Workspaces: made with their first launch, resumed as they were, one execution at a time, renamed and deleted while they are stopped."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from grid.core.errors import Rejected
+from grid.executions.request import request_stop
+from grid.models import Environment, Execution, HardwareTier, State, Workspace
+from grid.workspaces.workspaces import delete, problems_as_launched, rename, resume, why_busy, why_not_resume
+from tests.support.shop import NOW, Shop
+
+LATER = NOW + timedelta(hours=1)
+
+
+def stopped(shop: Shop, **changes: Any) -> Workspace:
+    """Launched, stopped while it queued, and so settled at once."""
+    execution = shop.launch(**changes)
+    request_stop(execution, by="alice", now=NOW)
+    return Workspace.objects.get(pk=execution.workspace_id)
+
+
+def resumed(workspace: Workspace, **changes: Any) -> Execution:
+    wanted: dict[str, Any] = {
+        "environment": workspace.environment,
+        "tier": workspace.tier,
+        "with_cluster": True,
+        "now": LATER,
+    }
+    return resume(workspace.pk, **(wanted | changes))
+
+
+def code_of(refused: pytest.ExceptionInfo[Rejected]) -> tuple[str, str]:
+    (problem,) = refused.value.problems
+    return problem.path, problem.code
+
+
+def test_launching_a_workspace_makes_it_with_its_first_execution(shop: Shop) -> None:
+    execution = shop.launch(title=" Explore ")
+    workspace = Workspace.objects.get()
+    assert (execution.workspace_id, workspace.pk) == (workspace.pk, execution.pk)
+    assert (workspace.owner, workspace.project, workspace.title) == (shop.people.owner, shop.project, "Explore")
+    assert (workspace.environment, workspace.tier, workspace.cluster) == (shop.workspace, shop.tier, None)
+    assert (workspace.created_at, workspace.launched_at) == (NOW, NOW)
+
+
+def test_a_job_and_a_cluster_are_no_workspaces(shop: Shop) -> None:
+    shop.launch(kind="job", environment=shop.job)
+    shop.launch_cluster(after=1)
+    assert not Workspace.objects.exists()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Execution.objects.filter(kind="job").update(workspace=stopped(shop))
+
+
+def test_a_refused_launch_leaves_no_workspace(shop: Shop) -> None:
+    with pytest.raises(Rejected):
+        shop.launch(title="x" * 121)
+    assert not Workspace.objects.exists()
+
+
+def test_a_resumed_workspace_is_a_new_execution_with_the_same_files_and_settings(shop: Shop) -> None:
+    workspace = stopped(shop)
+    first, second = Execution.objects.get(), resumed(workspace)
+    assert (second.pk != first.pk, second.workspace, second.state) == (True, workspace, State.QUEUED)
+    assert (second.owner, second.title, second.requested_at) == (shop.people.owner, "Explore", LATER)
+    second.refresh_from_db()
+    for part in ("home", "project", "tier", "environment", "workspace"):
+        assert second.spec[part] == first.spec[part]
+    assert second.spec["workspace"] == workspace.pk, "JupyterLab's layout is found again"
+    workspace.refresh_from_db()
+    assert workspace.launched_at == LATER
+
+
+def test_it_is_resumed_with_its_cluster_or_without(shop: Shop) -> None:
+    execution, cluster = shop.launch_with_cluster(workers_maximum=4)
+    request_stop(execution, by="alice", now=NOW)
+    workspace = Workspace.objects.get()
+    first = resumed(workspace)
+    again = Execution.objects.get(attached_to=first)
+    assert again.spec["cluster"] == cluster.spec["cluster"] | {"attached_to": first.pk}
+    assert (again.workspace, again.slots) == (None, cluster.slots)
+    request_stop(first, by="alice", now=LATER)
+    assert not resumed(workspace, with_cluster=False).attached.exists()
+
+
+def test_it_takes_the_tier_and_environment_of_today_and_remembers_those_that_were_chosen(shop: Shop) -> None:
+    workspace = stopped(shop)
+    HardwareTier.objects.filter(pk="small").update(memory="8Gi")
+    large = HardwareTier.objects.create(id="large", name="Large", node_pool="default", cores="7", memory="28Gi")
+    execution = resumed(workspace)
+    assert execution.spec["tier"]["memory"] == "8Gi"
+    request_stop(execution, by="alice", now=LATER)
+    resumed(workspace, tier=large)
+    workspace.refresh_from_db()
+    assert workspace.tier == large
+
+
+def test_an_archived_tier_and_environment_are_told_and_refused_and_another_may_be_chosen(shop: Shop) -> None:
+    workspace = stopped(shop)
+    HardwareTier.objects.filter(pk="small").update(is_archived=True)
+    Environment.objects.filter(pk="jupyterlab").update(is_visible=False)
+    told = [("environment", "not_offered"), ("tier", "not_offered")]
+    assert [(problem.path, problem.code) for problem in problems_as_launched(workspace)] == told
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert [(problem.path, problem.code) for problem in refused.value.problems] == told
+    Environment.objects.filter(pk="jupyterlab").update(is_visible=True)
+    other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
+    assert resumed(workspace, tier=other).tier == other
+
+
+def test_a_cluster_whose_tier_is_gone_is_told_and_left_out_if_wanted(shop: Shop, worker_tier: HardwareTier) -> None:
+    execution, _ = shop.launch_with_cluster(tier=worker_tier)
+    request_stop(execution, by="alice", now=NOW)
+    workspace = Workspace.objects.get()
+    HardwareTier.objects.filter(pk=worker_tier.pk).update(is_archived=True)
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("worker_tier", "not_offered")
+    Execution.objects.filter(kind="cluster").delete()
+    worker_tier.delete()
+    assert [problem.path for problem in problems_as_launched(workspace)] == ["with_cluster"]
+    assert resumed(workspace, with_cluster=False).state == State.QUEUED
+
+
+def test_a_cluster_stored_by_another_release_is_read_where_it_can_be_and_told_where_not(shop: Shop) -> None:
+    execution, _ = shop.launch_with_cluster()
+    request_stop(execution, by="alice", now=NOW)
+    workspace = Workspace.objects.get()
+    stored = workspace.cluster
+    assert stored is not None
+    workspace.cluster = {name: value for name, value in stored.items() if name != "local_storage"} | {"newer": 1}
+    assert problems_as_launched(workspace) == []
+    for broken in ({"framework": "dask"}, stored | {"workers_minimum": "many"}, [1]):
+        workspace.cluster = broken
+        workspace.save()
+        (problem,) = problems_as_launched(workspace)
+        assert (problem.path, problem.code) == ("with_cluster", "unreadable")
+        with pytest.raises(Rejected) as refused:
+            resumed(workspace)
+        assert code_of(refused) == ("with_cluster", "unreadable")
+    assert resumed(workspace, with_cluster=False).state == State.QUEUED
+
+
+def test_the_newest_life_is_the_one_that_was_launched_last_also_by_a_clock_that_is_behind(shop: Shop) -> None:
+    workspace = stopped(shop)
+    execution = resumed(workspace, now=NOW - timedelta(minutes=1))
+    workspace.refresh_from_db()
+    assert execution.requested_at == workspace.launched_at == NOW + timedelta(microseconds=1)
+    assert workspace.executions.order_by("-requested_at").first() == execution
+
+
+@pytest.mark.parametrize(
+    ("state", "stop_wanted", "code"),
+    [
+        ("queued", False, "active"),
+        ("running", False, "active"),
+        ("running", True, "stopping"),
+        ("stopping", False, "stopping"),
+        ("finishing", False, "stopping"),
+        ("error", False, "pod_stays"),
+    ],
+)
+def test_what_has_not_ended_is_told_apart_from_what_still_stops(state: str, stop_wanted: bool, code: str) -> None:
+    assert why_busy(state, stop_wanted=stop_wanted).code == code
+
+
+def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Shop) -> None:
+    execution = shop.launch()
+    workspace = Workspace.objects.get()
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("", "active")
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
+    with pytest.raises(Rejected, match="its last pod is not confirmed gone") as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("", "pod_stays")
+    assert Execution.objects.count() == 1
+
+
+def test_what_has_ended_on_a_lost_node_is_renamed_and_deleted_though_its_pod_is_not_seen_gone(shop: Shop) -> None:
+    execution = shop.launch()
+    Execution.objects.filter(pk=execution.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
+    rename(execution.pk, "Lost")
+    delete(execution.pk, now=LATER)
+    assert Workspace.objects.filter(title="Lost", deleted_at=LATER).exists()
+
+
+def test_the_database_refuses_a_second_life_at_the_same_time(shop: Shop) -> None:
+    workspace = stopped(shop)
+    execution = resumed(workspace)
+    execution.pk, execution._state.adding = "another", True
+    with pytest.raises(IntegrityError), transaction.atomic():
+        execution.save(force_insert=True)
+
+
+def test_who_left_the_project_resumes_when_he_is_back(shop: Shop) -> None:
+    member = shop.people.teammate
+    workspace = stopped(shop, owner=member)
+    membership = shop.project.memberships.get(user=member)
+    for role in ("viewer", None):
+        if role:
+            shop.project.memberships.filter(user=member).update(role=role)
+        else:
+            membership.delete()
+        with pytest.raises(Rejected, match="You are no longer a contributor of its project, Churn"):
+            resumed(workspace)
+    shop.project.members.add(member, through_defaults={"role": "contributor"})
+    assert why_not_resume(workspace) is None
+    assert resumed(workspace).owner == member
+
+
+def test_neither_an_archived_project_nor_a_closed_account_resumes(shop: Shop) -> None:
+    workspace = stopped(shop)
+    shop.project.is_archived = True
+    shop.project.save()
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("", "archived")
+    workspace.owner.is_active = False
+    workspace.owner.save()
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("", "inactive")
+
+
+def test_a_workspace_without_executions_is_resumed(shop: Shop) -> None:
+    workspace = stopped(shop)
+    Execution.objects.all().delete()
+    assert resumed(workspace).workspace == workspace
+
+
+def test_one_without_title_keeps_its_name_through_its_lives(shop: Shop) -> None:
+    workspace = stopped(shop, title="")
+    assert str(Execution.objects.get()) == str(workspace) == resumed(workspace).title
+
+
+def test_a_stopped_one_takes_another_title_and_a_living_one_does_not(shop: Shop) -> None:
+    workspace = stopped(shop)
+    rename(workspace.pk, "  Churn, second try ")
+    with pytest.raises(Rejected) as refused:
+        rename(workspace.pk, "\u202eevil")
+    assert code_of(refused) == ("title", "unprintable")
+    assert resumed(workspace).title == "Churn, second try"
+    with pytest.raises(Rejected) as refused:
+        rename(workspace.pk, "Other")
+    assert code_of(refused) == ("", "active")
+
+
+def test_a_deleted_one_is_not_resumed_and_its_executions_stay(shop: Shop) -> None:
+    workspace = stopped(shop)
+    delete(workspace.pk, now=LATER)
+    with pytest.raises(Rejected) as refused:
+        resumed(workspace)
+    assert code_of(refused) == ("", "deleted")
+    assert Execution.objects.get().workspace == workspace
+
+
+def test_a_living_one_is_not_deleted(shop: Shop) -> None:
+    execution = shop.launch()
+    with pytest.raises(Rejected) as refused:
+        delete(execution.pk, now=LATER)
+    assert code_of(refused) == ("", "active")
+    assert Workspace.objects.get().deleted_at is None

@@ -1,0 +1,386 @@
+"""Workspaces over HTTP: home and the list show each once with its button, resuming asks what it needs, and what cannot be is said in words.
+
+Who gets which answer is told by `tests/access/answers.txt`.
+"""
+
+import asyncio
+import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.urls import Resolver404, resolve
+
+from dashboard.home.page import HomePage
+from dashboard.home.records import HomeRecords
+from dashboard.shell.access import viewer_of
+from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord, fitting_button
+from dashboard.workspaces.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
+from tests.shell.browsing import client_of, execution_page
+from tests.shell.live import connected
+from tests.support.builders import MOMENT
+from tests.workspaces.workspaces import live, page, resume, sent
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def project(people: People) -> Project:
+    return make_project(people.owner, people.teammate)
+
+
+@pytest.fixture
+def stopped(people: People, project: Project) -> Workspace:
+    return make_workspace(people.owner, project)
+
+
+def test_home_shows_a_workspace_once_with_the_button_that_fits(
+    people: People, stopped: Workspace, runtime: Runtime
+) -> None:
+    resume_link, explore = f'href="/workspaces/{stopped.pk}/resume/"', re.compile("<strong>Explore</strong>")
+    read_executions(runtime)
+    shown = page(people.owner, "/")
+    assert len(explore.findall(shown)) == 1
+    assert "Stopped" in shown
+    assert resume_link in shown
+    execution = live(stopped)
+    read_executions(runtime)
+    shown = page(people.owner, "/")
+    assert len(explore.findall(shown)) == 1
+    assert f'form="open-form" formaction="/executions/{execution.pk}/open/"' in shown
+    assert resume_link not in shown
+
+
+def test_home_leads_to_all_workspaces_of_whoever_has_one(people: People, stopped: Workspace, runtime: Runtime) -> None:
+    read_executions(runtime)
+    link = '<a href="/workspaces/">All your workspaces</a>'
+    assert link in page(people.owner, "/")
+    assert link not in page(people.teammate, "/")
+    live(stopped)
+    read_executions(runtime)
+    shown = page(people.owner, "/")
+    assert link in shown
+    assert "Your workspaces and executions" in shown
+
+
+def test_home_is_of_ones_own(people: People, stopped: Workspace, runtime: Runtime) -> None:
+    make_execution(people.owner, stopped.project, title="Busy")
+    read_executions(runtime)
+    shown = page(people.teammate, "/")
+    assert "Explore" not in shown
+    assert "Busy" not in shown
+
+
+def test_a_deleted_or_renamed_workspace_is_so_at_the_next_look_at_home(people: People, stopped: Workspace) -> None:
+    assert "Explore" in page(people.owner, "/")
+    Workspace.objects.update(title="Deep dive")
+    assert "Deep dive" in page(people.owner, "/")
+    assert sent(people.owner, f"/workspaces/{stopped.pk}/delete/") == (302, "/workspaces/")
+    assert "Deep dive" not in page(people.owner, "/")
+    assert "Deep dive" not in page(people.owner, "/workspaces/")
+    assert "Launch again" in execution_page(people.owner, Execution.objects.get())
+
+
+async def test_home_follows_a_workspace_that_stops(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.home.page.READ_SECONDS", 1e9)  # so that only the execution's change makes it look
+
+    def running() -> Execution:
+        execution = live(make_workspace(people.owner, make_project(people.owner)))
+        read_executions(runtime)
+        return execution
+
+    def stop(execution: Execution) -> None:
+        Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+        read_executions(runtime)
+
+    execution = await sync_to_async(running)()
+    async with connected("/live/home/", people.owner) as socket:
+        assert f"/executions/{execution.pk}/open/" in await socket.message()
+        await sync_to_async(stop)(execution)
+        assert f"/workspaces/{execution.workspace_id}/resume/" in await socket.message_about("Resume")
+
+
+async def test_home_offers_to_resume_as_soon_as_the_last_pod_is_seen_gone(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.home.page.READ_SECONDS", 1e9)
+
+    def lost() -> Workspace:
+        made = make_workspace(people.owner, make_project(people.owner), state=State.ERROR, settled_at=None)
+        read_executions(runtime)
+        return made
+
+    def settle() -> None:
+        Execution.objects.update(settled_at=MOMENT)
+        read_executions(runtime)
+
+    workspace = await sync_to_async(lost)()
+    async with connected("/live/home/", people.owner) as socket:
+        assert "its last pod is not confirmed gone" in await socket.message()
+        await sync_to_async(settle)()
+        assert f"/workspaces/{workspace.pk}/resume/" in await socket.message_about("Resume")
+
+
+@pytest.mark.parametrize(
+    ("state", "contributes", "button"),
+    [
+        ("queued", True, "stop"),
+        ("preparing", True, "stop"),
+        ("running", True, "open"),
+        ("running", False, "stop"),
+        ("stopping", True, ""),
+        ("finishing", True, ""),
+    ],
+)
+def test_the_button_fits_the_state(state: str, contributes: bool, button: str) -> None:
+    assert fitting_button(state, contributes=contributes) == button
+
+
+def test_a_workspace_without_executions_is_stopped_and_can_be_resumed(people: People, stopped: Workspace) -> None:
+    Execution.objects.all().delete()
+    assert "No executions are left in the history." in page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert f'href="/workspaces/{stopped.pk}/resume/"' in page(people.owner, "/")
+    assert resume(people.owner, stopped)[0] == 302
+
+
+def test_ones_workspaces_are_paged_the_latest_launched_first(people: People, project: Project) -> None:
+    for number in range(PER_PAGE + 2):
+        at = MOMENT + timedelta(minutes=number)
+        make_workspace(people.owner, project, title=f"No {number}.", requested_at=at)
+    assert 'href="/workspaces/"' in page(people.owner, "/")
+    shown = page(people.owner, "/workspaces/")
+    assert shown.index(f"No {PER_PAGE + 1}.") < shown.index(f"No {PER_PAGE}.") < shown.index("No 2.")
+    assert "No 1." not in shown
+    older = re.search(r'href="(\?before=\w+)"', shown)
+    assert older
+    rest = page(people.owner, f"/workspaces/{older[1]}")
+    assert rest.index("No 1.") < rest.index("No 0.")
+    assert "No 2." not in rest
+
+
+def test_its_page_lists_its_executions_the_newest_first_in_pages(people: People, stopped: Workspace) -> None:
+    ids = [stopped.pk]
+    for number in range(1, EXECUTIONS_PER_PAGE + 1):
+        at = MOMENT + timedelta(minutes=number)
+        ids.append(live(stopped, State.STOPPED, requested_at=at, ended_at=at, settled_at=at).pk)
+    path = f"/workspaces/{stopped.pk}/"
+    assert re.findall(r'href="/executions/(\w+)/"', page(people.teammate, path)) == ids[:0:-1]
+    assert re.findall(r'href="/executions/(\w+)/"', page(people.teammate, f"{path}?before={ids[1]}")) == ids[:1]
+
+
+@pytest.mark.parametrize("strange", ["%00", "%00a", "a%00", "%F0%9F%92%A5", "A", "x" * 17, "%27"])
+def test_what_cannot_be_an_id_is_no_page_and_no_cursor(people: People, stopped: Workspace, strange: str) -> None:
+    client = client_of(people.owner)
+    for path in ("workspaces/{}/", "workspaces/{}/resume/", "executions/{}/", "executions/{}/stop/"):
+        with pytest.raises(Resolver404):
+            resolve("/" + unquote(path.format(strange)))
+        assert client.get("/" + path.format(strange)).status_code == 404
+    for path in ("/workspaces/?before={}", f"/workspaces/{stopped.pk}/?before={{}}", "/launch/?from={}"):
+        assert client.get(path.format(strange)).status_code == 200
+
+
+def test_resuming_leads_to_the_new_execution_and_twice_is_once(people: People, stopped: Workspace) -> None:
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert re.search(r'value="small" required checked', shown)
+    first, second = resume(people.owner, stopped), resume(people.owner, stopped)
+    execution = Execution.objects.unsettled().get(workspace=stopped)
+    assert first == second == (302, f"/executions/{execution.pk}/")
+    assert (execution.state, execution.title) == (State.QUEUED, "Explore")
+    answer = client_of(people.owner).get(f"/workspaces/{stopped.pk}/resume/", follow=True)
+    assert answer.redirect_chain == [(f"/executions/{execution.pk}/", 302)]
+    assert "This workspace has not ended: here it is." in answer.content.decode()
+
+
+def test_an_ended_execution_offers_its_owner_to_resume_and_others_to_launch_the_like(
+    people: People, stopped: Workspace
+) -> None:
+    execution = Execution.objects.get()
+    mine, theirs = execution_page(people.owner, execution), execution_page(people.teammate, execution)
+    assert f'href="/workspaces/{stopped.pk}/resume/"' in mine
+    assert "Launch again" not in mine
+    assert f'href="/launch/?from={execution.pk}"' in theirs
+    for shown in (mine, theirs):
+        assert f'href="/workspaces/{stopped.pk}/"' in shown
+
+
+def test_while_it_still_stops_it_says_so(people: People, stopped: Workspace) -> None:
+    Execution.objects.update(state=State.STOPPING, ended_at=None, settled_at=None)
+    sentence = "It is still stopping. Wait until it has ended."
+    assert sentence in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    status, shown = resume(people.owner, stopped)
+    assert (status, sentence in shown) == (422, True)
+    assert Execution.objects.count() == 1
+
+
+def test_an_archived_tier_is_told_and_another_is_chosen(people: People, stopped: Workspace) -> None:
+    make_tier("other", is_default=True)
+    HardwareTier.objects.filter(pk="small").update(is_archived=True)
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "This hardware tier is no longer available; choose another." in shown
+    assert re.search(r'value="other" required checked', shown)
+    status, refusal = resume(people.owner, stopped)
+    assert status == 422
+    assert "This hardware tier is not available to you; choose another." in refusal
+    assert resume(people.owner, stopped, tier="other")[0] == 302
+    assert Execution.objects.unsettled().get().tier_id == "other"
+
+
+def test_a_disabled_environment_is_told(people: People, stopped: Workspace) -> None:
+    Environment.objects.update(is_visible=False)
+    assert "Ask your admin for an environment and a tier." in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert resume(people.owner, stopped)[0] == 422
+
+
+def test_who_left_the_project_is_told_and_resumes_when_he_is_back(people: People, project: Project) -> None:
+    workspace = make_workspace(people.teammate, project)
+    project.members.remove(people.teammate)
+    sentence = "You are no longer a contributor of its project, Customer churn."
+    assert sentence in page(people.teammate, f"/workspaces/{workspace.pk}/resume/")
+    assert sentence in resume(people.teammate, workspace)[1]
+    project.members.add(people.teammate, through_defaults={"role": "contributor"})
+    assert resume(people.teammate, workspace)[0] == 302
+
+
+def test_on_a_lost_node_it_says_why_it_is_not_resumed_and_offers_to_launch_it_again(
+    people: People, project: Project, runtime: Runtime
+) -> None:
+    lost: dict[str, Any] = {"state": State.ERROR, "settled_at": None, "slots_reserved_at": MOMENT}
+    workspace = make_workspace(people.owner, project, **lost)
+    read_executions(runtime)
+    own, again = f"/workspaces/{workspace.pk}/", f'href="/launch/?from={workspace.pk}"'
+    for path in ("/", "/workspaces/", own, f"/executions/{workspace.pk}/", f"{own}resume/"):
+        shown = page(people.owner, path)
+        assert "It cannot be resumed yet: its last pod is not confirmed gone." in shown, path
+        assert again in shown, path
+        assert ">Resume<" not in shown, path
+    assert "in a moment" not in resume(people.owner, workspace)[1]
+    assert sent(people.owner, f"{own}rename/", title="Lost") == (302, own)
+    Execution.objects.update(settled_at=MOMENT, slots_reserved_at=None)
+    read_executions(runtime)
+    for path in ("/", "/workspaces/", own, f"/executions/{workspace.pk}/"):
+        shown = page(people.owner, path)
+        assert f'href="{own}resume/"' in shown, path
+        assert "until its last pod" not in shown, path
+    assert resume(people.owner, workspace)[0] == 302
+
+
+def test_over_the_quota_it_is_told_that_it_will_wait(people: People, stopped: Workspace) -> None:
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    make_execution(people.owner, stopped.project, slots_reserved_at=MOMENT)
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "All your slots are in use, so this will wait in the queue." in shown
+    assert resume(people.owner, stopped)[0] == 302
+
+
+def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Project, runtime: Runtime) -> None:
+    workspace = make_workspace(people.owner, project, title=HOSTILE)
+    read_executions(runtime)
+    own = f"/workspaces/{workspace.pk}/"
+    execution = f"/executions/{workspace.pk}/"
+    for path in ("/", "/workspaces/", own, f"{own}resume/", f"{own}delete/", execution):
+        shown = client_of(people.owner).get(path).content.decode()
+        assert "&lt;script&gt;" in shown, path
+        assert HOSTILE not in shown, path
+
+
+def test_it_is_renamed_while_it_is_stopped(people: People, stopped: Workspace) -> None:
+    path = f"/workspaces/{stopped.pk}/rename/"
+    assert sent(people.owner, path, title=" Second try ") == (302, f"/workspaces/{stopped.pk}/")
+    renamed = client_of(people.owner).post(path, {"title": "Second try"}, follow=True)
+    assert "Renamed to Second try." in renamed.content.decode()
+    status, refusal = sent(people.owner, path, title="x" * 121)
+    assert status == 422
+    assert "Use at most 120 characters; these are 121." in refusal
+    live(stopped)
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert "rename" not in shown
+    assert "This workspace is running." in shown
+    status, refusal = sent(people.owner, path, title="Third")
+    assert (status, "It has not ended yet. Stop it first." in refusal) == (422, True)
+    stopped.refresh_from_db()
+    assert stopped.title == "Second try"
+
+
+def test_deleting_asks_first_and_says_what_stays(people: People, stopped: Workspace) -> None:
+    path = f"/workspaces/{stopped.pk}/delete/"
+    shown = page(people.owner, path)
+    assert "Its executions stay in the history." in shown
+    assert "No file is deleted" in shown
+    execution = live(stopped)
+    status, refusal = sent(people.owner, path)
+    assert (status, "It has not ended yet. Stop it first." in refusal) == (422, True)
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    assert sent(people.owner, path)[0] == 302
+    assert Execution.objects.count() == 2
+    assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
+
+
+def test_deleting_twice_leads_to_the_list_and_only_its_owner_there(people: People, stopped: Workspace) -> None:
+    path = f"/workspaces/{stopped.pk}/delete/"
+    assert sent(people.owner, path) == sent(people.owner, path) == (302, "/workspaces/")
+    assert sent(people.teammate, path)[0] == 404
+    assert client_of(people.owner).get(path).status_code == 404
+
+
+async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (HomeRecords((), maximum, (), ()) for maximum in (1, 2))
+    home, released, answers = HomePage(), asyncio.Event(), [old, new]
+
+    async def slow(*_: Any) -> HomeRecords:
+        answer = answers.pop(0)
+        if answer is old:
+            await released.wait()
+        return answer
+
+    monkeypatch.setattr("dashboard.home.page.database.pages.run", slow)
+    viewer = await sync_to_async(viewer_of)(people.owner)
+    assert viewer is not None
+    first = asyncio.create_task(home.read(runtime, viewer, None))
+    await asyncio.sleep(0)
+    home.forget(viewer.id)
+    assert await home.read(runtime, viewer, None) is new
+    released.set()
+    await first
+    assert await home.read(runtime, viewer, None) is new
+
+
+def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> None:
+    client = client_of(people.owner, enforce_csrf_checks=True)
+    for action in ("resume", "rename", "delete"):
+        assert client.post(f"/workspaces/{stopped.pk}/{action}/").status_code == 403
+
+
+def test_stopping_says_that_it_can_be_resumed(people: People, stopped: Workspace) -> None:
+    path = f"/executions/{live(stopped).pk}/stop/"
+    assert "You can resume it later, with the same files and settings." in page(people.owner, path)
+    assert "Its owner can resume it later." in page(people.admin, path)
+    stopped.project.memberships.filter(user=people.owner).delete()
+    assert "You can resume it later if you contribute to that project again." in page(people.owner, path)
+
+
+def test_the_launch_form_leads_to_stopped_workspaces(people: People, stopped: Workspace) -> None:
+    link = '<a href="/workspaces/">Resume one of your stopped workspaces</a>'
+    assert link in page(people.owner, "/launch/?kind=workspace")
+    assert link not in page(people.teammate, "/launch/?kind=workspace")
+    live(stopped)
+    assert link not in page(people.owner, "/launch/?kind=workspace")
+
+
+def test_a_record_without_lives_says_since_when_by_its_launch() -> None:
+    record = WorkspaceRecord(
+        "w", "W", "W", 1, "alice", "p", "P", {}, "Lab", "Small", created_at=MOMENT, launched_at=MOMENT, latest=None,
+    )  # fmt: skip
+    assert (record.status.word, record.since, record.button(1), record.button(2)) == ("Stopped", MOMENT, "resume", "")
+    assert not WorkspaceExecution("e", "failed", MOMENT, "").is_active

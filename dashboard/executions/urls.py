@@ -1,0 +1,29 @@
+"""The URLs of this room's pages."""
+
+from django.urls import URLPattern
+
+from dashboard.executions.views import (
+    executions,
+    keeping,
+    launch,
+    launch_check,
+    launch_objects,
+    stopping,
+    writing_to_owners,
+)
+from dashboard.shell.routes import path
+
+urlpatterns: list[URLPattern] = [
+    path("launch/", launch.launch, name="launch"),
+    path("launch/check/", launch_check.launch_check, name="launch-check"),
+    path("launch/objects/", launch_objects.launch_objects, name="launch-objects"),
+    path("executions/", executions.executions, name="executions"),
+    path("executions/message/", writing_to_owners.executions_message, name="executions-message"),
+    path("executions/stop/", stopping.executions_stop, name="executions-stop"),
+    path("executions/<id:id>/", executions.execution, name="execution"),
+    path("executions/<id:id>/log/", executions.execution_log, name="execution-log"),
+    path("executions/<id:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
+    path("executions/<id:id>/stop/", stopping.execution_stop, name="execution-stop"),
+    path("executions/<id:id>/keep/", keeping.execution_keep, name="execution-keep"),
+    path("executions/<id:id>/use/", executions.execution_use, name="execution-use"),
+]

@@ -1,0 +1,10 @@
+"""The URLs of this room's pages."""
+
+from django.urls import URLPattern
+
+from dashboard.home import views as home
+from dashboard.shell.routes import path
+
+urlpatterns: list[URLPattern] = [
+    path("", home.home, name="home"),
+]

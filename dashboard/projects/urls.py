@@ -1,0 +1,13 @@
+"""The URLs of this room's pages."""
+
+from django.urls import URLPattern
+
+from dashboard.administration.urls import catalogue
+from dashboard.administration.views.edited_kinds import PROJECTS
+from dashboard.projects import views as projects
+from dashboard.shell.routes import path
+
+urlpatterns: list[URLPattern] = [
+    *catalogue(PROJECTS, projects.projects, projects.project),
+    path("projects/<name:id>/members/", projects.project_member, name="project-member"),
+]

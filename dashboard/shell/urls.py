@@ -1,0 +1,22 @@
+"""The URLs of this room's pages."""
+
+from django.urls import URLPattern
+
+from dashboard.shell.routes import path
+from dashboard.shell.views import health, help, icon, preferences, saved_views, script_texts
+
+urlpatterns: list[URLPattern] = [
+    path("table-view/", preferences.choose_table_view, name="table-view"),
+    path("first-steps/hide/", preferences.choose_first_steps, name="first-steps-hide"),
+    path("views/", saved_views.view_save, name="view-save"),
+    path("views/<int:id>/", saved_views.view_open, name="view-open"),
+    path("views/<int:id>/default/", saved_views.view_default, name="view-default"),
+    path("views/<int:id>/delete/", saved_views.view_delete, name="view-delete"),
+    path("theme/", preferences.choose_theme, name="theme"),
+    path("help/", help.help_page, name="help"),
+    path("favicon.ico", icon.favicon, name="favicon"),
+    path("script-texts/<slug:language>/<slug:version>.js", script_texts.script_texts, name="script-texts"),
+    path("healthz", health.alive, name="healthz"),
+    path("readyz", health.ready, name="readyz"),
+    path("freshz", health.fresh, name="freshz"),
+]

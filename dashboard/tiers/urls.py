@@ -1,0 +1,16 @@
+"""The URLs of this room's pages."""
+
+from django.urls import URLPattern
+
+from dashboard.administration.urls import catalogue
+from dashboard.administration.views.edited_kinds import TIERS
+from dashboard.shell.routes import path
+from dashboard.tiers.views import rush, tier_checking
+
+urlpatterns: list[URLPattern] = [
+    *catalogue(TIERS),
+    path("tiers/new/check/", tier_checking.tier_check, name="tier-new-check"),
+    path("tiers/<name:id>/check/", tier_checking.tier_check, name="tier-check"),
+    path("rush/", rush.rush, name="rush"),
+    path("rush/<id:id>/remove/", rush.rush_remove, name="rush-remove"),
+]

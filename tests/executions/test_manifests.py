@@ -6,17 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.core.labels import KEYS, NODE_POOL
 from grid.executions.manifests import build, labels_of
-from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec, parse_spec
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.executions.storage import Storage
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
-from grid.models import Execution
 from grid.workspaces import own_packages
 
 # What every pod of ours may not do.
@@ -398,20 +396,3 @@ def test_texts_of_people_become_valid_label_values(owner: str, title: str) -> No
 def test_two_users_never_share_a_label(one: str, other: str) -> None:
     if one != other:
         assert labels_of(spec(owner=one))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]
-
-
-def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_gave_then() -> None:
-    frozen: dict[str, Any] = msgspec.to_builtins(spec())
-    now = build(parse_spec(Execution(spec=frozen)), namespace="compute-grid", token="t")
-    then = build(
-        parse_spec(Execution(spec={key: value for key, value in frozen.items() if key != "cluster"})),
-        namespace="compute-grid",
-        token="t",
-    )
-    assert then == now
-
-
-@pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])
-def test_a_spec_that_cannot_be_read_says_so(stored: object) -> None:
-    with pytest.raises(ValueError, match="What was stored at launch cannot be read"):
-        parse_spec(Execution(spec=stored))

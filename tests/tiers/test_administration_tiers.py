@@ -17,7 +17,7 @@ from grid.runtime import new_runtime, using_runtime
 from grid.tiers.warmhours import DAYS
 from tests.administration.administering import CLUSTER_ENVIRONMENT, TIER, version_of
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
+from tests.executions.executing import make_execution, make_project, make_tier
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 
@@ -358,31 +358,6 @@ def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: Peop
         )  # fmt: skip
     assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
     assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")
-
-
-def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: People) -> None:
-    tier = make_tier("busy", is_default=True)
-    project = make_project(people.owner, people.teammate)
-    for user in (people.owner, people.owner, people.teammate):
-        make_execution(user, project, tier=tier)
-    make_workspace(people.owner, project, tier=tier)
-    question = admin.get("/tiers/busy/archive/").content.decode()
-    assert "3 executions of 2 people use it and continue" in question
-    assert "1 workspace was launched with it: resuming needs another hardware tier." in question
-    assert "It is the default tier" in question
-    assert "Its 2 members can no longer launch in it." in admin.get("/projects/churn/archive/").content.decode()
-    assert (
-        "1 workspace of the project cannot be resumed until it is restored."
-        in admin.get("/projects/churn/archive/").text
-    )
-    unused = make_environment("unused", name="Unused <b>")
-    assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
-    assert not HardwareTier.objects.filter(is_archived=True).exists()
-
-
-def test_what_is_archived_already_is_not_asked_about(admin: Client) -> None:
-    make_tier("old", is_archived=True)
-    assert admin.get("/tiers/old/archive/").status_code == 404
 
 
 WARM = {"warm_places": "2", "warm_days": ["mon", "fri"], "warm_from": "08:00", "warm_until": "18:00"}

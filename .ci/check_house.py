@@ -1,0 +1,77 @@
+"""Checks the plan of the house beside the import contracts: rooms of one name, files neither long nor dust, names of classes once.
+
+Run by `make check`; prints each breach as a line, and exits with 1 if there is any.
+"""
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LONGEST, SHORTEST = 400, 20
+# It is shipped into pods as one file.
+MAY_BE_LONG = {"grid/files/executor.py"}
+# A room's addresses, what Django finds by its name, and the composition are files of their own however short.
+MAY_BE_SHORT = {"__init__.py", "urls.py", "apps.py"}
+SHORT_FOLDERS = ("grid/management/commands/", "dashboard/templatetags/")
+# 28 debts: each joins a neighbour when somebody comes by; none is to be added.
+SHORT_DEBTS = set[str]()
+# Kinds of tests that look at many rooms.
+TESTS_OF_MANY = {"access", "browser", "contract", "end_to_end", "golden", "pictures", "recordings"}
+# Django, pytest and the commands find these by their names.
+NAMES_OF_FRAMEWORKS = {"Command", "Migration"}
+
+
+def tracked(*patterns: str) -> list[Path]:
+    answer = subprocess.run(["git", "ls-files", "-z", *patterns], capture_output=True, check=True, text=True)
+    return [Path(name) for name in answer.stdout.split("\0") if name and Path(name).is_file()]
+
+
+def lengths(files: Sequence[Path]) -> Iterator[str]:
+    for path in files:
+        name, lines = str(path), len(path.read_bytes().splitlines())
+        if lines > LONGEST and name not in MAY_BE_LONG:
+            yield f"{name}: {lines} lines, and {LONGEST} may be; part it by ideas"
+        is_product = name.startswith(("grid/", "dashboard/")) and not name.startswith(SHORT_FOLDERS)
+        if is_product and lines < SHORTEST and path.name not in MAY_BE_SHORT and name not in SHORT_DEBTS:
+            yield f"{name}: {lines} lines, and {SHORTEST} have to be; let it join a neighbour"
+
+
+def classes(files: Sequence[Path]) -> Iterator[str]:
+    found = defaultdict[str, list[str]](list)
+    for path in files:
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path))
+    for name, places in sorted(found.items()):
+        if len(places) > 1 and name not in NAMES_OF_FRAMEWORKS:
+            yield f"class {name} is in {' and '.join(places)}; give one of them another name"
+
+
+def rooms() -> Iterator[str]:
+    """Yield the folders of templates and tests that are no room, and the rooms that do not say what they are."""
+    of_grid, of_dashboard = ({path.parts[1] for path in tracked(f"{half}/*/*.py")} for half in ("grid", "dashboard"))
+    for path in sorted({path.parts[1] for path in tracked("templates/*/*")} - of_dashboard):
+        yield f"templates/{path}: no room of dashboard/ has this name"
+    for path in sorted({path.parts[1] for path in tracked("tests/*/*")} - of_grid - of_dashboard - TESTS_OF_MANY):
+        yield f"tests/{path}: no room has this name"
+    for half, names in (("grid", of_grid), ("dashboard", of_dashboard)):
+        for name in sorted(names):
+            init = Path(half, name, "__init__.py")
+            if not init.is_file() or not ast.get_docstring(ast.parse(init.read_bytes())):
+                yield f"{init}: say in a docstring what the room is, what it owns, and what others may import"
+
+
+def main() -> int:
+    product = [path for path in tracked("grid/*.py", "dashboard/*.py") if "migrations" not in path.parts]
+    breaches = [*lengths([*product, *tracked("tests/*.py", "benchmarks/*.py")]), *classes(product), *rooms()]
+    for breach in breaches:
+        print(breach)
+    print("The house is in order." if not breaches else f"{len(breaches)} breaches of the plan of the house")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -39,12 +39,13 @@ test-contract: ## the promises about a Kubernetes API, against any cluster: make
 	@$(SETUP) dev
 	@CONTRACT_KUBECONFIG="$(KUBECONFIG)" $(VENV)/pytest tests/contract $(ARGS)
 
-check: ## style, types, import rules, templates
+check: ## style, types, import rules, the plan of the house, templates
 	@$(SETUP) dev
 	$(VENV)/ruff format --check $(LINTED)
 	$(VENV)/ruff check $(LINTED)
 	$(VENV)/mypy
 	$(VENV)/lint-imports
+	$(VENV)/python .ci/check_house.py
 	$(VENV)/djlint templates --lint --quiet
 	GRID_DEMO=1 $(VENV)/python manage.py makemigrations --check --dry-run
 

@@ -84,8 +84,9 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
     from grid.controller.controller import Controller
     from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+    from grid.database.seam import Databases
     from grid.database.threads import background
-    from grid.executions.context import Databases, LaunchTarget
+    from grid.executions.context import LaunchTarget
     from grid.executions.reconcile import Reconciler
     from grid.models import UsageInterval
     from grid.models.dataplane import LOCAL

@@ -48,8 +48,9 @@ def main(options: argparse.Namespace) -> None:
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
     from grid.controller.controller import Controller
     from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+    from grid.database.seam import Databases
     from grid.database.threads import background
-    from grid.executions.context import Databases, LaunchTarget
+    from grid.executions.context import LaunchTarget
     from grid.models import ClusterSample
     from grid.models.dataplane import LOCAL
     from grid.runtime.garbage import set_aside

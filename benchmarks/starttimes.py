@@ -114,9 +114,9 @@ def start_up(number: int, period: timedelta, images: int) -> "StartUp":
 
 def fill_days(rows: Sequence["StartUp"], copies: int) -> None:
     """Write the sums of all days."""
+    from grid.diagnosis.startup import Phase
     from grid.models import StartDay
     from grid.starts.startdays import MERGED, WHOLE, StartSums, count, sums_text, together
-    from grid.starts.startup import Phase
 
     base: defaultdict[tuple[str, str], StartSums] = defaultdict(StartSums)
     for row in rows:

@@ -82,7 +82,7 @@ async def measure(nodes: int, pods: int, *, varied: bool) -> None:
 
 def judge(pools: Mapping[str, object]) -> None:
     from dashboard.tiers.viewmodels.tierchecks import tier_check
-    from grid.tiers.nodeshapes import PoolShapes
+    from grid.diagnosis.nodeshapes import PoolShapes
     from grid.tiers.tierdoctor import TierRequest, examine
 
     pool = pools["default"]

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadFileScheduling
 
-from grid.logs import logfindings
+from grid.diagnosis import logfindings
 from grid.models import User
 from tests.support import emptying, loggingin, migrated
 from tests.support.leftovers import no_task_is_left, nothing_is_left

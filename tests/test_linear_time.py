@@ -26,14 +26,14 @@ from grid.core.logstamps import stamped
 from grid.core.regexes import EXPRESSIONS, Expression, RepeatedExpression
 from grid.core.requirementlines import parse_requirements
 from grid.diagnosis.exits import CANNOT_START
+from grid.diagnosis.logfindings import LogTable
+from grid.diagnosis.logpatterns import BUILT_IN
+from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.diagnosis.scheduling import counted_reasons
 from grid.edge.logs import _fields
 from grid.environments.buildjobs import last_error
-from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.repositories import is_revision
 from grid.kube.redaction import Redactor
-from grid.logs.logfindings import LogTable
-from grid.logs.logpatterns import BUILT_IN
 from grid.models import fields
 from grid.sandbox.apiserver.selectors import parse_labels
 from grid.sandbox.kubelet.environment import expand
@@ -82,12 +82,12 @@ READERS: dict[str, Run] = {
     "dashboard.logs.viewmodels.log_lines.parse_cursor": parse_cursor,
     "dashboard.palette.viewmodel._begins_word": PaletteQuery("a- aa").rank,
     "grid.diagnosis.exits.CANNOT_START": CANNOT_START.find,
-    "grid.logs.logfindings.LogTable": LogTable(BUILT_IN).findings,
+    "grid.diagnosis.logfindings.LogTable": LogTable(BUILT_IN).findings,
     "grid.diagnosis.scheduling._counted": counted_reasons,
     "grid.edge.logs._fields": _fields,
-    "grid.files.remotetroubles.explain": explain,
-    "grid.files.remotetroubles.is_about_host_key": is_about_host_key,
-    "grid.files.remotetroubles.scrubbed": scrubbed,
+    "grid.diagnosis.remotetroubles.explain": explain,
+    "grid.diagnosis.remotetroubles.is_about_host_key": is_about_host_key,
+    "grid.diagnosis.remotetroubles.scrubbed": scrubbed,
     "grid.files.repositories.is_revision": is_revision,
     "grid.core.labels.label_value": label_value,
     "grid.environments.buildjobs._pip_error": last_error,

@@ -12,7 +12,7 @@ from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
-from grid.tiers.nodeshapes import PoolShapes
+from grid.diagnosis.nodeshapes import PoolShapes
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"

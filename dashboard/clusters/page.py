@@ -9,14 +9,14 @@ from datetime import datetime
 from django.conf import settings
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, CompanionCard
 from dashboard.clusters.viewmodels.troubles import troubles
 from dashboard.clusters.viewmodels.workers import worker_cells
 from dashboard.executions.pages.execution_pods import explain, pods_of
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.executions_view import KINDS
 from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.told import message_of
+from dashboard.shell.viewmodels.kinds import KINDS, framework_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import APP_COMPONENT, HEAD, Keys

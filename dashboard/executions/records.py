@@ -16,8 +16,8 @@ from dashboard.usage.size_records import size_facts
 from dashboard.usage.viewmodels.prices import Spending
 from dashboard.workspaces.shutdown_records import stop_outlook
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
-from grid.logs import logfindings
-from grid.logs.logfindings import LogFinding
+from grid.diagnosis import logfindings
+from grid.diagnosis.logfindings import LogFinding
 from grid.models import (
     AppShare,
     Execution,

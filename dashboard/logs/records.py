@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Max
 
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine, knowledge_lines
+from grid.diagnosis.logpatterns import is_built_in
 from grid.logs.knowledge import pattern_of
-from grid.logs.logpatterns import is_built_in
 from grid.models import KnowledgeEntry, LogOccurrence
 
 COUNTED = timedelta(days=30)

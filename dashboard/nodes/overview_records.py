@@ -17,11 +17,11 @@ from dashboard.nodes.viewmodels.misconfigured import (
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.translation import gettext as _
 from grid.database import writing
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms
 from grid.executions.preview import pod_needs
 from grid.executions.spec import tier_spec
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, State
-from grid.tiers.nodeshapes import PoolShapes
-from grid.tiers.shortages import NamespaceLimits, TierPromise, phantoms
 from grid.tiers.tierrequests import sidecars, tier_request
 
 CHANGES_SHOWN = 5

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 from django.db.models import Count, Q
 from django.db.models.functions import TruncDate
 
+from grid.diagnosis.startup import Phase
 from grid.metrics.levels import LevelDays
 from grid.models import Execution, StartDay, State
 from grid.servicelevels import LevelDay, LevelTarget
 from grid.servicelevels.levels import NOT_PLATFORM
 from grid.starts.startdays import WHOLE, StartSums, read_sums, seconds_of
-from grid.starts.startup import Phase
 
 
 def read_level_days(targets: Mapping[str, LevelTarget], now: datetime) -> dict[str, LevelDays]:

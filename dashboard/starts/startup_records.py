@@ -3,8 +3,8 @@
 from statistics import median
 
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
+from grid.diagnosis.startup import Phase
 from grid.models import StartUp
-from grid.starts.startup import Phase
 from grid.starts.startuphistory import recent_starts
 
 _NEWEST = 100  # enough for a median, and read again with each change of an execution

@@ -11,10 +11,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.executions.viewmodels.states import state_status
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels import format as formats
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.translation import gettext as _
 
 register = template.Library()

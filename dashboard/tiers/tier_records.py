@@ -12,6 +12,7 @@ from dashboard.tiers.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierChec
 from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.resources import resource_amount
 from grid.executions.preview import requests_of, tolerations_of
 from grid.executions.spec import tier_spec
@@ -20,7 +21,6 @@ from grid.models.dataplane import LOCAL
 from grid.models.execution import object_name_of
 from grid.runtime import Runtime
 from grid.runtime.poolshapes import pool_shapes
-from grid.tiers.nodeshapes import PoolShapes
 from grid.tiers.placeholders import warm_hours
 from grid.tiers.tierdoctor import TierRequest, examine
 from grid.tiers.tieroverlap import ComparedTier, overlap

@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db.models import Q
 
 from grid.alerts.alertmanager import AlertmanagerGone, AlertmanagerRefused, KnownSilence
+from grid.database.lookingagain import look_again
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database
-from grid.executions.lookingagain import look_again
 from grid.models import Alert, AlertSilence
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from grid.alerts.silences import silence_of, silences_in_force
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import as_sentence, listed, listed_up_to, one_line
-from grid.executions.lookingagain import DatabaseTask, look_again
+from grid.database.lookingagain import DatabaseTask, look_again
 from grid.models import Alert, User
 from grid.notifications.outbox import tell_of_alerts
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from grid.announcements.gate import maintenance_of
 from grid.announcements.rules import Maintenance, told_sentence
-from grid.executions.lookingagain import DatabaseTask, look_again
+from grid.database.lookingagain import DatabaseTask, look_again
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
 from grid.models.execution import object_name_of
 from grid.notifications.outbox import tell_of_maintenance

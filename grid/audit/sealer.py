@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from grid.audit import sealing as auditsealing
+from grid.database.lookingagain import look_again
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database
-from grid.executions.lookingagain import look_again
 
 logger = logging.getLogger(__name__)
 

@@ -28,11 +28,12 @@ from grid.core.errors import GridError
 from grid.core.labels import MANAGED_BY, MANAGER
 from grid.core.workqueue import WorkQueue
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
+from grid.database.seam import Databases
 from grid.database.threads import background
 from grid.database.trouble import TroubleLog
 from grid.executions import apply, ledger
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache, execution_of
-from grid.executions.context import Context, Databases, LaunchTarget
+from grid.executions.context import Context, LaunchTarget
 from grid.executions.reconcile import Reconciler
 from grid.jobs import jobruns
 from grid.jobs.runmover import RunMover

@@ -15,8 +15,8 @@ from django.db.models import Exists, OuterRef, Q
 from grid.accounts import lockouts, sessions
 from grid.configuration import GRANT_RETENTION, value_of
 from grid.controller import retention
+from grid.database.seam import Database
 from grid.executions import dryrun
-from grid.executions.context import Database
 from grid.models import Session, WorkspaceGrant
 from grid.models.execution import ACTIVE_STATES
 from grid.nodes import nodetasks

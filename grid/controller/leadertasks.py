@@ -18,6 +18,7 @@ from grid.executions.dryrun import DryRuns
 from grid.executions.policykeeper import PolicyKeeper
 from grid.jobs.scheduler import JobScheduler
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
+from grid.metrics.cpuwindow import PodUsageSource
 from grid.nodes.nodekeeper import NodeKeeper
 from grid.platformhealth.apichecks.keeper import ApiCheckKeeper
 from grid.platformhealth.keeper import PlatformKeeper
@@ -25,7 +26,6 @@ from grid.platformhealth.reading import Watched
 from grid.queue.waitkeeper import WaitKeeper
 from grid.sharing.portsharing import StoredPorts
 from grid.tiers.placeholders import PlaceholderKeeper
-from grid.usage.cpuwindow import PodUsageSource
 from grid.usage.peaks import PeakKeeper
 
 

@@ -5,10 +5,10 @@ from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
+from grid.diagnosis.logfindings import LogFinding, findings
 from grid.diagnosis.parts import part_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
-from grid.logs.logfindings import LogFinding, findings
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})

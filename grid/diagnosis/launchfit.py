@@ -12,9 +12,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import about, listed, plural
 from grid.diagnosis.diagnosis import Severity, Who
 from grid.diagnosis.imagepull import ImagePull
-from grid.diagnosis.places import taint_text, untolerated
-from grid.diagnosis.resources import PODS, amount_words, compared
-from grid.tiers.launchplaces import (
+from grid.diagnosis.launchplaces import (
     AlikeNodes,
     LaunchPool,
     PodPlan,
@@ -27,7 +25,9 @@ from grid.tiers.launchplaces import (
     places,
     size_of,
 )
-from grid.tiers.shortages import NamespaceRefusal
+from grid.diagnosis.places import taint_text, untolerated
+from grid.diagnosis.resources import PODS, amount_words, compared
+from grid.diagnosis.shortages import NamespaceRefusal
 
 __all__ = [
     "AlikeNodes", "Fit", "FitCode", "LaunchFacts", "LaunchPool", "PodPlan", "Pools", "QueuePlace", "Resources",

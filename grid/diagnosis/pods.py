@@ -24,7 +24,7 @@ from grid.diagnosis.disruptions import (
 )
 from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import Surroundings, explain_placement
-from grid.files.run_report import explain_files, fetches
+from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
 
 __all__ = ["Diagnosis", "explain_pod"]

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.places import lasting_taints, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
 from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Node, Taint
 from grid.kube.pools import NodeGroup
-from grid.tiers.nodetemplates import NodeTemplate
 
 
 @dataclass(slots=True)

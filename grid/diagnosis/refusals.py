@@ -9,7 +9,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.diagnosis.resources import amount_words, resource_amount
 from grid.diagnosis.rules import RuleTable
-from grid.tiers.shortages import is_more, spent
+from grid.diagnosis.shortages import is_more, spent
 
 _LONGEST = 200
 _LIMITED = {"Container": _("a container"), "Pod": _("a pod"), "PersistentVolumeClaim": _("a volume claim")}

@@ -14,11 +14,11 @@ from django.conf import settings
 from django.db.models import F, Q
 
 from grid.core.translation import gettext as _
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns, first_of_each
 from grid.environments.packageindex import NotChecked, Package, PackageIndex, PackageReport, packages_of
 from grid.environments.revisions import CAN_RUN
-from grid.executions.context import Database
 from grid.models import EnvironmentRevision
 
 logger = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ import msgspec
 
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
@@ -24,7 +25,6 @@ from grid.kube.objects import ConfigMap, Event, Node, Pod, StorageClass, Volume,
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.kube.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
-from grid.tiers.nodetemplates import NodeTemplate
 
 logger = logging.getLogger(__name__)
 

@@ -4,13 +4,14 @@ The pod of a run and the objects of a cluster share it, so that both conclude fr
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
 from grid.core.errors import GridError
+from grid.database.seam import Database
 from grid.executions import apply
 from grid.executions.around import NodesAround
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
@@ -21,36 +22,13 @@ from grid.executions.storage import Storage
 from grid.files import stored_remotes as remotes
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
+from grid.metrics.cpuwindow import CpuWindow
 from grid.models import State
 from grid.platformhealth.facts import LogShipping
 from grid.secrets import storedsecrets
 from grid.tiers import pooltemplates
-from grid.usage.cpuwindow import CpuWindow
 
 logger = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Database(Protocol):
-    """Runs a synchronous function of `ledger` or `admission`, with its own connection to the database."""
-
-    def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Databases:
-    """The database for each kind of the controller's work, none of which waits behind another: reconciles; the poll, which admits; and what
-    time makes due (schedules, runs, messages, builds)."""
-
-    reconciles: Database
-    polls: Database
-    due_work: Database
-
-    @classmethod
-    def shared(cls, database: Database) -> "Databases":
-        return cls(database, database, database)
 
 
 class ShipsLogs(Protocol):

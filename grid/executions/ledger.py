@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet
 
 from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
+from grid.diagnosis.logfindings import findings
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
-from grid.logs.logfindings import findings
 from grid.models import Execution, LifecycleEntry, StartUp, State
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES

@@ -13,14 +13,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
+from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.startup import Phase
 from grid.logs import knowledge
-from grid.logs.logfindings import LogFinding
 from grid.models import Execution, ExecutionLog, LifecycleEntry, StartUp, State
 from grid.models.execution import FINAL_STATES
 from grid.notifications import outbox
 from grid.observability import telemetry, tracing
 from grid.starts import startdays_store as startdays
-from grid.starts.startup import Phase
 from grid.usage import usage
 
 _REASON_LENGTH = 60

@@ -24,7 +24,7 @@ from grid.core.labels import (
     label_value,
 )
 from grid.core.quantity import whole
-from grid.executions import listening
+from grid.executions import jupyter, listening
 from grid.executions.runpod import front_data, with_sidecars
 from grid.executions.spec import ExecutionSpec, TierSpec
 from grid.executions.storage import (
@@ -40,7 +40,6 @@ from grid.executions.storage import (
 from grid.executions.variables import secret_data, token_variable, variables
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS, Resource
-from grid.workspaces import jupyter
 
 CONTAINER = "run"
 TITLE = f"{PREFIX}/title"

@@ -14,6 +14,7 @@ from grid.clusters import manifests as cluster_manifests
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import PodPlan, QueuePlace
 from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
+from grid.diagnosis.shortages import PodNeeds
 from grid.executions import ingress, manifests
 from grid.executions.manifests import Attached, Manifest
 from grid.executions.runpod import executor_requests, front_requests, sidecar_needs
@@ -23,7 +24,6 @@ from grid.kube.objects import Toleration
 from grid.models import Execution
 from grid.queue import snapshot
 from grid.queue.quota import admit
-from grid.tiers.shortages import PodNeeds
 
 _SOONER = {
     "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),

@@ -19,10 +19,10 @@ from grid.diagnosis.beside import programs
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.diagnosis.run_report import FILES_MISSING, has_ended_before_its_pod
 from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Transition
 from grid.executions.manifests import CONTAINER
-from grid.files.run_report import FILES_MISSING, has_ended_before_its_pod
 from grid.kube.objects import Event, Pod, is_ready, true_condition
 from grid.models import State
 

@@ -13,12 +13,12 @@ from typing import Any
 from grid.core.quantity import parse_quantity
 from grid.core.translation import gettext as _
 from grid.diagnosis.beside import EXECUTOR, FRONT
+from grid.diagnosis.shortages import ContainerNeeds
 from grid.executions import listening
 from grid.executions.front import ADDRESS, KEY_FILE, PROGRAM_HOST, PROGRAM_SOCKET, FrontSpec, configuration
 from grid.executions.spec import ExecutionSpec, FilesSpec
 from grid.executions.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.executions.variables import FRONT_KEY_KEY
-from grid.tiers.shortages import ContainerNeeds
 
 REPOSITORY_PATH = "/mnt/repository"
 STATE_PATH = "/mnt/executor"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from grid.core.labels import KEYS, MANAGED_BY, MANAGER, label_value
+from grid.executions import jupyter
 from grid.executions.spec import ExecutionSpec, TierSpec
 from grid.kube.objects import RawObject
-from grid.workspaces import jupyter
 
 PROJECT_PATH = "/mnt/project"
 HOME_PATH = "/home/grid"

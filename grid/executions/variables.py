@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from grid.core.regexes import Expression
-from grid.executions import listening
+from grid.executions import jupyter, listening
 from grid.executions.front import key_file
 from grid.executions.spec import ExecutionSpec
 from grid.executions.storage import HOME_PATH, places, stored_secrets_name
-from grid.workspaces import jupyter
 
 _TOKEN_KEY = "token"
 FRONT_KEY_KEY = "front.key"

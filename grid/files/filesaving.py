@@ -10,13 +10,13 @@ from grid.core.labels import PROGRAM_ENDED
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.beside import EXECUTOR, FRONT, has_ordinary_executor
+from grid.diagnosis.run_report import FilesReport, is_saving, left_out_sentence, report_of, was_cut_short
 from grid.executions import ledger
 from grid.executions.context import Context
 from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.manifests import GRACE_SECONDS, Manifest
 from grid.executions.ordinarysidecars import bare
 from grid.executions.spec import FilesSpec, parse_spec
-from grid.files.run_report import FilesReport, is_saving, left_out_sentence, report_of, was_cut_short
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.models import RunFiles, State

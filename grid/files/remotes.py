@@ -28,8 +28,8 @@ from pathlib import Path
 from grid.core.errors import GridError
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
+from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.executor import ASKPASS, SSH_COMMAND
-from grid.files.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.files.remoteurls import RemoteUrl
 
 SECONDS = 25.0

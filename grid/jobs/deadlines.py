@@ -9,10 +9,10 @@ from django.db import transaction
 
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, exact_duration
+from grid.database.lookingagain import look_again
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of
-from grid.executions.context import Database
-from grid.executions.lookingagain import look_again
 from grid.kube.objects import Pod
 from grid.models import Execution, StopWarning
 from grid.notifications.outbox import tell_of_coming_stop

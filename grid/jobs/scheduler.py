@@ -21,10 +21,10 @@ from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.backoff import Backoff
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
+from grid.database.lookingagain import DatabaseTask
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.database.turns import PersonTurns, RateLimit, first_of_each
-from grid.executions.context import Database
-from grid.executions.lookingagain import DatabaseTask
 from grid.jobs.jobrows import make_run, record_of
 from grid.jobs.jobruns import advance_all, end_finished
 from grid.jobs.jobs import stop_run

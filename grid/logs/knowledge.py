@@ -9,9 +9,9 @@ from datetime import datetime
 from itertools import accumulate
 
 from grid.core import regexes
-from grid.logs import logfindings
-from grid.logs.logfindings import LogFinding
-from grid.logs.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern, is_built_in
+from grid.diagnosis import logfindings
+from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern, is_built_in
 from grid.models import KnowledgeEntry, LogOccurrence
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ def validate_link(text: str) -> None:
 class KnowledgeEntry(models.Model):
     """What a line of a log means, and the usual cure. An archived entry is switched off.
 
-    A row whose id is the key of a built-in entry (`grid.logs.logpatterns`) only says whether that one is in force.
+    A row whose id is the key of a built-in entry (`grid.diagnosis.logpatterns`) only says whether that one is in force.
     """
 
     id = models.CharField(primary_key=True, max_length=LONGEST_KEY, validators=[validate_slug_name])

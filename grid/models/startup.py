@@ -12,7 +12,7 @@ class StartUp(models.Model):
     """The start of one execution, from its request to the moment at which it ran, or ended before. Written once, with that change of state.
 
     Times are seconds, and the phases add up to `total`. A phase is null when it is not known, 0 when it was not needed; those that could
-    not be told apart are in `merged` together. `grid.starts.startup` says where each begins and ends. For a cluster they are its head's,
+    not be told apart are in `merged` together. `grid.diagnosis.startup` says where each begins and ends. For a cluster they are its head's,
     and so are the tier and the pool.
 
     Rows are kept when their execution is deleted, so the key is no constraint; nothing here says whose execution it was.

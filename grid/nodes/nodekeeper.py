@@ -13,9 +13,9 @@ import msgspec
 
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
+from grid.database.lookingagain import look_again
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database
-from grid.executions.lookingagain import look_again
 from grid.kube.api import KubeApi
 from grid.kube.objects import Node, RawObject
 from grid.kube.resources import NODES

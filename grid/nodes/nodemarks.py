@@ -14,12 +14,12 @@ import msgspec
 from grid.core.labels import DELETION_CANDIDATE_TAINT, PLATFORM_NODE, PLATFORM_POOL, SIMULATED, TO_BE_DELETED_TAINT
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text, tolerates
 from grid.diagnosis.requests import has_ended
 from grid.diagnosis.selectors import matches_labels
 from grid.kube.objects import Node, Pod, RawObject, Taint
 from grid.nodes.drain import DisruptionBudget
-from grid.tiers.nodeshapes import NodeShape
 from grid.tiers.tierdoctor import TierRequest, pack
 
 TAINT, UNTAINT, LABEL, UNLABEL = "taint", "untaint", "label", "unlabel"

@@ -15,9 +15,9 @@ from django.conf import settings
 
 from grid.core.backoff import Backoff
 from grid.core.translation import gettext as _
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
-from grid.executions.context import Database
 from grid.models import Delivery
 from grid.notifications.channels import callable_blocks
 from grid.notifications.deliveries import Parcel, record_result, take_due

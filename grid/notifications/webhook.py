@@ -13,7 +13,7 @@ from yarl import URL
 
 from grid.core.egress import Block
 from grid.core.translation import gettext as _
-from grid.executions.outward import OutwardConnections
+from grid.edge.outward import OutwardConnections
 from grid.notifications.results import SENT, SendResult
 
 SECONDS = 10.0  # for all of it

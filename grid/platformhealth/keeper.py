@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from grid.database.lookingagain import look_again
 from grid.database.trouble import TroubleLog
 from grid.executions.context import Context
-from grid.executions.lookingagain import look_again
 from grid.executions.networkpolicy import SYSTEM_NAMESPACE
 from grid.platformhealth import lights, records
 from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong

@@ -14,9 +14,9 @@ from django.db.models import Q
 
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.database.lookingagain import look_again
 from grid.database.trouble import TroubleLog
 from grid.executions.context import Context
-from grid.executions.lookingagain import look_again
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
 from grid.notifications import outbox
 from grid.queue.expectation.basis import WaitEstimate

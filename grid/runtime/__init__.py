@@ -20,6 +20,7 @@ from grid.database import threads as database
 from grid.database.changefeed import ChangeFeed, feed_of
 from grid.dataplanes import api_of, data_planes
 from grid.diagnosis.room import NodeRoom
+from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.api import KubeApi
 from grid.kube.events import EventStore
 from grid.kube.hub import Hub
@@ -48,7 +49,6 @@ from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.verbose import VerbosityFollower, reading
 from grid.runtime.volumelists import VolumeLists
-from grid.tiers.shortages import NamespaceLimits
 
 logger = logging.getLogger(__name__)
 

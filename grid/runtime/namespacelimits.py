@@ -11,11 +11,11 @@ from collections.abc import Callable
 import msgspec
 
 from grid.core.errors import GridError
+from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.api import KubeApi
 from grid.kube.limits import LimitRange, ResourceQuota
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
 from grid.kube.wholelist import read_all
-from grid.tiers.shortages import NamespaceLimits
 
 logger = logging.getLogger(__name__)
 

@@ -23,13 +23,13 @@ from django.db.models import Count, Min
 from grid.core.labels import SIMULATED
 from grid.database.threads import background
 from grid.database.trouble import TroubleLog
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node, is_ready
 from grid.metrics.usage import Usage
 from grid.models import Execution, PoolSample, State
 from grid.models.pool import ALL_POOLS
 from grid.runtime.caches import DataPlaneCaches
-from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
 from grid.tiers.pooltemplates import remember
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from grid.core.slices import in_slices
+from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
 from grid.kube.pools import node_groups
 from grid.runtime.caches import DataPlaneCaches
-from grid.tiers.nodeshapes import PoolShapes, ShapeTally
 
 NODES_AT_ONCE = 200  # some 2 ms of the loop
 

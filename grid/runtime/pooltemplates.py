@@ -7,10 +7,10 @@ from typing import Any
 
 from grid.database.threads import background
 from grid.database.trouble import TroubleLog
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.resources import ResourceAmounts
 from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node
-from grid.tiers.nodetemplates import NodeTemplate
 from grid.tiers.pooltemplates import Row, read, templates_of
 
 logger = logging.getLogger(__name__)

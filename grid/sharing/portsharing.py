@@ -14,9 +14,9 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
+from grid.database.seam import Database
 from grid.diagnosis.beside import FRONT_PORTS
 from grid.executions.changes import record_change
-from grid.executions.context import Database
 from grid.executions.launchsettings import launch_settings
 from grid.models import Environment, Execution, Membership, PortShare, State, User
 from grid.models.environment import Kind

@@ -1,5 +1,5 @@
 """How long executions take to start, phase by phase: waiting, a node, pulling the image, the program itself.
 
-It owns the phases of one start (`startup`), the row that is written at its end, and the sums by day, tier, environment, pool and image.
-Others read `startuphistory` and `startdays`; nothing here changes an execution.
+It owns the row that is written at the end of a start, by the phases of `grid.diagnosis.startup`, and the sums by day, tier, environment,
+pool and image. Others read `startuphistory` and `startdays`; nothing here changes an execution.
 """

@@ -11,9 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from grid.diagnosis.startup import Phase
 from grid.models import StartDay, StartUp
 from grid.starts.startdays import MERGED, WHOLE, count, read_sums, sums_text
-from grid.starts.startup import Phase
 
 _MEASURED = (WHOLE, *Phase, MERGED)
 

@@ -15,6 +15,8 @@ import msgspec
 
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
+from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases
+from grid.diagnosis.startupevents import start_events
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Transition
@@ -23,8 +25,6 @@ from grid.kube.objects import Event, Node, Pod
 from grid.kube.resources import NODES
 from grid.models import Execution, Kind, StartUp, State
 from grid.starts import startdays_store as startdays
-from grid.starts.startup import TOLERANCE, Phase, StartFacts, start_phases
-from grid.starts.startupevents import start_events
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from grid.diagnosis.nodetemplates import NodeTemplate, as_stored, from_stored
 from grid.models import PoolTemplate
-from grid.tiers.nodetemplates import NodeTemplate, as_stored, from_stored
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, Room
 from grid.diagnosis.places import taint_text, untolerated
 from grid.diagnosis.resources import amount_words
 from grid.kube.objects import Taint, Toleration
-from grid.tiers.nodeshapes import NodeShape, PoolShapes, Room
 
 CPU, MEMORY = "cpu", "memory"
 _BYTES = {MEMORY: "memory", "ephemeral-storage": "disk"}

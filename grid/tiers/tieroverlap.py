@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from grid.tiers.nodeshapes import Room
+from grid.diagnosis.nodeshapes import Room
 
 ALIKE_PERCENT = 10  # sizes closer than this in cores and memory are one choice to a person
 

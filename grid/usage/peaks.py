@@ -15,16 +15,16 @@ from django.db import transaction
 
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.executions.caches import PodCache, execution_of
-from grid.executions.context import Database
 from grid.kube.objects import Pod
+from grid.metrics.cpuwindow import PodUsageSource
 from grid.metrics.poller import ABSENT_PERIOD
 from grid.metrics.sources import NoMetrics
 from grid.metrics.usage import Usage
 from grid.models import Execution, PeakUse
 from grid.models.environment import Kind
-from grid.usage.cpuwindow import PodUsageSource
 
 logger = logging.getLogger(__name__)
 

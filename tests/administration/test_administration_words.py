@@ -9,8 +9,8 @@ import pytest
 
 from dashboard.administration.viewmodel import FieldChange, amount, history_lines, number, pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus
-from grid.tiers.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from tests.support.builders import MOMENT
 
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from asgiref.sync import sync_to_async
 
-from grid.logs import knowledge, logfindings
+from grid.diagnosis import logfindings
+from grid.logs import knowledge
 from grid.models import (
     Environment,
     Execution,

@@ -18,7 +18,8 @@ from grid.clusters.frameworks.base import FrameworkAdapter
 from grid.controller.controller import Controller
 from grid.controller.downtime import Downtime
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
-from grid.executions.context import Databases, LaunchTarget
+from grid.database.seam import Databases
+from grid.executions.context import LaunchTarget
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS

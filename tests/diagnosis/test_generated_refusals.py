@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from grid.diagnosis.refusals import explain_refusal
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal
 from grid.kube.limits import LimitRange, ResourceQuota
-from grid.tiers.shortages import NamespaceLimits, PodNeeds, refusal
 from tests.support.builders import decode
 
 Amounts = dict[str, int]

@@ -18,8 +18,8 @@ from grid.diagnosis.launchfit import (
     places,
 )
 from grid.diagnosis.places import untolerated
+from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
-from grid.tiers.shortages import NamespaceRefusal
 
 GIB = 2**30
 CARD = "nvidia.com/gpu"

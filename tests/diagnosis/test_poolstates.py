@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
+from grid.diagnosis.nodetemplates import TemplateTally
 from grid.diagnosis.poolstates import RoomTally
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
-from grid.tiers.nodetemplates import TemplateTally
 from tests.support import builders
 from tests.support.builders import decode
 from tests.support.rooms import room_of

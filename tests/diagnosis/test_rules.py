@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection
 import pytest
 
 import grid.diagnosis
-from grid.diagnosis import disruptions, exits, images
+from grid.diagnosis import disruptions, exits, images, logpatterns
+from grid.diagnosis.logfindings import finding_of
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import Condition, Pod, Terminated
-from grid.logs import logpatterns
-from grid.logs.logfindings import finding_of
 from tests.diagnosis.rule_examples import EXAMPLES
 from tests.support.builders import decode, pod
 

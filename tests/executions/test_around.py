@@ -9,6 +9,7 @@ import pytest
 from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, PREPARING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.executions import around as module
 from grid.executions.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
 from grid.kube.events import EventStore
@@ -16,7 +17,6 @@ from grid.kube.objects import Node, Pod
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, Resource
 from grid.models import Execution
 from grid.tiers import pooltemplates
-from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, config_map, decode, event, node, pod, stamp

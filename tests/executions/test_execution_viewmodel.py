@@ -22,20 +22,20 @@ from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.home.viewmodels.my_executions import my_executions
 from dashboard.logs.viewmodels.log import LogQuery, log_source, why_no_log
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.sizes import size_words
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.starts.viewmodels.startup import StartMeasures
 from dashboard.usage.viewmodels.prices import Spending, price_words
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.core.wording import money
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
-from grid.logs.logfindings import LogFinding
 from grid.models import Membership
 from grid.runtime.executions import ExecutionRow
-from grid.starts.startup import Phase
 from tests.executions.executing import RECORD, ROW, entered, pod_of
 from tests.executions.execution_listing import execution_rows
 from tests.executions.test_executions_viewmodel import BAD, source

@@ -12,9 +12,9 @@ from dashboard.executions.viewmodels.launch import slots
 from dashboard.queue.viewmodels.expected_wait import launch_wait
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
 from grid.kube.limits import ResourceQuota
 from grid.queue.expectation.basis import WaitEstimate
-from grid.tiers.shortages import NamespaceLimits, PodNeeds
 from tests.support.builders import decode
 from tests.support.golden import assert_golden
 

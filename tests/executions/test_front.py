@@ -10,6 +10,7 @@ from django.test import override_settings
 from msgspec.structs import replace
 
 from grid.configuration import FRONT_ENABLED, FRONT_MAXIMUM_BODY
+from grid.diagnosis.shortages import needed
 from grid.executions.front import FrontSpec, configuration, front_port, token
 from grid.executions.preview import Preview
 from grid.executions.request import draft
@@ -17,7 +18,6 @@ from grid.executions.spec import EnvironmentSpec, ExecutionSpec, parse_spec
 from grid.jobs.jobsettings import JobSettings
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
-from grid.tiers.shortages import needed
 from tests.controller.world import World, fresh, in_world
 from tests.executions.test_manifests import objects, spec
 from tests.files.test_files_in_git import FILES

@@ -10,11 +10,11 @@ import pytest
 from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitQuestion, TierChoice, fit_card
 from dashboard.executions.viewmodels.launch import slots
 from grid.diagnosis.launchfit import LaunchPool
+from grid.diagnosis.nodetemplates import TemplateTally
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS
 from grid.models import HardwareTier
 from grid.runtime import Runtime
-from grid.tiers.nodetemplates import TemplateTally
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.executions.launching import offer_clusters

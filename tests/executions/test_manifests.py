@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.core.labels import KEYS, NODE_POOL
+from grid.executions import own_packages
 from grid.executions.manifests import build, labels_of
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.executions.storage import Storage
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
-from grid.workspaces import own_packages
 
 # What every pod of ours may not do.
 CONFINED = {

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from grid.diagnosis.remotetroubles import explain
 from grid.files import remotes
 from grid.files.remotes import Remote, RemoteCredentials, RemoteFailed
-from grid.files.remotetroubles import explain
 from grid.files.remoteurls import parse
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grid.files.remotetroubles import explain, scrubbed
+from grid.diagnosis.remotetroubles import explain, scrubbed
 from grid.files.remoteurls import parse
 
 

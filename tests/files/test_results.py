@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from grid.diagnosis.run_report import FilesReport
 from grid.files import executor, git
 from grid.files.filesaving import sentence_of
 from grid.files.repositories import Repository
-from grid.files.run_report import FilesReport
 from tests.files.conftest import Run, Runs
 
 PROGRAM = """\

@@ -11,8 +11,8 @@ from django.db import OperationalError
 
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotFound
+from grid.database.seam import Database
 from grid.executions.caches import execution_of
-from grid.executions.context import Database
 from grid.executions.request import request_stop
 from grid.jobs.runmetrics import collector, store
 from grid.jobs.runmetrics.collector import LONGEST_SECONDS, PERIOD_SECONDS

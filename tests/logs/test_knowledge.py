@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from grid.core import regexes
-from grid.logs import knowledge, logfindings
-from grid.logs.logfindings import LogTable
-from grid.logs.logpatterns import BUILT_IN
+from grid.diagnosis import logfindings
+from grid.diagnosis.logfindings import LogTable
+from grid.diagnosis.logpatterns import BUILT_IN
+from grid.logs import knowledge
 from grid.models import Execution, KnowledgeEntry, LogOccurrence
 from tests.controller.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE

@@ -6,7 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from grid.logs import knowledge, logfindings
+from grid.diagnosis import logfindings
+from grid.logs import knowledge
 from grid.models import AuditEntry, Execution, ExecutionLog, KnowledgeEntry, LogOccurrence, State, User
 from grid.runtime import Runtime
 from tests.conftest import People

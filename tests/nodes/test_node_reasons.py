@@ -6,9 +6,9 @@ import pytest
 
 from dashboard.executions.viewmodels.execution import Head
 from dashboard.nodes.viewmodels.node_reasons import node_reasons
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from grid.diagnosis.nodeshapes import NodeShape
 from grid.kube.objects import Node, Pod, Taint, Toleration
 from grid.nodes.nodemarks import (
     Mark,
@@ -15,7 +16,6 @@ from grid.nodes.nodemarks import (
     tiers_changed,
     with_mark,
 )
-from grid.tiers.nodeshapes import NodeShape
 from grid.tiers.tierdoctor import TierRequest
 from tests.support import builders
 from tests.support.builders import decode

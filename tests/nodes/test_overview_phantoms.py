@@ -5,9 +5,9 @@ from django.template.loader import render_to_string
 
 from dashboard.nodes.overview_records import admin_facts
 from dashboard.nodes.viewmodels.misconfigured import admin_fragments
+from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.limits import ResourceQuota
 from grid.models import HardwareTier
-from grid.tiers.shortages import NamespaceLimits
 from tests.executions.executing import make_tier
 from tests.support.builders import decode
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, ChangeLine, Misconfigured, admin_fragments
 from dashboard.nodes.viewmodels.node_cells import CellMap
-from dashboard.nodes.viewmodels.nodes import NodeSums, StatusLine
+from dashboard.nodes.viewmodels.nodes import NodeSums
 from dashboard.nodes.viewmodels.overview import (
     QUEUED,
     WorkLine,
@@ -30,6 +30,7 @@ from dashboard.platformhealth.viewmodels.platform_health import (
 )
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.kube.pools import NodeGroup
 from grid.kube.store import Freshness
 from grid.runtime.controllerlease import ControllerAway

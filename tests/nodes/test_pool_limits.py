@@ -7,11 +7,11 @@ import pytest
 from dashboard.nodes.viewmodels.pool_limits import Limits, PricedTier, parse_limits, preview
 from dashboard.shell.access import Role, assign_role
 from grid.core.errors import ClusterUnavailable, Conflict
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.kube.pools import NodeGroup
 from grid.kube.resources import CONFIG_MAPS, NODES
 from grid.models import AuditEntry
 from grid.runtime import Runtime
-from grid.tiers.nodeshapes import NodeShape, PoolShapes
 from grid.tiers.tierdoctor import TierRequest
 from tests.conftest import People
 from tests.shell.browsing import client_of

@@ -12,8 +12,9 @@ import pytest
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller.controller import ROUND_SECONDS, Controller, to_reconcile
 from grid.controller.downtime import Downtime
+from grid.database.seam import Databases
 from grid.executions import ledger
-from grid.executions.context import Databases, LaunchTarget
+from grid.executions.context import LaunchTarget
 from grid.executions.request import request_stop
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.models import ConfigRecord, Execution, State

@@ -14,10 +14,10 @@ from pytest_django import Settings
 from dashboard.shell.middleware import measured
 from grid import proxy_asgi
 from grid.database import threads as database
+from grid.diagnosis.startup import Phase
 from grid.models import Kind, State
 from grid.observability import telemetry
 from grid.runtime import start_runtime, stop_runtime
-from grid.starts.startup import Phase
 from tests.support.ports import free_ports
 from tests.support.promtool import complaints
 

@@ -13,6 +13,7 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
 from grid.core.labels import NODE_POOL, SIMULATED
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.kube.hub import Hub
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
@@ -22,7 +23,6 @@ from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.poolshapes import pool_shapes
 from grid.runtime.pooltemplates import PERIOD_SECONDS, TOPIC, PoolTemplates
 from grid.tiers import pooltemplates
-from grid.tiers.nodetemplates import NodeTemplate, TemplateTally
 from grid.tiers.pooltemplates import KEPT, read, remember
 from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS

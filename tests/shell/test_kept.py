@@ -8,9 +8,9 @@ import pytest
 from django.template import Context, Template, TemplateSyntaxError
 
 from dashboard.executions.viewmodels.execution_lines import ExecutionLine
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.templatetags import kept
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

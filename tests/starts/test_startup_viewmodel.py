@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 
 from dashboard.shell.fragments import render_fragment
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, Waterfall, main_cause, start_text, waterfall
-from grid.starts.startup import Phase
+from grid.diagnosis.startup import Phase
 from tests.support.golden import assert_golden
 
 COLD = StartMeasures(

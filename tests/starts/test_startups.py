@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from grid.configuration import OVER_QUOTA_TIMEOUT
+from grid.diagnosis.startup import Phase
 from grid.executions.request import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
@@ -13,7 +14,6 @@ from grid.models import ConfigRecord, Execution, StartUp
 from grid.models.dataplane import LOCAL
 from grid.queue import admission
 from grid.starts import startups
-from grid.starts.startup import Phase
 from tests.controller.world import Fault, Killed, World, fresh, in_world
 from tests.support.builders import condition, node, stamp
 from tests.support.builders import event as kube_event

@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 from dashboard.shell.fragments import render_fragment
 from dashboard.tiers.viewmodels.tierchecks import TierCheck, relaunch_sentence, tier_check
 from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.kube.objects import Taint
-from grid.tiers.nodeshapes import NodeShape, PoolShapes
 from grid.tiers.rightsize import SizedTier, SmallerTier
 from grid.tiers.tierdoctor import TierRequest, examine
 from grid.tiers.tieroverlap import ComparedTier, Overlap

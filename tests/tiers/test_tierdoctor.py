@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod, Toleration
-from grid.tiers.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.tiers.tierdoctor import MOST_CUT, Packing, TierRequest, examine, pack, rounded, words
 from grid.tiers.tieroverlap import ComparedTier, Overlap, overlap
 from tests.support.builders import decode, node, pod

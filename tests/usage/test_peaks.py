@@ -9,8 +9,8 @@ from django.db import OperationalError
 
 from grid.core.errors import ClusterUnavailable
 from grid.core.labels import APP_COMPONENT, KEYS
+from grid.database.seam import Database
 from grid.executions.caches import PodCache
-from grid.executions.context import Database
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
 from grid.models import Execution, PeakUse

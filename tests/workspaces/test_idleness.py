@@ -16,7 +16,7 @@ from grid.core.labels import APP_COMPONENT, KEYS
 from grid.executions.context import Context
 from grid.executions.front import USE_PATH
 from grid.kube.objects import Pod
-from grid.usage.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
+from grid.metrics.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
 from grid.workspaces.shutdown.evidence import Evidence, JupyterState, judge
 from grid.workspaces.shutdown.limits import StopLimits
 from grid.workspaces.shutdown.observer import ANSWER_SECONDS, PodObserver, jupyter_state

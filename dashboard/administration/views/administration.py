@@ -39,10 +39,10 @@ from dashboard.tiers.tier_records import known_shapes, listed_tier, outgrown, ti
 from dashboard.tiers.views.tier_checking import Pools, check_context
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import AuditEntry, Execution, HardwareTier, KnowledgeEntry, Membership, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
-from grid.tiers.nodeshapes import PoolShapes
 from grid.tiers.tierdoctor import examine
 from grid.tiers.tierrequests import sidecars, tier_request
 

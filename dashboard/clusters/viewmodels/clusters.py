@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-
-FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class ClusterRecord:
 
     @property
     def framework_name(self) -> str:
-        return FRAMEWORK_NAMES.get(self.framework, self.framework.capitalize())
+        return framework_name(self.framework)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,6 @@ class CompanionCard:
     word: str
     severity: str
     sentence: str
-
-
-def framework_name(framework: str) -> str:
-    return FRAMEWORK_NAMES.get(framework, framework.capitalize())
 
 
 def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:

@@ -15,9 +15,9 @@ from dashboard.clusters.forms.cluster import ClusterForm
 from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
 from dashboard.executions.forms import ATTACHABLE_KINDS, LaunchForm
 from dashboard.executions.launch_facts import card_of, cluster_known, running_by_tier, slots_of
-from dashboard.executions.viewmodels.executions_view import KINDS
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots
+from dashboard.shell.viewmodels.kinds import KINDS
 from grid.clusters.request import version_mismatch
 from grid.diagnosis.launchfit import Pools
 from grid.executions.preview import pod_plan

@@ -10,22 +10,22 @@ from dashboard.executions.viewmodels.launch import slots
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments, misfits, refused_by_namespace
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.queue.viewmodels.expected_wait import launch_wait, wait_note, with_note
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeNote, size_note
 from grid.core.translation import gettext as _
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
+from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, phantoms
 from grid.kube.limits import QuotaStatus, ResourceQuota
 from grid.kube.objects import Metadata
-from grid.logs.logfindings import LogFinding
 from grid.queue.expectation.basis import WaitEstimate
 from grid.runtime.executions import ExecutionRow
-from grid.tiers.nodeshapes import NodeShape, PoolShapes
 from grid.tiers.rightsize import SizedTier, SmallerTier
-from grid.tiers.shortages import NamespaceLimits, PodNeeds, TierPromise, phantoms
 from grid.tiers.tierdoctor import TierRequest
 
 LONG_NAME = "a-name-that-is-as-long-as-kubernetes-allows-it-to-be-and-ends-only-here-0123456789"

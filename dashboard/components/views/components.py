@@ -18,13 +18,14 @@ from dashboard.components.views.frame_samples import frame_samples
 from dashboard.executions.viewmodels.timeline import TimelineItem
 from dashboard.home.viewmodels.first_steps import WorkFacts, work_steps
 from dashboard.nodes.viewmodels.node_reasons import node_reasons
-from dashboard.nodes.viewmodels.nodes import Share, StatusLine
+from dashboard.nodes.viewmodels.nodes import Share
 from dashboard.shell.access import admin_required, viewer_of
 from dashboard.shell.viewmodels.freshness import FreshnessView, broken_view
 from dashboard.shell.viewmodels.sparklines import sparkline
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, waterfall
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
-from grid.starts.startup import Phase
+from grid.diagnosis.startup import Phase
 
 
 class SampleForm(forms.Form):

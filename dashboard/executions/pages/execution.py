@@ -49,6 +49,8 @@ from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.clusters import explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.startup import StartFacts, start_phases
+from grid.diagnosis.startupevents import start_events
 from grid.kube.events import topic_about
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Node, Pod, is_ready
@@ -58,8 +60,6 @@ from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executions import OWNER, ExecutionRow
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.runtime.starts import STARTING
-from grid.starts.startup import StartFacts, start_phases
-from grid.starts.startupevents import start_events
 
 RECORD_SECONDS = 2.0  # the controller adds lines of history without writing the execution's row
 _RECORDS_KEPT = 500

@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 
 from dashboard.executions.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.shell.viewmodels.chips import FilterChip
+from dashboard.shell.viewmodels.kinds import KINDS
 from grid.core.quantity import millicores, whole
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 
-KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
 TROUBLE = "trouble"
 SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
 _TEXTS = ("text", "tier", "user", "project", "node")

@@ -11,7 +11,7 @@ from grid.core.wording import listed, money, plural
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
 from grid.diagnosis.resources import amount_words
-from grid.tiers.shortages import NamespaceLimits, PodNeeds, refusal, warnings
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
 
 _HOURS_A_DAY = 24
 _SUGGESTED = 2

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.viewmodels.sizes import cores_words, memory_words
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

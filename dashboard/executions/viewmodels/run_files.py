@@ -6,7 +6,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.files.run_report import left_out_sentence
+from grid.diagnosis.run_report import left_out_sentence
 
 _TEMPLATE = "executions/fragments/run_files.html"
 _SAVING = frozenset({"finishing", "stopping"})

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.translation import gettext as _
 from grid.diagnosis.pods import Diagnosis
 

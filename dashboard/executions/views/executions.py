@@ -21,7 +21,7 @@ from dashboard.executions.pages.executions import EXECUTIONS, rows_to_choose_fro
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.viewmodels.executions import choices
-from dashboard.executions.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds, filter_chips
+from dashboard.executions.viewmodels.executions_view import TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.executions.viewmodels.leaving import left_sentence
 from dashboard.executions.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.executions.viewmodels.timeline import lifecycle_text
@@ -31,6 +31,7 @@ from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_l
 from dashboard.nodes.views.use_history import execution_use_section, execution_values
 from dashboard.shell.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.shell.exports import note_export_of
+from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.views.live import live_page
 from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.translation import gettext as _

@@ -19,12 +19,12 @@ from dashboard.executions.last_launches import last_launches
 from dashboard.executions.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
 from dashboard.executions.records import visible_executions
 from dashboard.executions.run_records import run_place
-from dashboard.executions.viewmodels.executions_view import KINDS
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
 from dashboard.jobs.forms.jobs import typed_in
 from dashboard.shell.access import viewer_of
 from dashboard.shell.ids import id_in
+from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.usage.size_records import hint_of
 from dashboard.usage.viewmodels.sizehints import SizeHint
 from dashboard.workspaces.workspace_records import has_stopped

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.clusters.viewmodels.clusters import framework_name
 from dashboard.executions.viewmodels.execution import CONTRIBUTING
 from dashboard.executions.viewmodels.states import ACTIVE_STATES
-from dashboard.nodes.viewmodels.nodes import StatusLine
+from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.workspaces.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.core.translation import gettext as _
 from grid.runtime.executions import ExecutionRow

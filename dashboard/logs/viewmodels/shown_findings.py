@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grid.logs.logfindings import LogFinding
+from grid.diagnosis.logfindings import LogFinding
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from dashboard.shell.views.fetching import TIMEOUT_SECONDS, problem_of
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.diagnosis import logfindings
 from grid.edge import textwork
 from grid.edge.textwork import TextWorkFailed
-from grid.logs import logfindings
 from grid.runtime import Runtime
 
 _AT_ONCE = 6

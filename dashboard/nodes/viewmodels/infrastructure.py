@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.nodes.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
+from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, instance_type, shares
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE, range_of
 from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.status_line import StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

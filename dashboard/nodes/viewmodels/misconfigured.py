@@ -11,8 +11,8 @@ from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
-from grid.tiers.nodeshapes import PoolShapes
-from grid.tiers.shortages import Phantom
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.diagnosis.shortages import Phantom
 from grid.tiers.tierdoctor import TierRequest, examine
 
 # The URL names of the pages of what is changed; those of the first kind take an id.

@@ -9,6 +9,7 @@ import msgspec
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.sparklines import Sparkline, usage_line
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
@@ -17,8 +18,6 @@ from grid.diagnosis.resources import PODS, ResourceAmounts
 from grid.kube.objects import Node
 from grid.metrics.usage import Usage, UsageSample
 
-Severity = Literal["ok", "wait", "problem", "neutral"]
-
 _MEBIBYTE = 2**20
 _PRESSURES = {
     "MemoryPressure": _("low on memory"),
@@ -26,14 +25,6 @@ _PRESSURES = {
     "PIDPressure": _("too many processes"),
     "NetworkUnavailable": _("network not set up"),
 }
-
-
-class StatusLine(ViewModel, frozen=True, gc=False):
-    """A status in a short `word`; `note` adds the cause or is ""."""
-
-    severity: Severity
-    word: str
-    note: str = ""
 
 
 class Share(ViewModel, frozen=True, gc=False):

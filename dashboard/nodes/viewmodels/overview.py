@@ -7,15 +7,16 @@ from typing import Literal
 
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.executions.viewmodels.executions_view import KINDS, ExecutionsView
+from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.told import message_of
 from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.nodes.viewmodels.pools import PoolSums
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
+from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -114,7 +115,7 @@ def work_line(group: Group, status: StatusLine) -> WorkLine:
 
 
 def _kind(head: Entry) -> str:
-    return head.part or KINDS.get(head.kind, head.kind)
+    return head.part or kind_name(head.kind)
 
 
 def failed_line(row: ExecutionRow) -> WorkLine:
@@ -124,7 +125,7 @@ def failed_line(row: ExecutionRow) -> WorkLine:
         pod_namespace="",
         pod_name="",
         name=row.title or row.object_name,
-        about=", ".join((KINDS.get(row.kind, row.kind), row.owner_username, row.project_name)),
+        about=", ".join((kind_name(row.kind), row.owner_username, row.project_name)),
         status=status,
         since=row.ended_at,
         has_ended=True,

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.clusters.viewmodels.clusters import framework_name
 from dashboard.executions.viewmodels.execution_entry import PARTS_IN_NAMES
-from dashboard.executions.viewmodels.executions_view import KINDS
 from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.viewmodels.element_ids import element_id, namespaced
+from dashboard.shell.viewmodels.kinds import framework_name, kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.labels import APP_COMPONENT, Keys
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
@@ -133,7 +132,7 @@ def _part(pod: Pod, row: ExecutionRow | None) -> str:
             component=PARTS_IN_NAMES.get(component, component),
             title=row.title or row.object_name,
         )
-    return f"{KINDS.get(row.kind, row.kind)} {row.title}".strip()
+    return f"{kind_name(row.kind)} {row.title}".strip()
 
 
 def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:

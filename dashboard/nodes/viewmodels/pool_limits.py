@@ -7,8 +7,8 @@ from decimal import Decimal
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed_up_to, money, plural
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.kube.pools import NodeGroup
-from grid.tiers.nodeshapes import PoolShapes
 from grid.tiers.tierdoctor import TierRequest, pack
 
 MOST_NODES = 1000

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dashboard.nodes.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
+from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, shares
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.status_line import Severity
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.core.labels import WARM_UNTIL
 from grid.core.translation import gettext as _

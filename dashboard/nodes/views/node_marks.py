@@ -17,6 +17,7 @@ from dashboard.nodes.views.node_tasks import node_for_operators, read_for_plan
 from grid.core.errors import Rejected
 from grid.core.slices import in_slices
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeshapes import NodeShape, ShapeTally
 from grid.kube.objects import Node
 from grid.models import HardwareTier, User
 from grid.models.nodetask import REASON_LONGEST
@@ -24,7 +25,6 @@ from grid.nodes import nodetasks
 from grid.nodes.nodemarks import EFFECTS, Mark, NodePlace, fingerprint, is_platform, refusal, tiers_changed, with_mark
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.poolshapes import NODES_AT_ONCE
-from grid.tiers.nodeshapes import NodeShape, ShapeTally
 from grid.tiers.tierdoctor import TierRequest
 from grid.tiers.tierrequests import sidecars, tier_request
 

@@ -17,13 +17,13 @@ from dashboard.shell.views.fetching import problem_of
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.kube.pools import NodeGroup
 from grid.models import AuditEntry, HardwareTier, User
 from grid.models.dataplane import LOCAL
 from grid.models.nodetask import REASON_LONGEST
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.poolshapes import pool_shapes
-from grid.tiers.nodeshapes import PoolShapes
 from grid.tiers.tierrequests import sidecars, tier_request
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.shell.viewmodels.freshness import SMALL_DELAY
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.kube.store import Freshness

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from dashboard.nodes.viewmodels.nodes import StatusLine
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.status_line import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
 from grid.platformhealth.facts import Light, PlatformPod, Workload

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from dashboard.executions.viewmodels.executions_view import KINDS
 from dashboard.executions.viewmodels.told import message_of
 from dashboard.queue.viewmodels.expected_wait import WaitLine, wait_line
 from dashboard.shell.viewmodels.element_ids import element_id
+from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
@@ -53,7 +53,7 @@ def queue_row(
         execution_id=row.id,
         position=f"{estimate.position:,}" if estimate is not None and estimate.position else "–",
         name=row.title or row.object_name,
-        about=f"{KINDS.get(row.kind, row.kind)}, {row.tier_name}, {plural(row.slots, 'slot', 'slots')}",
+        about=f"{kind_name(row.kind)}, {row.tier_name}, {plural(row.slots, 'slot', 'slots')}",
         owner=_("you") if is_own else row.owner_username,
         reason=message_of(row, to_owner=is_own),
         since=row.requested_at,

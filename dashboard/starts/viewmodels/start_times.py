@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from dashboard.shell.viewmodels.format import spreadsheet_text
 from dashboard.starts.viewmodels.startup import PHASE_WORDS, seconds_words
 from grid.core.translation import gettext as _
+from grid.diagnosis.startup import Phase
 from grid.starts.startdays import MERGED, WHOLE, StartSums, percentile, seconds_together, together, whole_percentile
-from grid.starts.startup import Phase
 
 GROUPINGS = {"tier": _("Tier"), "environment": _("Environment"), "pool": _("Node pool"), "image": _("Image")}
 RANGES = {"7": _("7 days"), "30": _("30 days")}

@@ -7,7 +7,7 @@ from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
-from grid.starts.startup import Phase, StartPhases
+from grid.diagnosis.startup import Phase, StartPhases
 
 # Fewer starts than these say nothing about what is usual.
 ENOUGH = 5

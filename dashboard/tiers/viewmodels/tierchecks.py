@@ -11,8 +11,8 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text
-from grid.tiers.nodeshapes import NodeShape
 from grid.tiers.prices import part_beside
 from grid.tiers.tierdoctor import (
     CPU,

@@ -14,10 +14,10 @@ from dashboard.shell.access import admin_required
 from dashboard.tiers.tier_records import check, compared_tier, known_shapes
 from dashboard.tiers.viewmodels.tierchecks import relaunch_sentence
 from grid.core.translation import gettext as _
+from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import Execution, HardwareTier
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
-from grid.tiers.nodeshapes import PoolShapes
 from grid.tiers.tierrequests import sidecars
 
 Pools = Mapping[str, PoolShapes]

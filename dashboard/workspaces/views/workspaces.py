@@ -15,13 +15,13 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.clusters.viewmodels.clusters import framework_name
 from dashboard.executions.launch_facts import pool_states, slots_of
 from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
 from dashboard.executions.views.launch import tier_offers, write_launched
 from dashboard.home.viewmodels.my_executions import workspace_card
 from dashboard.shell.access import may_manage_workspace, may_see_workspace
 from dashboard.shell.ids import id_in
+from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.usage.viewmodels.prices import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord

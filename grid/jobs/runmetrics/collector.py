@@ -15,11 +15,11 @@ from typing import cast
 
 from grid.core.errors import ClusterUnavailable, GridError
 from grid.core.labels import APP_COMPONENT
+from grid.database.lookingagain import take_turns
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.executions.logend import LOG_SECONDS
-from grid.executions.lookingagain import take_turns
 from grid.executions.manifests import CONTAINER
 from grid.jobs.runmetrics import store
 from grid.jobs.runmetrics.place import LogReading

@@ -13,8 +13,8 @@ from yarl import URL
 
 from grid.core.egress import Block, read_blocks
 from grid.core.translation import gettext as _
+from grid.edge.outward import OutwardConnections
 from grid.edge.text import cleaned
-from grid.executions.outward import OutwardConnections
 from grid.logs.logshipping.encoding import ENCODERS, NAMES, Verdict, judge
 from grid.logs.logshipping.lines import Portion
 

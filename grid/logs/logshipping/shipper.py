@@ -20,11 +20,11 @@ from typing import Protocol, cast
 
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
+from grid.database.lookingagain import take_turns
 from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.executions.logend import LOG_SECONDS
-from grid.executions.lookingagain import take_turns
 from grid.executions.manifests import CONTAINER
 from grid.kube.objects import Pod
 from grid.logs.logplace import START, LogPlace

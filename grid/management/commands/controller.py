@@ -24,11 +24,12 @@ from grid.core.backoff import Backoff
 from grid.core.egress import read_egress
 from grid.core.errors import GridError, NotAllowed
 from grid.database.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
+from grid.database.seam import Databases
 from grid.database.threads import DatabaseThreads
 from grid.dataplanes import api_of, data_planes
 from grid.executions import ledger
 from grid.executions.apply import ensure_namespace
-from grid.executions.context import Databases, LaunchTarget
+from grid.executions.context import LaunchTarget
 from grid.executions.policykeeper import Network
 from grid.executions.storage import Storage
 from grid.executions.token import access_token, front_key

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from grid.core.errors import Conflict, GridError, NotAllowed, Rejected
 from grid.core.translation import gettext as _
+from grid.database.lookingagain import look_again
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database, LaunchTarget
-from grid.executions.lookingagain import look_again
+from grid.executions.context import LaunchTarget
 from grid.kube.api import KubeApi
 from grid.kube.errors import answer_of
 from grid.models import ApiCheckRun

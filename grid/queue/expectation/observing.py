@@ -9,10 +9,10 @@ from grid.core.labels import APP_COMPONENT, WORKER
 from grid.diagnosis.nodeimages import has_image, image_on
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
+from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, true_condition
 from grid.queue.expectation.observed import OnNode
 from grid.queue.expectation.room import Occupant, Rank, RoomFacts, RoomSeeker
-from grid.starts.startupevents import start_events
 
 MOST_SEEKERS = 500  # pods in line
 MOST_NODES = 1_000  # that they wait for

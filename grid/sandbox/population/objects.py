@@ -233,7 +233,7 @@ def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
 
 
 def _settings_volume(execution: SimulatedExecution) -> Object:
-    """Return the volume with what JupyterLab is told, as `grid.workspaces.jupyter` makes it."""
+    """Return the volume with what JupyterLab is told, as `grid.executions.jupyter` makes it."""
     folders = {
         "default_setting_overrides.json": "labconfig/",
         "jupyter_server_config.json": "",

@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN, Decimal
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grid.executions.lookingagain import DatabaseTask, look_again
+from grid.database.lookingagain import DatabaseTask, look_again
 from grid.executions.stopping import OVER_BUDGET, request_stop
 from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
 from grid.notifications.outbox import tell_of_budget, tell_of_coming_stop

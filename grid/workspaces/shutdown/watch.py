@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database
 from grid.workspaces.shutdown.records import WatchedRun, carry_out, store_looks, watched
 from grid.workspaces.shutdown.rules import LOOK, LookOutcome, Stop, decide
 

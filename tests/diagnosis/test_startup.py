@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.diagnosis.startup import Phase, StartFacts, StartPhases, start_phases
+from grid.diagnosis.startupevents import go_seconds, start_events
 from grid.kube.objects import Event, Node, Pod
-from grid.starts.startup import Phase, StartFacts, StartPhases, start_phases
-from grid.starts.startupevents import go_seconds, start_events
 from tests.support.builders import MOMENT, condition, container_status, decode, node, pod, stamp
 from tests.support.builders import event as kube_event
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from grid.diagnosis.startupevents import StartEvents
 from grid.kube.objects import Node, Pod
-from grid.starts.startupevents import StartEvents
 
 # Times of Kubernetes are truncated: one that lies this far beyond its neighbour is only rounded, one further is wrong.
 TOLERANCE = timedelta(seconds=2)

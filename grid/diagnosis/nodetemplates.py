@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from grid.core.wording import date_words
+from grid.diagnosis.nodeshapes import NodeShape, ShapeKey, shape_key
 from grid.diagnosis.places import taint_text, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
 from grid.kube.objects import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
-from grid.tiers.nodeshapes import NodeShape, ShapeKey, shape_key
 
 _NAME = "new"
 _OF_ONE_NODE = "kubernetes.io/hostname"

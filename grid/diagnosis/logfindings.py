@@ -1,6 +1,6 @@
 """Finds known troubles in the end of a program's log: what a line means, and the usual cure.
 
-The table is data: an entry is a pattern, a meaning and a cure. `grid.logs.logpatterns` has those that everybody needs. `use` puts
+The table is data: an entry is a pattern, a meaning and a cure. `grid.diagnosis.logpatterns` has those that everybody needs. `use` puts
 another table in force for the whole process, so that a page, a list and the controller say the same of a line.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grid.core.regexes import ExpressionSet, RepeatedExpression, first_group
-from grid.logs.logpatterns import BUILT_IN, LogPattern
+from grid.diagnosis.logpatterns import BUILT_IN, LogPattern
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pip
 import pytest
 
-from grid.workspaces import own_packages
+from grid.executions import own_packages
 from tests.support.wheels import wheel
 
 pytestmark = pytest.mark.slow

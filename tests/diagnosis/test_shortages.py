@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from grid.diagnosis.shortages import ContainerNeeds, NamespaceLimits, PodNeeds, TierPromise, needed, phantoms, warnings
+from grid.diagnosis.shortages import refusal as refusal_of
 from grid.kube.limits import LimitRange, ResourceQuota
-from grid.tiers.shortages import ContainerNeeds, NamespaceLimits, PodNeeds, TierPromise, needed, phantoms, warnings
-from grid.tiers.shortages import refusal as refusal_of
 from tests.support.builders import decode
 
 POD = PodNeeds("Large", {"cpu": "4", "memory": "16Gi"}, {"cpu": "8", "memory": "16Gi"})

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from grid.core.backoff import Backoff
+from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
-from grid.executions.context import Database
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally, as_stored, from_stored
 from grid.kube.objects import Node, is_ready
-from grid.tiers.nodetemplates import NodeTemplate, TemplateTally, as_stored, from_stored
 from tests.support.builders import MOMENT, decode, node
 
 ZONE = "topology.kubernetes.io/zone"

@@ -12,7 +12,7 @@ from grid.diagnosis.beside import (
     programs,
 )
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.files.remotetroubles import explain
+from grid.diagnosis.remotetroubles import explain
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 FILES_MISSING = "files_missing"

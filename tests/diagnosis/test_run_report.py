@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grid.diagnosis.pods import explain_pod
-from grid.files.run_report import report_of
+from grid.diagnosis.run_report import report_of
 from grid.kube.objects import Pod
 from tests.diagnosis.situations import ended
 from tests.diagnosis.test_parts import DONE, WAITS, made_of, running, status

@@ -6,9 +6,9 @@ from time import process_time
 import pytest
 
 from grid.core import regexes
-from grid.logs import logfindings
-from grid.logs.logfindings import LAST_LINES, LogTable, findings
-from grid.logs.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern
+from grid.diagnosis import logfindings
+from grid.diagnosis.logfindings import LAST_LINES, LogTable, findings
+from grid.diagnosis.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern
 from tests.diagnosis.rule_examples import EXAMPLES
 from tests.diagnosis.situations import Case, assert_explained, assert_told_as_stored, ended, on_a_node
 

@@ -1,0 +1,16 @@
+"""The kinds of execution and the frameworks of clusters, in words."""
+
+from grid.core.translation import gettext as _
+
+KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
+_FRAMEWORKS = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
+
+
+def framework_name(framework: str) -> str:
+    """Return how its makers write its name; one that is not known is capitalised."""
+    return _FRAMEWORKS.get(framework, framework.capitalize())
+
+
+def kind_name(kind: str) -> str:
+    """Return the kind in words; one that is not known as it is."""
+    return KINDS.get(kind, kind)

@@ -14,8 +14,8 @@ LONGEST, SHORTEST = 400, 20
 # It is shipped into pods as one file.
 MAY_BE_LONG = {"grid/files/executor.py"}
 # A room's addresses, what Django finds by its name, and the composition are files of their own however short.
-MAY_BE_SHORT = {"__init__.py", "urls.py", "apps.py"}
-SHORT_FOLDERS = ("grid/management/commands/", "dashboard/templatetags/")
+MAY_BE_SHORT = {"__init__.py", "urls.py", "apps.py", "tags.py"}
+SHORT_FOLDERS = ("grid/management/commands/", "dashboard/shell/tags/")
 # 23 debts: each joins a neighbour when somebody comes by; none is to be added.
 SHORT_DEBTS = {
     "dashboard/executions/failure_records.py",
@@ -44,8 +44,8 @@ SHORT_DEBTS = {
 }
 # Kinds of tests that look at many rooms.
 TESTS_OF_MANY = {"access", "browser", "contract", "end_to_end", "golden", "pictures", "recordings"}
-# Django finds these folders by their names; they are no rooms.
-OF_DJANGO = {"migrations", "templatetags"}
+# Django finds this folder by its name; it is no room.
+OF_DJANGO = {"migrations"}
 # Django and the commands find these by their names.
 NAMES_OF_FRAMEWORKS = {"Command", "Migration"}
 

@@ -144,6 +144,19 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
             ],
             "builtins": ["django.templatetags.i18n"],  # every template has texts
+            "libraries": {
+                "alerts": "dashboard.alerts.tags",
+                "announcements": "dashboard.announcements.tags",
+                "budgets": "dashboard.usage.tags",
+                "frame": "dashboard.shell.tags.frame",
+                "help": "dashboard.shell.tags.help",
+                "kept": "dashboard.shell.tags.kept",
+                "live": "dashboard.shell.tags.live",
+                "logs": "dashboard.files.tags",
+                "notifications": "dashboard.notifications.tags",
+                "palette": "dashboard.palette.tags",
+                "saved_views": "dashboard.shell.tags.saved_views",
+            },
         },
     }
 ]

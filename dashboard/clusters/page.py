@@ -14,11 +14,11 @@ from dashboard.clusters.viewmodels.troubles import troubles
 from dashboard.clusters.viewmodels.workers import worker_cells
 from dashboard.executions.pages.execution_pods import explain, pods_of
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.told import message_of
 from dashboard.shell.viewmodels.kinds import KINDS, framework_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import state_status
 from grid.core.labels import APP_COMPONENT, HEAD, Keys
 from grid.core.translation import gettext as _
 from grid.diagnosis.clusters import ClusterSnapshot, Member, summary

@@ -12,7 +12,6 @@ from dashboard.clusters.page import is_head
 from dashboard.executions.pages.execution_pods import pods_of
 from dashboard.executions.pages.execution_rows import group_status
 from dashboard.executions.viewmodels.execution_groups import group_of
-from dashboard.executions.viewmodels.states import ACTIVE_STATES, state_status
 from dashboard.home.records import HomeRecords, read_home
 from dashboard.home.viewmodels.my_executions import SHOWN, my_executions
 from dashboard.home.viewmodels.my_side import my_side
@@ -20,7 +19,7 @@ from dashboard.queue.pages.expected import EXPECTED
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine, state_status
 from grid.core.labels import Keys
 from grid.database import threads as database
 from grid.kube.events import topic_about

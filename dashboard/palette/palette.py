@@ -17,7 +17,6 @@ from django.urls import reverse
 from dashboard.executions.history import latest_ended
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import OPENED_KINDS
-from dashboard.executions.viewmodels.states import state_word
 from dashboard.palette.viewmodel import (
     PaletteGroup,
     PaletteItem,
@@ -28,8 +27,9 @@ from dashboard.palette.viewmodel import (
     results_sentence,
 )
 from dashboard.shell.access import PERMISSIONS, Permission, Viewer, may_administer, may_observe, may_see_execution
+from dashboard.shell.tags.frame import demonstrated
 from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES
-from dashboard.templatetags.frame import demonstrated
+from dashboard.shell.viewmodels.states import state_word
 from grid.configuration import REGISTRY
 from grid.configuration.setting import Setting
 from grid.core.translation import gettext as _

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
-from dashboard.executions.viewmodels.states import STARTED
+from dashboard.shell.viewmodels.states import STARTED
 from grid.core.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage

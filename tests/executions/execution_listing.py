@@ -11,7 +11,7 @@ from dashboard.executions.viewmodels.execution_lines import entry_fragment, head
 from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE, page_fragments, window_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import Keys
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod

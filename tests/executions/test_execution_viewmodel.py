@@ -18,14 +18,13 @@ from dashboard.executions.viewmodels.execution import (
 )
 from dashboard.executions.viewmodels.execution_actions import actions
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.home.viewmodels.my_executions import my_executions
 from dashboard.logs.viewmodels.log import LogQuery, log_source, why_no_log
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.sizes import size_words
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine, state_status
 from dashboard.starts.viewmodels.startup import StartMeasures
 from dashboard.usage.viewmodels.prices import Spending, price_words
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord

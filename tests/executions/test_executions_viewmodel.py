@@ -15,8 +15,8 @@ from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.executions.viewmodels.execution_lines import ExecutionLine
 from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
-from dashboard.executions.viewmodels.states import STARTED
 from dashboard.shell.viewmodels.listing import Paging
+from dashboard.shell.viewmodels.states import STARTED
 from grid.core.labels import APP_COMPONENT, KEYS
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject

@@ -8,7 +8,7 @@ from dashboard.executions.viewmodels.execution import Head
 from dashboard.nodes.viewmodels.node_reasons import node_reasons
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden

@@ -30,7 +30,7 @@ from dashboard.platformhealth.viewmodels.platform_health import (
 )
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.kube.pools import NodeGroup
 from grid.kube.store import Freshness
 from grid.runtime.controllerlease import ControllerAway

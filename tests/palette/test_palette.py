@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 
 from dashboard.executions.history import latest_ended
 from dashboard.shell.access import viewer_of
-from dashboard.templatetags.frame import navigation
+from dashboard.shell.tags.frame import navigation
 from grid.configuration import REGISTRY
 from grid.kube.resources import NODES
 from grid.models import Execution, State, User

@@ -9,9 +9,9 @@ from django.template import Context, Template, TemplateSyntaxError
 
 from dashboard.executions.viewmodels.execution_lines import ExecutionLine
 from dashboard.shell.fragments import render_fragment
+from dashboard.shell.tags import kept
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
-from dashboard.templatetags import kept
+from dashboard.shell.viewmodels.states import StatusLine
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 LINE = ExecutionLine(

@@ -3,7 +3,8 @@
 from django import forms
 from django.contrib.auth.forms import UsernameField
 
-from dashboard.accounts.viewmodels.people import ROLE_TITLES, ROLE_WORDS, STATE_TITLES
+from dashboard.accounts.viewmodels.people import ROLE_WORDS, STATE_TITLES
+from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from grid.core.translation import gettext as _
 from grid.models import User
 

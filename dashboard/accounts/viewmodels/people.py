@@ -8,6 +8,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.chips import FilterChip
+from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural
@@ -22,12 +23,6 @@ class PersonState(StrEnum):
 
 
 STATE_TONES = {PersonState.ACTIVE: "ok", PersonState.INVITED: "wait", PersonState.DEACTIVATED: "neutral"}
-ROLE_TITLES = {
-    "practitioner": _("Practitioner"),
-    "auditor": _("Auditor"),
-    "operator": _("Operator"),
-    "admin": _("Admin"),
-}
 STATE_TITLES: Mapping[str, str] = {
     PersonState.ACTIVE: _("Active"),
     PersonState.INVITED: _("Invited"),

@@ -21,10 +21,11 @@ from dashboard.accounts.forms.account import ProfileForm
 from dashboard.accounts.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.accounts.people import set_profile
 from dashboard.accounts.viewmodels.logins import session_rows
-from dashboard.accounts.viewmodels.people import ROLE_TITLES, ROLE_WORDS
+from dashboard.accounts.viewmodels.people import ROLE_WORDS
 from dashboard.notifications.notification_channels import outward_channels_view, pending_view
 from dashboard.notifications.records import channels_for, choice_rows, events_for
 from dashboard.shell.access import may_observe, role_of
+from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from grid.accounts import sessions
 from grid.accounts.lockouts import client_network
 from grid.accounts.sessions import stored_key

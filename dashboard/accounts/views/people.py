@@ -20,7 +20,6 @@ from dashboard.accounts.people import OwnAccount
 from dashboard.accounts.viewmodels.logins import session_rows
 from dashboard.accounts.viewmodels.memberships import role_sentences
 from dashboard.accounts.viewmodels.people import (
-    ROLE_TITLES,
     deactivation_sentences,
     people_chips,
     person_row,
@@ -30,6 +29,7 @@ from dashboard.accounts.viewmodels.people import (
 from dashboard.administration.viewmodel import history_lines
 from dashboard.shell.access import PERMISSIONS, Role, admin_required
 from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from dashboard.shell.viewmodels.listing import Paging
 from grid.accounts import sessions
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Protocol
 
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 

@@ -6,7 +6,7 @@ from typing import Literal
 from dashboard.clusters.viewmodels.clusters import ClusterRecord, workers_words
 from dashboard.shell.viewmodels.format import either
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural

@@ -13,7 +13,7 @@ from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments
 from dashboard.queue.viewmodels.expected_wait import launch_wait, wait_note, with_note
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeNote, size_note
 from grid.core.translation import gettext as _
 from grid.diagnosis.imagepull import ImagePull

@@ -22,7 +22,7 @@ from dashboard.nodes.viewmodels.nodes import Share
 from dashboard.shell.access import admin_required, viewer_of
 from dashboard.shell.viewmodels.freshness import FreshnessView, broken_view
 from dashboard.shell.viewmodels.sparklines import sparkline
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, waterfall
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow
 from grid.diagnosis.startup import Phase

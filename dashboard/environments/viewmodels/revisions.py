@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from dashboard.environments.viewmodels.packages import PackageWords, package_words
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -25,7 +25,7 @@ from dashboard.executions.viewmodels.execution_lines import (
 from dashboard.queue.pages.expected import EXPECTED
 from dashboard.queue.viewmodels.expected_wait import with_note
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.metrics.usage import Usage
 from grid.runtime import Runtime
 from grid.runtime.starts import STARTING

@@ -13,7 +13,6 @@ from typing import Literal
 from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
 from dashboard.executions.viewmodels.run_files import RunFilesRecord
 from dashboard.executions.viewmodels.run_place import RunPlace
-from dashboard.executions.viewmodels.states import ENDED_STATES, state_status, state_word
 from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
 from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.queue.viewmodels.expected_wait import WaitLine
@@ -21,7 +20,7 @@ from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.sizes import size_words
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import ENDED_STATES, StatusLine, state_status, state_word
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
 from dashboard.usage.viewmodels.prices import Spending, price_words
 from dashboard.usage.viewmodels.sizehints import SizeFacts

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
-from dashboard.executions.viewmodels.states import STARTED_STATES
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import STARTED_STATES
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
 

@@ -11,9 +11,8 @@ from typing import Any
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import TROUBLE, Bounds, ExecutionsView, bounds
-from dashboard.executions.viewmodels.states import STATES
 from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import STATES, StatusLine
 from grid.diagnosis.requests import Amounts
 
 StatusOf = Callable[[Entry], StatusLine]

@@ -7,7 +7,7 @@ from operator import attrgetter
 import msgspec
 
 from dashboard.executions.viewmodels.execution_entry import Entry
-from dashboard.executions.viewmodels.states import ENDED_STATES
+from dashboard.shell.viewmodels.states import ENDED_STATES
 from grid.core.labels import Keys
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Pod

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from dashboard.shell.viewmodels.sizes import cores_words, memory_words
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

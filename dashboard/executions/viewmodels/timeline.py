@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 from dashboard.clusters.viewmodels.samples import rescale_words
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Head, LifecycleLine
-from dashboard.executions.viewmodels.states import state_word
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import state_word
 from dashboard.starts.viewmodels.startup import start_text
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

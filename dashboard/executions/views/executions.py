@@ -23,7 +23,6 @@ from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.executions.viewmodels.leaving import left_sentence
-from dashboard.executions.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.executions.viewmodels.timeline import lifecycle_text
 from dashboard.jobs.metric_records import metrics_table
 from dashboard.logs.viewmodels.log import LogView
@@ -32,6 +31,7 @@ from dashboard.nodes.views.use_history import execution_use_section, execution_v
 from dashboard.shell.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.shell.exports import note_export_of
 from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.shell.views.live import live_page
 from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.translation import gettext as _

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.executions.viewmodels.execution import CONTRIBUTING
-from dashboard.executions.viewmodels.states import ACTIVE_STATES
 from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine
 from dashboard.workspaces.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.core.translation import gettext as _
 from grid.runtime.executions import ExecutionRow

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dashboard.executions.viewmodels.launch import Slots, slots
-from dashboard.executions.viewmodels.states import ACTIVE_STATES
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import ACTIVE_STATES
 from grid.runtime.executions import ExecutionRow
 
 

@@ -10,7 +10,7 @@ from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import clock_time, span
 from dashboard.shell.viewmodels.listing import EmptyState, Paging
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.exits import code_words

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from dashboard.executions.viewmodels.states import state_status
 from dashboard.jobs.viewmodels.run_metrics import number_words
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine, state_status
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, exact_duration

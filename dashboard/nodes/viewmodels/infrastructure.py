@@ -16,7 +16,7 @@ from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

@@ -9,7 +9,7 @@ import msgspec
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.sparklines import Sparkline, usage_line
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _

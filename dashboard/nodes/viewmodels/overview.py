@@ -8,7 +8,6 @@ from typing import Literal
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.executions.viewmodels.states import state_status
 from dashboard.executions.viewmodels.told import message_of
 from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
 from dashboard.nodes.viewmodels.pools import PoolSums
@@ -16,7 +15,7 @@ from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine, state_status
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural

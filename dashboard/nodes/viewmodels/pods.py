@@ -10,7 +10,7 @@ from dashboard.shell.viewmodels.element_ids import element_id, namespaced
 from dashboard.shell.viewmodels.kinds import framework_name, kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import APP_COMPONENT, Keys
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _

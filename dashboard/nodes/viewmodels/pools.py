@@ -9,7 +9,7 @@ from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, shares
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.status_line import Severity
+from dashboard.shell.viewmodels.states import Severity
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.core.labels import WARM_UNTIL
 from grid.core.translation import gettext as _

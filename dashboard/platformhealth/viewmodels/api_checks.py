@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.platformhealth.apicheckresults import ApiCheckResult, summary

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dashboard.shell.viewmodels.freshness import SMALL_DELAY
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.kube.store import Freshness

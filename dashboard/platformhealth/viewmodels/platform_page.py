@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
 from grid.platformhealth.facts import Light, PlatformPod, Workload

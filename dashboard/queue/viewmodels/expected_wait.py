@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dashboard.shell.viewmodels.format import brief_duration, span
 from dashboard.shell.viewmodels.live import ViewModel
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.queue.expectation.basis import WaitEstimate
 

@@ -1,8 +1,14 @@
-"""The kinds of execution and the frameworks of clusters, in words."""
+"""Kinds of execution, frameworks of clusters and roles of people, in words."""
 
 from grid.core.translation import gettext as _
 
 KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
+ROLE_TITLES = {
+    "practitioner": _("Practitioner"),
+    "auditor": _("Auditor"),
+    "operator": _("Operator"),
+    "admin": _("Admin"),
+}
 _FRAMEWORKS = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 
 

@@ -9,8 +9,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from dashboard.home.viewmodels.first_steps import CARDS
+from dashboard.shell.tags.frame import THEMES
 from dashboard.shell.viewmodels.tables import COMPACT, DENSITY_COOKIE, TABLES, hidden_columns, hidden_cookie
-from dashboard.templatetags.frame import THEMES
 
 _YEAR = 365 * 24 * 60 * 60
 _STEPS_COOKIE = "first-steps-"

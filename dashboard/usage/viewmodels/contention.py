@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from dashboard.shell.viewmodels.sizes import cores_words
-from dashboard.shell.viewmodels.status_line import Severity
+from dashboard.shell.viewmodels.states import Severity
 from grid.core.translation import gettext as _
 from grid.nodes.contention import Contention, PodCpu, for_operators, for_owner
 from grid.runtime.executions import ExecutionRow

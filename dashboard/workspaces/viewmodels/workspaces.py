@@ -7,8 +7,7 @@ from typing import Literal
 from urllib.parse import urlencode
 
 from dashboard.executions.viewmodels.execution import CONTRIBUTING
-from dashboard.executions.viewmodels.states import ACTIVE_STATES, STARTED_STATES, state_status
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, STARTED_STATES, StatusLine, state_status
 from grid.core.translation import gettext as _
 from grid.core.wording import POD_STAYS_SENTENCE
 

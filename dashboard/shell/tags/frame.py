@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.accounts.viewmodels.people import ROLE_TITLES
 from dashboard.shell import script_texts
 from dashboard.shell.access import PERMISSIONS, Permission, Role, role_of
+from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from dashboard.shell.viewmodels.tables import TableView, table_view
 from grid.core.translation import gettext as _
 from grid.runtime import has_sandbox

@@ -1,10 +1,21 @@
-"""Puts the states of an execution into words: a word, a sentence, and what to do next; pure."""
+"""A status as every page shows it, and the states of an execution in words: a word, a sentence, and what to do next; pure."""
 
 from typing import Literal
 
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.diagnosis.pods import Diagnosis
+
+Severity = Literal["ok", "wait", "problem", "neutral"]
+
+
+class StatusLine(ViewModel, frozen=True, gc=False):
+    """A status in a short `word`; `note` adds the cause or is ""."""
+
+    severity: Severity
+    word: str
+    note: str = ""
+
 
 ACTIVE_STATES = {
     "queued": _("Queued"),
@@ -26,7 +37,7 @@ _SENTENCES = {
     "failed": _("The program ended with an error."),
     "error": _("The platform could not run it."),
 }
-_SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
+_SEVERITIES: dict[str, Severity] = {
     "queued": "wait",
     "deploying": "wait",
     "preparing": "wait",

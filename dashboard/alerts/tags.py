@@ -10,7 +10,7 @@ from dashboard.alerts.records import critical_alerts
 from dashboard.alerts.viewmodels.alert_page import critical_fragment
 from dashboard.shell.access import PERMISSIONS, Permission
 from dashboard.shell.fragments import render_fragment
-from dashboard.templatetags.frame import role_in
+from dashboard.shell.tags.frame import role_in
 
 register = template.Library()
 

@@ -10,11 +10,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.executions.viewmodels.states import state_status
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels import format as formats
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.status_line import StatusLine
+from dashboard.shell.viewmodels.states import StatusLine, state_status
 from grid.core.translation import gettext as _
 
 register = template.Library()

@@ -7,7 +7,7 @@ from django.template import Context
 from django.urls import reverse
 
 from dashboard.shell.access import PERMISSIONS, Permission
-from dashboard.templatetags.frame import role_in
+from dashboard.shell.tags.frame import role_in
 from grid.core.translation import gettext as _
 
 register = template.Library()

@@ -1,0 +1,55 @@
+"""docs/where-things-are.md says what is there: each room as its docstring does, and each answer with files and names that exist.
+
+So do the recipes of CONTRIBUTING.md.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support import where_things_are
+from tests.support.where_things_are import DOCUMENT, HEADING, ROOT
+
+_FILE = re.compile(r"`((?:grid|dashboard|templates|tests|static|docs)/[\w./-]+)`")
+_NAMED = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
+_BY_HAND = DOCUMENT.read_text().partition(HEADING)[0]
+_RECIPES = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_the_rooms_are_described_as_they_are() -> None:
+    assert DOCUMENT.read_text() == where_things_are.document(), f"run: {where_things_are.COMMAND}"
+
+
+def test_every_room_says_what_it_is() -> None:
+    said = {
+        f"{tree}/{room}": where_things_are.first_sentence(ROOT / tree / room / "__init__.py")
+        for tree in ("grid", "dashboard")
+        for room in where_things_are.rooms()
+        if (ROOT / tree / room).is_dir()
+    }
+    assert len(said) > 50
+    assert [room for room, sentence in said.items() if not sentence] == []
+
+
+@pytest.mark.parametrize("path", sorted(set(_FILE.findall(_BY_HAND + _RECIPES))))
+def test_a_file_of_an_answer_is_there(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(("path", "names"), sorted(set(_NAMED.findall(_BY_HAND))))
+def test_a_name_of_an_answer_is_in_its_file(path: str, names: str) -> None:
+    assert set(re.findall(r"\w+", names)) <= _defined(ROOT / path)
+
+
+def _defined(module: Path) -> set[str]:
+    found = set[str]()
+    for node in ast.parse(module.read_text()).body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            found |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    return found

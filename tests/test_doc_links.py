@@ -56,3 +56,9 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
         "# Top\n[a](page.md#top) [b](#top) [c](#gone) [d](gone.md) `[e](gone.md)` [f](https://example.org/#x)"
     )
     assert list(broken(page)) == ["#gone: no such heading", "gone.md: no such file"]
+
+
+def test_the_index_has_each_document_once() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = sorted(link for link in _LINK.findall(index) if "/" not in link)
+    assert listed == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")

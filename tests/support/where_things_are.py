@@ -19,7 +19,7 @@ _CONTRACTS = {
     "grid": "The rooms of grid, upper ones on lower ones",
     "dashboard": "The rooms of the dashboard, upper ones on lower ones",
 }
-_NO_ROOMS = {"migrations", "templatetags"}  # Django gives these their names
+_NO_ROOMS = {"migrations"}  # Django gives it its name
 _SENTENCE = re.compile(r"^.*?[.](?:\s|$)")
 
 

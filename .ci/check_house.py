@@ -66,12 +66,12 @@ def lengths(files: Sequence[Path]) -> Iterator[str]:
 
 
 def classes(files: Sequence[Path]) -> Iterator[str]:
-    found = defaultdict[str, list[str]](list)
+    files_of = defaultdict[str, list[str]](list)
     for path in files:
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(str(path))
-    for name, places in sorted(found.items()):
+                files_of[node.name].append(str(path))
+    for name, places in sorted(files_of.items()):
         if len(places) > 1 and name not in NAMES_OF_FRAMEWORKS:
             yield f"class {name} is in {' and '.join(places)}; give one of them another name"
 

@@ -25,6 +25,7 @@ class WrittenRows:
 
 
 def read_written(data_plane: str, ids: Collection[str], *, now: datetime) -> WrittenRows:
+    """Tell clusters whose parents have ended to end, and read what became of the executions with these ids."""
     return WrittenRows(
         stopped=attached.stop_with_parents(data_plane, now=now),
         versions=ledger.row_versions(data_plane, ids),

@@ -25,4 +25,5 @@ class Databases:
 
     @classmethod
     def shared(cls, database: Database) -> "Databases":
+        """Return one that gives all kinds of work the same database, as tests do."""
         return cls(database, database, database)

@@ -1,0 +1,51 @@
+"""Reasons as a code and values, worded when somebody reads them.
+
+What is stored and compared is `Reason`: programs use its code, and people get the sentence that the room of that code has registered, made
+for the reader: the owner ("You use 9 of 9 slots"), or another ("alice uses 9 of 9 slots").
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something waits, was refused, or has changed: a stable code for programs, and the values that its sentence needs, as JSON has
+    them. `until` is when it ends by itself, where that is known."""
+
+    code: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads a sentence; `owner` is the user name of whom it is about."""
+
+    owner: str
+    is_owner: bool
+
+
+Sentence = Callable[[Mapping[str, Value], Reader], str]
+
+_SENTENCES: dict[str, Sentence] = {}
+
+
+def register(sentences: Mapping[str, Sentence]) -> None:
+    """Add the sentences of a room, each by its reason's code; raise ValueError when another room has one of these codes."""
+    if taken := sorted(code for code, sentence in sentences.items() if _SENTENCES.get(code, sentence) is not sentence):
+        raise ValueError(f"a sentence is registered twice: {', '.join(taken)}")
+    _SENTENCES.update(sentences)
+
+
+def is_known(code: str) -> bool:
+    """Return whether a room has registered a sentence for the code."""
+    return code in _SENTENCES
+
+
+def sentence_of(reason: Reason, reader: Reader) -> str:
+    """Return the sentence of the reason for its reader; raise KeyError for a code without one."""
+    return _SENTENCES[reason.code](reason.values, reader)

@@ -1,0 +1,32 @@
+"""Reasons as code and values, worded for their reader."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from grid.core.reasons import Reader, Reason, Value, is_known, register, sentence_of
+
+OWNER, OTHER = Reader("alice", is_owner=True), Reader("alice", is_owner=False)
+
+
+def _use(values: Mapping[str, Value], reader: Reader) -> str:
+    return f"{'You use' if reader.is_owner else f'{reader.owner} uses'} {values['held']} slots"
+
+
+def test_reason_is_worded_for_its_reader() -> None:
+    register({"test_use": _use})
+    reason = Reason("test_use", {"held": 9})
+    assert (sentence_of(reason, OWNER), sentence_of(reason, OTHER)) == ("You use 9 slots", "alice uses 9 slots")
+
+
+def test_second_sentence_of_a_code_is_refused() -> None:
+    register({"test_twice": _use})
+    register({"test_twice": _use})
+    with pytest.raises(ValueError, match="test_twice"):
+        register({"test_twice": lambda values, reader: ""})
+
+
+def test_unknown_code_has_no_sentence() -> None:
+    assert not is_known("test_unknown")
+    with pytest.raises(KeyError):
+        sentence_of(Reason("test_unknown"), OWNER)

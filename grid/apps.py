@@ -16,6 +16,7 @@ class GridConfig(AppConfig):
     def ready(self) -> None:
         import_module("grid.checks")
         import_module("grid.models.lookups")
+        import_module("grid.composition").compose()
         make_local = import_module("grid.models.dataplane").make_local
         connection_created.connect(measure_statements, dispatch_uid="statements")
         pre_migrate.connect(take_away, sender=self, dispatch_uid="triggers")

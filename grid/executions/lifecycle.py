@@ -1,29 +1,26 @@
-"""Writes state changes of executions: the state, its history entry and the new revision in one transaction, with what is told of it.
+"""Writes state changes of executions: the state, its history entry and the new revision in one transaction, with what other rooms add.
 
 Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the second gets False,
-and reads again. Nothing else in the product writes an execution's state.
+and reads again. Nothing else in the product writes an execution's state. Rooms that keep something of a change register a hook
+(`grid.composition`): notifications, start-up statistics, logs and usage.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
 from grid.diagnosis.logfindings import LogFinding
-from grid.diagnosis.startup import Phase
-from grid.logs import knowledge
-from grid.models import Execution, ExecutionLog, LifecycleEntry, StartUp, State
+from grid.models import Execution, LifecycleEntry, StartUp, State
 from grid.models.execution import FINAL_STATES
-from grid.notifications import outbox
 from grid.observability import telemetry, tracing
-from grid.starts import startdays_store as startdays
-from grid.usage import usage
 
 _REASON_LENGTH = 60
+H = TypeVar("H")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,43 @@ class KeptLog:
 
     text: str
     findings: Sequence[LogFinding] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A change of state that was written: `log` is the end of the program's log, if it ended with the change, and `start_up` the record of
+    its start, if the change ended that."""
+
+    execution_id: str
+    change: Transition
+    now: datetime
+    log: KeptLog | None = None
+    start_up: StartUp | None = None
+
+
+_on_enter: list[Callable[[Entered], None]] = []
+_after_commit: list[Callable[[Entered], None]] = []
+_on_slots_freed: list[Callable[[str, datetime], None]] = []
+
+
+def on_enter(hook: Callable[[Entered], None]) -> None:
+    """Call `hook` with each change of state, inside its transaction: an error undoes the change."""
+    _register(_on_enter, hook)
+
+
+def after_commit(hook: Callable[[Entered], None]) -> None:
+    """Call `hook` with each change of state once it is committed."""
+    _register(_after_commit, hook)
+
+
+def on_slots_freed(hook: Callable[[str, datetime], None]) -> None:
+    """Call `hook` with an execution's id and the time when its slots are freed, inside the transaction: no pod of it is left."""
+    _register(_on_slots_freed, hook)
+
+
+def _register(hooks: list[H], hook: H) -> None:
+    if hook not in hooks:
+        hooks.append(hook)
 
 
 def record_request(execution: Execution) -> None:
@@ -97,40 +131,21 @@ def enter(
             message=change.message,
             actor=change.actor,
         )
-        if log is not None:
-            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log.text, "at": now})
-            knowledge.record(execution_id, log.findings, now)
-        if start_up is not None:
-            startdays.record(start_up)
-        outbox.record_state(execution_id, change.state, change.message, actor=change.actor, now=now)
-        transaction.on_commit(partial(_count, execution_id, change, start_up))
+        entered = Entered(execution_id, change, now, log, start_up)
+        for hook in _on_enter:
+            hook(entered)
+        transaction.on_commit(partial(_committed, entered))
     return True
 
 
-def _count(execution_id: str, change: Transition, start_up: StartUp | None) -> None:
-    telemetry.entered(change.state, change.reason)
-    if start_up is not None:
-        phases = {phase.value: getattr(start_up, phase.value) for phase in Phase}
-        telemetry.started(start_up.kind, start_up.total, phases, ran=start_up.ran)
-        taken = list(_in_order(start_up))
-        tracing.started(execution_id, start_up.kind, ended_at=start_up.at, phases=taken, ran=start_up.ran)
-
-
-def _in_order(start_up: StartUp) -> Iterator[tuple[str, float]]:
-    """Yield the phases that took time, with those that could not be told apart at the place of the first of them."""
-    merged = start_up.merged_phases.split()
-    for phase in Phase:
-        if merged and phase == merged[0]:
-            yield "+".join(merged), start_up.merged or 0.0
-        if seconds := getattr(start_up, phase.value):
-            yield phase.value, seconds
+def _committed(entered: Entered) -> None:
+    telemetry.entered(entered.change.state, entered.change.reason)
+    for hook in _after_commit:
+        hook(entered)
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:
-    """Write columns that change no state; return False when the row is no longer at `revision`.
-
-    Slots are freed when no pod is left, so all usage intervals end with them.
-    """
+    """Write columns that change no state; return False when the row is no longer at `revision`."""
     rows = Execution.objects.filter(pk=execution_id, revision=revision)
     # `update` skips `auto_now`, and pages find changed rows by this time.
     written = {**columns, **_settlement(columns, now), "updated_at": now}
@@ -138,7 +153,8 @@ def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now:
         if rows.update(**written, revision=F("revision") + 1) != 1:
             return False
         if columns.get("slots_freed_at") is not None:
-            usage.end_all(execution_id, now)
+            for hook in _on_slots_freed:
+                hook(execution_id, now)
     return True
 
 

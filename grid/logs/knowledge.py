@@ -12,7 +12,8 @@ from grid.core import regexes
 from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.logpatterns import BUILT_IN, BUILT_IN_PREFIX, LogPattern, is_built_in
-from grid.models import KnowledgeEntry, LogOccurrence
+from grid.executions.lifecycle import Entered
+from grid.models import ExecutionLog, KnowledgeEntry, LogOccurrence
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,15 @@ def refresh() -> None:
         logfindings.use(wanted)
     except regexes.PatternError as error:
         logger.error("the knowledge base is too large to be searched entries=%d reason=%s", len(wanted), error)
+
+
+def keep_log(entered: Entered) -> None:
+    """Keep the end of the program's log that came with a change of state, with what was found in it: at most `MOST_FINDINGS`."""
+    if entered.log is None:
+        return
+    execution_id, now = entered.execution_id, entered.now
+    ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": entered.log.text, "at": now})
+    record(execution_id, entered.log.findings, now)
 
 
 def record(execution_id: str, found: Sequence[LogFinding], now: datetime) -> None:

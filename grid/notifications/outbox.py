@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db.models import Count, Q
 
 from grid.core.translation import gettext as _
+from grid.executions.lifecycle import Entered
 from grid.models import (
     Delivery,
     Execution,
@@ -45,12 +46,13 @@ class _Subject:
     execution_id: str = ""
 
 
-def record_state(execution_id: str, state: str, message: str, *, actor: str, now: datetime) -> None:
+def record_state(entered: Entered) -> None:
     """Tell the owner that an execution has entered a state, if the owner wants to know; the caller holds the transaction.
 
     Of a run's attempts, and the clusters that come with them, the first start is told: how the run has ended says `record_run`.
     """
-    if state not in _TELLING:
+    execution_id, change = entered.execution_id, entered.change
+    if change.state not in _TELLING:
         return
     columns = ("owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep")
     found = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
@@ -58,11 +60,11 @@ def record_state(execution_id: str, state: str, message: str, *, actor: str, now
         return
     owner, attached_to, run_of_parent, attempt, number, sweep = found
     is_first = attempt == 1 and sweep in ("", str(number))
-    if run_of_parent or (number and not (state == State.RUNNING and is_first)):
+    if run_of_parent or (number and not (change.state == State.RUNNING and is_first)):
         return
-    event = event_of(state, actor=actor, owner=owner, is_attached=attached_to is not None)
+    event = event_of(change.state, actor=change.actor, owner=owner, is_attached=attached_to is not None)
     if event is not None:
-        record(execution_id, event, sentence_of(event, message), now=now)
+        record(execution_id, event, sentence_of(event, change.message), now=entered.now)
 
 
 def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime) -> None:

@@ -17,8 +17,8 @@ from dashboard.executions.views.stopping import ask, asked_ids
 from dashboard.shell.access import may_operate
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line, plural
-from grid.executions.messages import MESSAGE_LONGEST, send_message
 from grid.models import User
+from grid.notifications.owner_messages import MESSAGE_LONGEST, send_message
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,0 +1,83 @@
+"""Hooks that rooms register on the changes of an execution's state."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from grid.executions import lifecycle
+from grid.executions.lifecycle import Entered, Transition
+from grid.models import Execution, LifecycleEntry, State
+from tests.support.shop import NOW, Shop
+
+CHANGE = Transition(State.RUNNING, "running", "Running.")
+
+
+@pytest.fixture(autouse=True)
+def own_hooks() -> Iterator[None]:
+    """Take back what a test registers."""
+    lists = (lifecycle._on_enter, lifecycle._after_commit, lifecycle._on_slots_freed)
+    before = [list(hooks) for hooks in lists]
+    yield
+    for hooks, known in zip(lists, before, strict=True):
+        hooks[:] = known  # type: ignore[call-overload]
+
+
+def enter(execution: Execution) -> bool:
+    return lifecycle.enter(execution.pk, CHANGE, revision=execution.revision, left=execution.state, now=NOW)
+
+
+def test_hook_is_called_with_the_change(shop: Shop) -> None:
+    seen: list[Entered] = []
+    lifecycle.on_enter(seen.append)
+    execution = shop.launch()
+    assert enter(execution)
+    assert seen == [Entered(execution.pk, CHANGE, NOW)]
+
+
+def test_failing_hook_undoes_the_change(shop: Shop) -> None:
+    def fail(entered: Entered) -> None:
+        raise RuntimeError("no room")
+
+    lifecycle.on_enter(fail)
+    execution = shop.launch()
+    entries = LifecycleEntry.objects.count()
+    with pytest.raises(RuntimeError, match="no room"):
+        enter(execution)
+    execution.refresh_from_db()
+    assert (execution.state, LifecycleEntry.objects.count()) == (State.QUEUED, entries)
+
+
+def test_hook_after_commit_waits_for_the_commit(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    seen: list[Entered] = []
+    lifecycle.after_commit(seen.append)
+    execution = shop.launch()
+    with django_capture_on_commit_callbacks(execute=True):
+        enter(execution)
+        assert not seen
+    assert [entered.change for entered in seen] == [CHANGE]
+
+
+def test_lost_write_calls_no_hook(shop: Shop) -> None:
+    seen: list[Entered] = []
+    lifecycle.on_enter(seen.append)
+    execution = shop.launch()
+    execution.revision += 1
+    assert not enter(execution)
+    assert not seen
+
+
+def test_freed_slots_are_reported_once_registered_twice(shop: Shop) -> None:
+    seen: list[tuple[str, datetime]] = []
+
+    def note(execution_id: str, now: datetime) -> None:
+        seen.append((execution_id, now))
+
+    lifecycle.on_slots_freed(note)
+    lifecycle.on_slots_freed(note)
+    execution = shop.launch()
+    assert lifecycle.update(execution.pk, {"slots_freed_at": NOW}, revision=execution.revision, now=NOW)
+    assert seen == [(execution.pk, NOW)]

@@ -1,4 +1,4 @@
-"""Checks the plan of the house beside the import contracts: rooms of one name, files neither long nor dust, names of classes once.
+"""Checks the plan of the house beside the import contracts: rooms of one name and what they let in, files neither long nor dust, classes once.
 
 Run by `make check`; prints each breach as a line, and exits with 1 if there is any.
 """
@@ -7,7 +7,7 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 LONGEST, SHORTEST = 400, 20
@@ -90,9 +90,56 @@ def rooms() -> Iterator[str]:
                 yield f"{init}: say in a docstring what the room is, what it owns, and what others may import"
 
 
+def imports_of_private_modules(files: Sequence[Path]) -> Iterator[str]:
+    """Yield the imports of what a room does not list as its `PUBLIC`, and what they list for nobody."""
+    modules = {module_of(path): path for path in files}
+    rooms = {name: path for name, path in modules.items() if name.count(".") == 1 and path.name == "__init__.py"}
+    listed = {room: public_of(path) for room, path in rooms.items()}
+    used = defaultdict[str, set[str]](set)
+    for name, path in modules.items():
+        for target in imported_by(path, modules):
+            room = ".".join(target.split(".")[:2])
+            module = target.removeprefix(f"{room}.")
+            if room not in rooms or target == room or name == room or name.startswith(f"{room}."):
+                continue
+            used[room].add(module)
+            if module not in listed[room] and listed[room] != {"*"}:
+                yield f"{name} imports {target}, which is private to {room}; see PUBLIC in its __init__.py"
+    for room in sorted(rooms):
+        for module in sorted(listed[room] - used[room] - {"*"}):
+            yield f"{room}: nobody outside imports {module}; take it off its PUBLIC"
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def public_of(init: Path) -> set[str]:
+    for node in ast.parse(init.read_bytes()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PUBLIC":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def imported_by(path: Path, modules: Container[str]) -> Iterator[str]:
+    """Yield the modules of the product that a file imports."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
 def main() -> int:
     product = [path for path in tracked("grid/*.py", "dashboard/*.py") if "migrations" not in path.parts]
-    breaches = [*lengths([*product, *tracked("tests/*.py", "benchmarks/*.py")]), *classes(product), *rooms()]
+    breaches = [
+        *lengths([*product, *tracked("tests/*.py", "benchmarks/*.py")]),
+        *classes(product),
+        *rooms(),
+        *imports_of_private_modules(product),
+    ]
     for breach in breaches:
         print(breach)
     print("The house is in order." if not breaches else f"{len(breaches)} breaches of the plan of the house")

@@ -225,8 +225,8 @@ class Bench:
 
 def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]:
     """As the form does, for users who each want some."""
-    from grid.clusters.request import ClusterRequest
-    from grid.executions.request import LaunchRequest, submit
+    from grid.executions.launchrequest import ClusterRequest, LaunchRequest
+    from grid.executions.request import submit
     from grid.models import Environment, HardwareTier, Membership
 
     environment, tier = Environment.objects.get(id="dask"), HardwareTier.objects.get(id="tiny")

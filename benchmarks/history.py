@@ -127,7 +127,8 @@ def work() -> Mapping[str, Callable[[], object]]:
     from dashboard.tiers.tier_records import outgrown
     from grid.clusters import attached
     from grid.executions import ledger
-    from grid.executions.request import LaunchRequest, submit
+    from grid.executions.launchrequest import LaunchRequest
+    from grid.executions.request import submit
     from grid.models import Environment, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
     from grid.projects import departures

@@ -112,7 +112,8 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from django.db.models import Count
 
     from grid.configuration import GLOBAL_QUEUE_LIMIT
-    from grid.executions.request import LaunchRequest, submit
+    from grid.executions.launchrequest import LaunchRequest
+    from grid.executions.request import submit
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
     from grid.queue import admission

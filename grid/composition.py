@@ -3,17 +3,28 @@
 A room below never imports the rooms that add to it: it offers a registry, and this module is the only one that knows both.
 """
 
-from grid.executions import lifecycle
+from grid.clusters.kind import ClusterKind
+from grid.executions import kinds, lifecycle, request
+from grid.executions.podkind import PodKind
+from grid.files import stored_remotes
+from grid.files.filesaving import FileSaving
+from grid.jobs.kind import JobKind
 from grid.logs import knowledge
+from grid.models import Kind
 from grid.notifications import outbox
-from grid.starts import startdays_store
+from grid.starts import startups
 from grid.usage import usage
+from grid.workspaces.kind import WorkspaceKind
 
 
 def compose() -> None:
     """Register what rooms add to executions. Doing it twice changes nothing."""
+    kinds.register(WorkspaceKind(Kind.WORKSPACE, FileSaving))
+    kinds.register(JobKind(Kind.JOB, FileSaving))
+    kinds.register(PodKind(Kind.APP, FileSaving))
+    kinds.register(ClusterKind(Kind.CLUSTER))
+    request.register_check(stored_remotes.wrong_files)
     lifecycle.on_enter(knowledge.keep_log)
-    lifecycle.on_enter(startdays_store.record_start)
+    lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
-    lifecycle.after_commit(startdays_store.measure_start)
     lifecycle.on_slots_freed(usage.end_all)

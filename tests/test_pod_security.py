@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from grid.clusters.kind import variables_of_clients
 from grid.clusters.manifests import first, workers
 from grid.executions.apply import ensure_namespace
-from grid.executions.manifests import Attached, build
+from grid.executions.manifests import build
 from grid.executions.ordinarysidecars import without_sidecars
 from grid.executions.spec import FilesSpec
 from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
@@ -27,7 +28,9 @@ Pod = dict[str, Any]  # with metadata and spec, as a pod or a template of pods h
 def pods_of_runs() -> Iterator[tuple[str, Pod]]:
     for kind in ("workspace", "job", "app"):
         run = spec(id="xyz", kind=kind, cluster=None)
-        made = build(run, namespace="n", token="t", anchor_uid="u", attached=Attached(spec(), "10.0.0.9"))
+        made = build(
+            run, namespace="n", token="t", anchor_uid="u", client_variables=variables_of_clients(spec(), "10.0.0.9")
+        )
         yield from ((kind, m.body) for m in made if m.resource == PODS)
 
 

@@ -16,9 +16,9 @@ from dashboard.jobs.forms.jobs import TYPED, JobPart
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
+from grid.executions.launchrequest import DEFAULTS, LaunchRequest
 from grid.executions.offers import environments_for, projects_for, tiers_for
-from grid.executions.request import LaunchRequest, validate
-from grid.jobs.jobsettings import DEFAULTS
+from grid.executions.request import validate
 from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Kind
 

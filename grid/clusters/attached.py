@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from grid.core.translation import gettext as _
 from grid.executions.ledger import EventRecord, LedgerRecord
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from grid.clusters import attached, incidents, objects, progress, slots, status
+from grid.clusters.changes import slots_to_keep
 from grid.clusters.drift import DriftRepair
 from grid.clusters.progress import ObservedCluster
 from grid.core.translation import gettext as _
 from grid.executions import apply, ledger
-from grid.executions.changes import slots_to_keep
 from grid.executions.context import Context
 from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.progress import Finding, waits_for_a_node
@@ -97,6 +97,10 @@ class Clusters:
         if parent is not None:
             return _("Stopped with its {kind}{because}.", kind=parent.label.lower(), because=why)
         return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=why)
+
+    def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
+        """Return none: how its head ended says little about a cluster."""
+        return {}
 
     def forget(self, execution_id: str) -> None:
         """Forget an execution that is settled."""

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from grid.clusters.frameworkversions import pair_sentences
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.core.errors import Problem, Rejected
 from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools, never_fits
-from grid.environments.declaredversions import declared_by
+from grid.executions.kinds import kind_of
+from grid.executions.launchrequest import ClusterRequest, LaunchRequest
 from grid.executions.offers import wrong_tier
 from grid.executions.preview import pod_plan
 from grid.executions.spec import ClusterSpec, ScalingSpec, tier_spec
@@ -25,32 +25,6 @@ from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 
 SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
-
-
-@dataclass(frozen=True)
-class ClusterRequest:
-    """The form's values. A target of 0 leaves that metric out; without `autoscale` there are always `workers_minimum` workers."""
-
-    framework: str
-    environment: Environment
-    head_tier: HardwareTier
-    tier: HardwareTier
-    workers_minimum: int
-    workers_maximum: int
-    autoscale: bool
-    target_cpu: int
-    target_memory: int
-    on_demand: bool
-    local_storage: str
-
-    @property
-    def most_workers(self) -> int:
-        return self.workers_maximum if self.autoscale else self.workers_minimum
-
-    @property
-    def slots(self) -> int:
-        """The slots that it needs: one for the head, and one for each worker that it may grow to."""
-        return 1 + self.most_workers
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +73,7 @@ def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ClusterCheck:
     """A check of one requested cluster, its owner, and what it is attached to: "workspace", "job" or "" for nothing. `pools` is None
     while the nodes are not known."""
 
@@ -196,6 +170,55 @@ class Check:
             yield Problem("target_cpu", sentence, "required")
 
 
+def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Problem]:
+    """Return the problems of the cluster alone; [] when there is none."""
+    cluster = request.cluster
+    if cluster is None:
+        missing = request.kind == Kind.CLUSTER
+        return (
+            [Problem("framework", _("Say what the cluster runs: Dask, Ray or Spark."), "required")] if missing else []
+        )
+    if request.kind == Kind.CLUSTER:
+        return [*ClusterCheck(cluster, request.owner, "", pools).problems(), *_apart(request, cluster)]
+    if not kind_of(request.kind).takes_cluster:
+        return [Problem("with_cluster", _("Only a workspace or a job can have a cluster of its own."), "kind")]
+    alone = ClusterCheck(cluster, request.owner, request.kind, pools).problems()
+    return [*alone, *_too_many_places(request, cluster), *_apart(request, cluster)]
+
+
+def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
+    """Yield a problem when a workspace or job and its cluster share a tier that never runs two executions at once."""
+    for path, tier in (("head_tier", cluster.head_tier), ("worker_tier", cluster.tier)):
+        only_one = HardwareTier.objects.filter(pk=tier.pk, maximum_simultaneous=1).first()
+        if only_one is not None and tier.pk == request.tier.pk:
+            sentence = _(
+                "The {kind} and its cluster would both take a place on {name}, which runs at most 1 execution "
+                "at once. Choose another tier for one of them.",
+                kind=Kind(request.kind).label.lower(),
+                name=only_one.name,
+            )
+            yield Problem(path, sentence, "places")
+
+
+def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
+    """Yield a problem when the pods of a cluster, or of its workspace or job, could not reach each other."""
+    asked = {"head_tier": cluster.head_tier.pk, "worker_tier": cluster.tier.pk}
+    beside = cluster.head_tier.pk if request.kind == Kind.CLUSTER else request.tier.pk
+    stored = HardwareTier.objects.select_related("data_plane").in_bulk({beside, *asked.values()})
+    for path, pk in asked.items():
+        tier, other = stored.get(pk), stored.get(beside)
+        if tier is not None and other is not None and tier.data_plane != other.data_plane:
+            sentence = _(
+                "{name} is in the data plane “{plane}” and {other} in “{other_plane}”, and pods cannot reach "
+                "each other from one to the other. Choose tiers of one data plane.",
+                name=tier.name,
+                plane=tier.data_plane,
+                other=other.name,
+                other_plane=other.data_plane,
+            )
+            yield Problem(path, sentence, "data_plane")
+
+
 def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
     """Yield the problems of the numbers of workers, regardless of limits."""
     if minimum < 1:
@@ -272,12 +295,6 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
         drain_seconds=policy.drain_seconds,
         attached_to=attached_to,
     )
-
-
-def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
-    """Return a warning about launching both together, as sentences; "" when nothing speaks against it."""
-    client, server = declared_by([workspace, cluster])
-    return " ".join(pair_sentences(client, server, framework))
 
 
 def _wrong_storage(text: str) -> Iterator[Problem]:

@@ -35,7 +35,9 @@ from grid.executions import apply, ledger
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.executions.context import Context, LaunchTarget
 from grid.executions.reconcile import Reconciler
+from grid.files import stored_remotes
 from grid.jobs import jobruns
+from grid.jobs.runmetrics.collector import MetricCollector
 from grid.jobs.runmover import RunMover
 from grid.kube.api import KubeApi
 from grid.kube.hub import Hub
@@ -46,6 +48,9 @@ from grid.kube.store import HasMetadata, Store
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.waitreasons import WaitReasonWriter
+from grid.starts.startups import StartUps
+from grid.tiers import pooltemplates
+from grid.usage.usagerecorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -105,9 +110,21 @@ class Controller:
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
         caches = (self.pods, self.events, self.autoscalers)
-        context = Context(api, databases.reconciles, databases.due_work, target, *caches, clock, monotonic)
+        context = Context(
+            api,
+            databases.reconciles,
+            databases.due_work,
+            target,
+            *caches,
+            clock,
+            monotonic,
+            remote_files=stored_remotes.files_for,
+            node_templates=pooltemplates.remembered,
+        )
         self._context = context
-        self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
+        self.metrics = MetricCollector(context)
+        self.usage = UsageRecorder(context, attended_until=away.since if away is not None else None)
+        self._reconciler = Reconciler(context, [StartUps(context), self.usage, self.metrics])
         self.runs = RunMover(context, self._troubles, self._rng, self._admit_soon)
         self.waits = WaitReasonWriter(context, self._troubles, self._rng)
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
@@ -136,7 +153,7 @@ class Controller:
                     group.create_task(self._listener.run())
                 for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
                     group.create_task(loop())
-                group.create_task(self._reconciler.metrics.run())
+                group.create_task(self.metrics.run())
                 group.create_task(self.runs.run())
                 group.create_task(self.waits.run())
                 self.tasks.start(group, self.first_round, period=lambda: self._period)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from grid.clusters.frameworkversions import Declared, declared
+from grid.clusters.frameworkversions import Declared, declared, pair_sentences
 from grid.environments.packageindex import packages_of
 from grid.models import Environment, EnvironmentRevision
 
@@ -13,6 +13,12 @@ def declared_by(environments: Sequence[Environment]) -> list[Declared]:
     """Return what each declares, in their order, with a query for each level of revisions."""
     chains = _chains({one.pk: one.current_revision for one in environments if one.current_revision})
     return [_declared(one, chains.get(one.pk, [])) for one in environments]
+
+
+def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
+    """Return a warning about launching both together, as sentences; "" when nothing speaks against it."""
+    client, server = declared_by([workspace, cluster])
+    return " ".join(pair_sentences(client, server, framework))
 
 
 def _declared(environment: Environment, chain: Sequence[EnvironmentRevision]) -> Declared:

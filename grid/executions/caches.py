@@ -8,15 +8,13 @@ import msgspec
 
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.core.regexes import Expression
+from grid.executions.kinds import is_registered, kind_of
 from grid.kube.events import EventStore, age_order
 from grid.kube.objects import Autoscaler, Event, Metadata, Pod
 from grid.kube.store import Store
-from grid.models.environment import Kind
 
 # A run's objects have the execution's name; a cluster's have its head's or workers', to which their controllers append suffixes.
-_OBJECT_NAME = Expression(
-    rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
-)
+_OBJECT_NAME = Expression(rf"([a-z]+)-(?:([a-z0-9]+)|([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)")
 
 _STARTING = "starting"
 
@@ -31,7 +29,9 @@ def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
 def execution_of_event(event: Event) -> str:
     """Return the execution's id, from which the name of the event's object is derived; "" for other objects."""
     found = _OBJECT_NAME.fullmatch(event.involved_object.name)
-    return (found[1] or found[2]) if found else ""
+    if found is None or not is_registered(found[1]):
+        return ""
+    return found[2] or ("" if kind_of(found[1]).is_one_pod else found[3])
 
 
 @dataclass(frozen=True, slots=True)

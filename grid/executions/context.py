@@ -12,6 +12,7 @@ from typing import Protocol
 
 from grid.core.errors import GridError
 from grid.database.seam import Database
+from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.executions import apply
 from grid.executions.around import NodesAround
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
@@ -19,14 +20,12 @@ from grid.executions.manifests import REMOTE
 from grid.executions.policykeeper import Network
 from grid.executions.spec import ExecutionSpec
 from grid.executions.storage import Storage
-from grid.files import stored_remotes as remotes
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
 from grid.metrics.cpuwindow import CpuWindow
 from grid.models import State
 from grid.platformhealth.facts import LogShipping
 from grid.secrets import storedsecrets
-from grid.tiers import pooltemplates
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +63,8 @@ class Context:
     """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
     pods have turned out wrong; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
     nothing times out yet; `reporting` are clusters whose framework has answered when it was asked last; `shipping` is None where logs
-    stay here."""
+    stay here. `remote_files` reads what an execution's remote repository asks for, and `node_templates` what new nodes of pools look
+    like, from the database."""
 
     api: KubeApi
     database: Database
@@ -79,6 +79,8 @@ class Context:
     limits: Mapping[State, int] = field(default_factory=dict)
     reporting: set[str] = field(default_factory=set)
     shipping: ShipsLogs | None = None
+    remote_files: Callable[[ExecutionSpec], Mapping[str, str]] = field(kw_only=True)
+    node_templates: Callable[[], Mapping[str, NodeTemplate]] = field(kw_only=True)
     nodes: NodesAround = field(init=False)
     cpu: CpuWindow = field(init=False)
 
@@ -86,7 +88,7 @@ class Context:
         self.nodes = NodesAround(
             self.api,
             self.namespace,
-            templates=partial(self.database, pooltemplates.remembered),
+            templates=partial(self.database, self.node_templates),
             claim_events=self.events.about_claim,
             clock=self.clock,
             monotonic=self.monotonic,
@@ -99,9 +101,9 @@ class Context:
 
     async def secrets_of(self, spec: ExecutionSpec) -> Mapping[str, str]:
         """Return what the execution's Secrets hold, as `manifests.build` takes it. Raise SecretMissing."""
-        found = dict(await self.database(storedsecrets.values_for, spec)) if spec.secrets else {}
+        found = dict(await self.database(storedsecrets.values_for, spec.secrets)) if spec.secrets else {}
         if spec.files and spec.files.remote:
-            files = await self.database(remotes.files_for, spec)
+            files = await self.database(self.remote_files, spec)
             found |= {f"{REMOTE}{name}": text for name, text in files.items()}
         return found
 

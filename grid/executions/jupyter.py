@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from grid.executions.kinds import kind_of
 from grid.executions.spec import ExecutionSpec
 
 _CONFIG_PATH = "/etc/grid/jupyter"
@@ -27,7 +28,7 @@ _SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false
 
 def data(spec: ExecutionSpec) -> dict[str, str]:
     """Return the files for the execution's ConfigMap, by their keys."""
-    if spec.kind != "workspace":
+    if not kind_of(spec.kind).starts_at_home:
         return {}
     return {_FILE: json.dumps(_SETTINGS), _SERVER_FILE: json.dumps(_SERVER), _SITE_CUSTOMIZE: _OWN_PACKAGES}
 
@@ -39,7 +40,7 @@ def packages_path(home: str, environment_id: str) -> str:
 
 def variables(spec: ExecutionSpec, home: str) -> dict[str, str]:
     """Return the variables that an environment may replace."""
-    if spec.kind != "workspace":
+    if not kind_of(spec.kind).starts_at_home:
         return {}
     found = {
         "JUPYTER_CONFIG_PATH": _CONFIG_PATH,
@@ -55,7 +56,7 @@ def variables(spec: ExecutionSpec, home: str) -> dict[str, str]:
 
 def volumes(spec: ExecutionSpec) -> list[dict[str, Any]]:
     """Return the volume with the files. They are optional, because a ConfigMap that was made by an earlier version does not have them."""
-    if spec.kind != "workspace":
+    if not kind_of(spec.kind).starts_at_home:
         return []
     items = [
         {"key": _FILE, "path": f"labconfig/{_FILE}"},
@@ -66,4 +67,4 @@ def volumes(spec: ExecutionSpec) -> list[dict[str, Any]]:
 
 
 def mounts(spec: ExecutionSpec) -> list[dict[str, Any]]:
-    return [{"name": _VOLUME, "mountPath": _CONFIG_PATH, "readOnly": True}] if spec.kind == "workspace" else []
+    return [{"name": _VOLUME, "mountPath": _CONFIG_PATH, "readOnly": True}] if kind_of(spec.kind).starts_at_home else []

@@ -18,12 +18,10 @@ from grid.configuration import (
 from grid.executions.addresses import workspace_origins
 from grid.executions.front import FrontSpec, IngressSpec, front_port
 from grid.models import Execution
-from grid.models.environment import Kind
 from grid.queue.queuelimit import QueueLimits
 
 _QUEUE_LIMITS = (GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
 _NORMAL_LIMITS = QueueLimits(*(setting.default for setting in _QUEUE_LIMITS))
-WITH_FRONT = frozenset({Kind.WORKSPACE, Kind.APP, Kind.JOB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class LaunchSettings:
     def front_of(self, execution: Execution, port: int) -> FrontSpec | None:
         """Return the front of an execution's web server on that port; None without a web server (0) or an image, and where fronts are
         off."""
-        if not (self.has_front and settings.FRONT_IMAGE and port and execution.kind in WITH_FRONT):
+        if not (self.has_front and settings.FRONT_IMAGE and port):
             return None
         page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
         return self._front(port, page, _ingress_to(execution))

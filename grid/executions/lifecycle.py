@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
 from grid.diagnosis.logfindings import LogFinding
-from grid.models import Execution, LifecycleEntry, StartUp, State
+from grid.models import Execution, LifecycleEntry, StartUp, State, User
 from grid.models.execution import FINAL_STATES
 from grid.observability import telemetry, tracing
 
@@ -44,10 +44,13 @@ class KeptLog:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A change of state that was written: `log` is the end of the program's log, if it ended with the change, and `start_up` the record of
+    """A change of state that was written, from the state `left`.
+
+    `log` is the end of the program's log, if it ended with the change, and `start_up` the record of
     its start, if the change ended that."""
 
     execution_id: str
+    left: str
     change: Transition
     now: datetime
     log: KeptLog | None = None
@@ -55,18 +58,15 @@ class Entered:
 
 
 _on_enter: list[Callable[[Entered], None]] = []
-_after_commit: list[Callable[[Entered], None]] = []
 _on_slots_freed: list[Callable[[str, datetime], None]] = []
 
 
 def on_enter(hook: Callable[[Entered], None]) -> None:
-    """Call `hook` with each change of state, inside its transaction: an error undoes the change."""
+    """Call `hook` with each change of state, inside its transaction: an error undoes the change.
+
+    What has to wait until the change is committed, the hook gives to `transaction.on_commit`.
+    """
     _register(_on_enter, hook)
-
-
-def after_commit(hook: Callable[[Entered], None]) -> None:
-    """Call `hook` with each change of state once it is committed."""
-    _register(_after_commit, hook)
 
 
 def on_slots_freed(hook: Callable[[str, datetime], None]) -> None:
@@ -131,17 +131,11 @@ def enter(
             message=change.message,
             actor=change.actor,
         )
-        entered = Entered(execution_id, change, now, log, start_up)
+        entered = Entered(execution_id, left, change, now, log, start_up)
         for hook in _on_enter:
             hook(entered)
-        transaction.on_commit(partial(_committed, entered))
+        transaction.on_commit(partial(telemetry.entered, change.state, change.reason))
     return True
-
-
-def _committed(entered: Entered) -> None:
-    telemetry.entered(entered.change.state, entered.change.reason)
-    for hook in _after_commit:
-        hook(entered)
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:
@@ -169,3 +163,27 @@ def _settlement(columns: Mapping[str, Any], now: datetime) -> dict[str, Case | V
     if not is_over:
         return {"settled_at": Value(now)}
     return {"settled_at": Case(When(is_over, then=Value(now)), default=Value(None), output_field=DateTimeField())}
+
+
+def record_change(
+    row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
+) -> bool:
+    """Write the columns with an entry in the history; return False without writing when the row was written meanwhile."""
+    with transaction.atomic():
+        if not update(row.pk, columns, revision=row.revision, now=now):
+            return False
+        LifecycleEntry.objects.create(
+            execution_id=row.pk,
+            at=now,
+            source=LifecycleEntry.Source.CHANGE,
+            event_uid=f"change-{row.revision}",
+            reason=reason,
+            message=message,
+            actor=by,
+        )
+    return True
+
+
+def lock_holder(user_id: int) -> None:
+    """Lock the user's row, so that until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))

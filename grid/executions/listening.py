@@ -8,6 +8,7 @@ the socket's folder. Without a front it listens on the pod's address, where the 
 from typing import Any
 
 from grid.executions.front import ADDRESS, PROBE_HEADER, PROGRAM_HOST, PROGRAM_SOCKET, probe_key
+from grid.executions.kinds import kind_of
 from grid.executions.spec import ExecutionSpec
 from grid.executions.storage import PROJECT_PATH
 
@@ -82,7 +83,7 @@ def probes(spec: ExecutionSpec, front_key: str) -> dict[str, Any]:
 
     Behind a front the kubelet does not reach the program, so it asks nginx, which lets its probe through by a header of its own.
     """
-    if not spec.port or spec.kind == "job":
+    if not spec.port or not kind_of(spec.kind).is_ready_when_it_answers:
         return {}
     path, timing = spec.environment.readiness_path, {"periodSeconds": 2, "timeoutSeconds": 2}
     if spec.front is None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from grid.clusters.frameworks import framework
 from grid.core.labels import (
     APP_COMPONENT,
     APP_INSTANCE,
@@ -25,6 +24,7 @@ from grid.core.labels import (
 )
 from grid.core.quantity import whole
 from grid.executions import jupyter, listening
+from grid.executions.kinds import kind_of
 from grid.executions.runpod import front_data, with_sidecars
 from grid.executions.spec import ExecutionSpec, TierSpec
 from grid.executions.storage import (
@@ -66,14 +66,6 @@ class Manifest:
         return str(self.body["metadata"]["name"])
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The cluster of a workspace or job, with its head's address."""
-
-    spec: ExecutionSpec
-    head_address: str
-
-
 def build(
     spec: ExecutionSpec,
     *,
@@ -81,13 +73,14 @@ def build(
     token: str,
     anchor_uid: str = "",
     storage: Storage = DEFAULT_STORAGE,
-    attached: Attached | None = None,
+    client_variables: Mapping[str, str] = MappingProxyType({}),
     secrets: Mapping[str, str] = NO_SECRETS,
     front_key: str = "",
 ) -> list[Manifest]:
     """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    Clients of the `attached` cluster find it in the variables. `secrets` are the values of the stored secrets by name, and of the files
+    `client_variables` are those by which its program finds its cluster.
+    `secrets` are the values of the stored secrets by name, and of the files
     that the project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
     """
     return [
@@ -96,7 +89,7 @@ def build(
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token, front_key=front_key),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         *remote_secret(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
-        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=_client_variables(attached), front_key=front_key),
+        pod(spec, namespace=namespace, anchor_uid=anchor_uid, more=client_variables, front_key=front_key),
     ]
 
 
@@ -217,7 +210,7 @@ def pod(
                 "containers": [_container(spec, more, front_key)],
                 "volumes": volumes(spec, spec.tier),
                 # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
-                "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
+                "restartPolicy": kind_of(spec.kind).restart_policy,
                 "terminationGracePeriodSeconds": GRACE_SECONDS,
                 **({"activeDeadlineSeconds": timeout} if timeout else {}),
                 **placement(spec, spec.tier),
@@ -296,12 +289,6 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str], front_key: str) -> 
 
 def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
     return variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
-
-
-def _client_variables(attached: Attached | None) -> Mapping[str, str]:
-    if attached is None or attached.spec.cluster is None:
-        return {}
-    return framework(attached.spec.cluster.framework).client_variables(attached.spec, attached.head_address)
 
 
 def requests_and_limits(tier: TierSpec) -> dict[str, dict[str, str]]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from grid.clusters import manifests as cluster_manifests
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import PodPlan, QueuePlace
 from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
 from grid.diagnosis.shortages import PodNeeds
-from grid.executions import ingress, manifests
-from grid.executions.manifests import Attached, Manifest
+from grid.executions import manifests
+from grid.executions.kinds import NO_VARIABLES, kind_of
+from grid.executions.manifests import Manifest
 from grid.executions.runpod import executor_requests, front_requests, sidecar_needs
 from grid.executions.spec import ExecutionSpec, TierSpec, parse_spec
 from grid.executions.storage import Storage
@@ -29,7 +29,6 @@ _SOONER = {
     "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
     "over_tier_maximum": _("Choose another tier to start sooner."),
 }
-HEAD_ADDRESS = "address-of-the-head"  # known once the head's Service exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,17 @@ class Preview:
 
     def objects(self, *, namespace: str, storage: Storage, token: str) -> list[Manifest]:
         """Return the objects in the order of creation; without owner references, because the owner does not exist yet."""
-        cluster = next((spec for spec in self.specs if spec.cluster), None)
+        first, *others = self.specs
+        variables = kind_of(others[0].kind).planned_variables(others[0]) if others else NO_VARIABLES
         made: list[Manifest] = []
         for spec in self.specs:
-            if spec.cluster:
-                made += cluster_manifests.first(spec, namespace=namespace, storage=storage)
-                made += cluster_manifests.workers(spec, namespace=namespace, anchor_uid="", head_address=HEAD_ADDRESS)
-            else:
-                made += manifests.build(
-                    spec,
-                    namespace=namespace,
-                    token=token,
-                    storage=storage,
-                    attached=Attached(cluster, HEAD_ADDRESS) if cluster else None,
-                )
-                made += ingress.objects(spec, namespace=namespace)
+            made += kind_of(spec.kind).objects(
+                spec,
+                namespace=namespace,
+                storage=storage,
+                token=token,
+                client_variables=variables if spec is first else NO_VARIABLES,
+            )
         # A workspace and its cluster share the claim of the project's files.
         return list({(one.resource, one.name): one for one in made}.values())
 

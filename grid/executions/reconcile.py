@@ -1,16 +1,15 @@
 """Reconciles one execution: compares its row with its objects in the cluster, and takes the next step.
 
 Every step may be repeated, and may be the last thing that this process does: the next reconcile, by any controller, continues from the
-state of database and cluster. A strategy knows the objects of an execution: the one pod of a workspace, job or app (`runs`), or the objects
-of a cluster (`clusters.reconcile`). Decisions are in their `progress`, writes in `ledger`, calls to the cluster in `apply`.
+state of database and cluster. The strategy of its kind knows the objects of an execution: its one pod (`runs`), or the objects of a cluster
+(`clusters.reconcile`). Decisions are in their `progress`, writes in `ledger`, calls to the cluster in `apply`. Other rooms observe.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from grid.clusters.reconcile import Clusters
 from grid.core.errors import GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
@@ -18,19 +17,17 @@ from grid.database.trouble import trouble_of
 from grid.diagnosis.refusals import explain_refusal
 from grid.executions import apply, ledger, progress
 from grid.executions.context import Context, NotYet
+from grid.executions.kinds import all_kinds
 from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.lifecycle import Transition
 from grid.executions.logend import end_of_log
 from grid.executions.manifests import CONTAINER
+from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED, Finding
-from grid.executions.runs import AwaitsCluster, ClusterFailed, Runs
-from grid.jobs.runmetrics.collector import MetricCollector
+from grid.executions.runs import AwaitsCluster, ClusterFailed
 from grid.kube.objects import Event, Pod
 from grid.models import StartUp, State
-from grid.models.environment import Kind
 from grid.secrets.storedsecrets import SecretMissing
-from grid.starts.startups import StartUps
-from grid.usage.usagerecorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -72,19 +69,27 @@ class Objects(Protocol):
         """Return the sentence for its end."""
         ...
 
+    def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
+        """Return the columns that its main pod tells of its program's end; {} while it has not ended."""
+        ...
+
+    async def audit(self) -> set[str]:
+        """Return the executions to reconcile, because an object of theirs is missing or was changed."""
+        ...
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        ...
+
 
 class Reconciler:
     """Reconciles executions. `reconcile` is called by one worker at a time for one execution."""
 
-    def __init__(self, context: Context, *, attended_until: datetime | None = None) -> None:
-        """Build the reconciler; `attended_until` is when an earlier controller was last alive."""
+    def __init__(self, context: Context, observers: Sequence[ReconcileObserver] = ()) -> None:
         self._context = context
         self._database = context.database
-        self._usage = UsageRecorder(context, attended_until=attended_until)
-        self._startups = StartUps(context)
-        self.metrics = MetricCollector(context)
-        self._runs = Runs(context)
-        self._clusters = Clusters(context)
+        self._observers = observers
+        self._strategies = {kind.name: kind.strategy(context) for kind in all_kinds()}
         self._noted: dict[str, dict[str, int]] = {}
         self._exits: dict[str, dict[str, Any]] = {}  # what the last pods of executions that are stopping have told
 
@@ -93,7 +98,7 @@ class Reconciler:
 
         1. Read the row. Without a row of this data plane there is nothing to do: the execution is another installation's, or another
            data plane's.
-        2. Record its new Kubernetes events, and the intervals in which its pods held nodes.
+        2. Record its new Kubernetes events, and have the observers record theirs, such as the intervals in which its pods held nodes.
         3. Queued: nothing; admission is decided for all at once.
         4. Ended: delete what is left in the cluster, and free the slots when nothing is left.
         5. Stopping or finishing: the same, and then enter the final state.
@@ -105,11 +110,10 @@ class Reconciler:
         if row is None or row.data_plane != self._context.target.data_plane:
             self.forget(execution_id)
             return None
-        if await self._note_events(row):
-            await self._startups.events_came(row)
-        if row.state == State.STOPPING and row.kind != Kind.CLUSTER:
+        has_new_events = await self._note_events(row)
+        if row.state == State.STOPPING:
             self._note_exit(row)
-        await self._record_usage(row)
+        await self._observe(row, has_new_events=has_new_events)
         if row.state == State.QUEUED:
             return None
         if row.is_final:
@@ -136,14 +140,15 @@ class Reconciler:
         self._exits.pop(execution_id, None)
         self._context.invalidated.discard(execution_id)
         self._context.pods.deleted_pods.pop(execution_id, None)
-        self._runs.forget(execution_id)
-        self._clusters.forget(execution_id)
-        self._usage.forget(execution_id)
-        self._startups.forget(execution_id)
+        for strategy in self._strategies.values():
+            strategy.forget(execution_id)
+        for observer in self._observers:
+            observer.forget(execution_id)
 
     async def audit(self) -> set[str]:
-        """Return the clusters to reconcile, because an object of theirs is missing or was changed."""
-        return await self._clusters.audit()
+        """Return the executions to reconcile, because an object of theirs is missing or was changed."""
+        audits = [await strategy.audit() for strategy in self._strategies.values()]
+        return set[str]().union(*audits)
 
     # --- Steps ---
 
@@ -208,22 +213,23 @@ class Reconciler:
         now = self._context.clock()
         fields: dict[str, Any] = {}
         log = ""
-        if pod is not None and row.kind != Kind.CLUSTER:
-            fields |= progress.told_by(pod)
+        if pod is not None:
+            fields |= self._objects(row).exit_columns(pod)
         if change.state == State.PREPARING and pod is not None:
             fields["node_name"] = pod.spec.node_name
         if change.state == State.RUNNING and pod is not None:
             fields["started_at"] = progress.ran_since(pod) or now
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
-            if row.kind == Kind.JOB:
-                await self.metrics.read_to_end(row.id, pod)
+            for observer in self._observers:
+                await observer.pod_ends(row, pod)
             if self._context.shipping is not None:
                 await self._context.shipping.read_to_end(pod)
             log = await end_of_log(self._context.api, pod, CONTAINER)
             if log:
                 # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.
                 change = await self._context.database(progress.explained_by_log, change, pod, log, now=now)
-        start_up = await self._startups.ended(row, change, pod)
+        records = [await observer.start_record(row, change, pod) for observer in self._observers]
+        start_up = next((record for record in records if record is not None), None)
         await self._write(row, change, now, fields, log=log, start_up=start_up)
         return 0.0
 
@@ -253,21 +259,22 @@ class Reconciler:
         return None
 
     def _objects(self, row: LedgerRecord) -> Objects:
-        return self._clusters if row.kind == Kind.CLUSTER else self._runs
+        return self._strategies[row.kind]
 
     # --- The record ---
 
-    async def _record_usage(self, row: LedgerRecord) -> None:
-        """Record the usage. Raise errors that a retry may resolve; log any other, because a bug here must not keep an execution from
-        going on, or from stopping."""
-        try:
-            await self._usage.record(row)
-        except GridError:
-            raise
-        except Exception as error:
-            if trouble_of(error) is not None:
+    async def _observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
+        """Have each observer record what has changed. Raise errors that a retry may resolve; log any other, because a bug there must not
+        keep an execution from going on, or from stopping."""
+        for observer in self._observers:
+            try:
+                await observer.observe(row, has_new_events=has_new_events)
+            except GridError:
                 raise
-            logger.exception("execution=%s what its pods use was not recorded", row.id)
+            except Exception as error:
+                if trouble_of(error) is not None:
+                    raise
+                logger.exception("execution=%s not recorded by %s", row.id, type(observer).__name__)
 
     async def _write(
         self,
@@ -288,8 +295,8 @@ class Reconciler:
         """Remember what the pod tells of its program's end until the end is written: by then the pod is gone. It may be gone already."""
         pods, gone = self._context.pods, self._context.pods.deleted_pods.get(row.id, {})
         for pod in (*(one.pod for one in gone.values()), *pods.by("execution", row.id)):
-            if pod.metadata.name == row.object_name and (told := progress.told_by(pod)):
-                self._exits[row.id] = told
+            if pod.metadata.name == row.object_name and (columns := self._objects(row).exit_columns(pod)):
+                self._exits[row.id] = dict(columns)
 
     async def _note_events(self, row: LedgerRecord) -> bool:
         """Record new events; return whether there were any."""

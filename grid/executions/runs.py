@@ -8,19 +8,18 @@ it, and a job is not created at all: its script would do all the work in its own
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from grid.clusters import status
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.executions import apply, ingress, ledger, manifests, progress, restarts
 from grid.executions.context import Context, NotYet
+from grid.executions.kinds import NO_VARIABLES, kind_of
 from grid.executions.ledger import LedgerRecord
-from grid.executions.manifests import Attached, Manifest
+from grid.executions.manifests import Manifest
 from grid.executions.progress import Finding, ObservedPod
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import because
-from grid.files.filesaving import FileSaving
 from grid.kube.objects import Pod
 from grid.models import Kind, State
 
@@ -33,17 +32,33 @@ class ClusterFailed(GridError):
     """The job needs its cluster, which has failed."""
 
 
-class Runs:
-    """Implements `reconcile.Objects`."""
+class FileSaver(Protocol):
+    """Saves the files of runs, beside their programs, as `grid.files.filesaving` does."""
 
-    def __init__(self, context: Context) -> None:
+    async def has_sidecars(self, pod: Manifest) -> bool:
+        """Return whether the cluster would run the pod's sidecars beside the program."""
+        ...
+
+    async def is_saving(self, row: LedgerRecord) -> bool:
+        """Record what has become of its files, if that is known; return whether to wait for them before the pod is deleted."""
+        ...
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        ...
+
+
+class Runs:
+    """Implements `reconcile.Objects`; `files` saves the files of its executions."""
+
+    def __init__(self, context: Context, files: FileSaver) -> None:
         self._context = context
-        self._files = FileSaving(context)
+        self._files = files
         self._noted: dict[str, int] = {}  # restarts that the history has, by execution
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         spec, context = parse_spec(row), self._context
-        attached = await self._attached(row)
+        client_variables = await self._client_variables(row)
         token, storage = context.target.token(row.id), context.target.storage
         has_sidecars = not (spec.files or spec.front) or await self._files.has_sidecars(
             manifests.pod(spec, namespace=context.namespace)
@@ -57,7 +72,7 @@ class Runs:
                 token=token,
                 anchor_uid=anchor_uid,
                 storage=storage,
-                attached=attached,
+                client_variables=client_variables,
                 secrets=secrets,
                 front_key=key,
             )
@@ -118,12 +133,19 @@ class Runs:
             await self._context.database(ledger.note_events, row.id, new)
             self._noted[row.id] = new[-1].count
 
-    async def _attached(self, row: LedgerRecord) -> Attached | None:
-        """Return its cluster with the address; None without one, or when it has ended or is about to. Raise AwaitsCluster or
-        ClusterFailed."""
+    async def audit(self) -> set[str]:
+        """Return no execution: the controller's own audit compares all pods."""
+        return set()
+
+    def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
+        return progress.told_by(pod)
+
+    async def _client_variables(self, row: LedgerRecord) -> Mapping[str, str]:
+        """Return the variables by which its program finds its cluster; {} without one, or when it has ended or is about to. Raise
+        AwaitsCluster or ClusterFailed."""
         cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
         if cluster is None:
-            return None
+            return NO_VARIABLES
         if is_job and cluster.state == State.ERROR:
             raise ClusterFailed(
                 _(
@@ -132,7 +154,7 @@ class Runs:
                 )
             )
         if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
-            return None
+            return NO_VARIABLES
         if is_job and cluster.state != State.RUNNING:
             raise AwaitsCluster(
                 _(
@@ -140,7 +162,7 @@ class Runs:
                     message=cluster.message,
                 )
             )
-        address = status.read(cluster.status).head_address
-        if not address:
+        variables = kind_of(cluster.kind).client_variables(parse_spec(cluster), cluster.status)
+        if variables is None:
             raise AwaitsCluster(_("Waiting for its cluster's address; it starts by itself."))
-        return Attached(parse_spec(cluster), address)
+        return variables

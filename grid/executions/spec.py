@@ -4,24 +4,25 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 already launched, and a retry after months builds the same objects.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 from django.conf import settings
 
+from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
 from grid.executions.addresses import workspace_origins
 from grid.executions.front import FrontSpec
 from grid.executions.launchsettings import LaunchSettings
-from grid.files.repositories import COMMIT, MAIN, repository_name
+from grid.executions.prices import price_beside
 from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
-from grid.tiers.prices import price_beside
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +186,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[SecretSpec, ...] = ()
     cluster: ClusterSpec | None = None  # only for the kind cluster
     job: JobSpec | None = None  # None for other kinds, and for jobs launched before they had runs
+    details: dict[str, Any] = {}  # what only its kind reads
 
     @property
     def object_name(self) -> str:
@@ -228,6 +230,7 @@ def serialize_spec(
     cluster: ClusterSpec | None = None,
     job: JobSpec | None = None,
     environment: EnvironmentSpec | None = None,
+    details: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
     that say of it what SQL sums and lists show. `central` is the central configuration now; `environment` is what an
@@ -244,13 +247,14 @@ def serialize_spec(
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         files=None if cluster else _files(execution, job, central),
-        front=central.front_of(execution, port),
+        front=None if cluster else central.front_of(execution, port),
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or environment_spec(execution.environment),
         secrets=tuple(_secret(one) for one in secrets),
         cluster=cluster,
         job=job,
+        details=dict(details),
     )
     execution.spec = msgspec.to_builtins(spec)
     columns = {"data_plane_id": execution.tier.data_plane_id, **columns_of(spec)}

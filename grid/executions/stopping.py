@@ -12,10 +12,8 @@ from django.db.models import Q
 
 from grid.core.translation import gettext as _
 from grid.executions import lifecycle
-from grid.executions.changes import record_change
-from grid.executions.lifecycle import Transition
+from grid.executions.lifecycle import Transition, record_change
 from grid.models import Execution, State
-from grid.starts import startups
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
 REPLACED, OVER_BUDGET = "replaced", "over_budget"
@@ -89,10 +87,7 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
                 return False
             continue
         change = Transition(State.STOPPED, reason or "stopped", message, actor=by)
-        start_up = startups.never_admitted(row.pk, change.reason, now)
-        entered = lifecycle.enter(
-            row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked, start_up=start_up
-        )
+        entered = lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked)
         if not entered:
             return False
     return True

@@ -9,6 +9,7 @@ from typing import Any
 
 from grid.core.labels import KEYS, MANAGED_BY, MANAGER, label_value
 from grid.executions import jupyter
+from grid.executions.kinds import kind_of
 from grid.executions.spec import ExecutionSpec, TierSpec
 from grid.kube.objects import RawObject
 
@@ -48,7 +49,7 @@ def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Raw
 def working_directory(spec: ExecutionSpec) -> str:
     """Return the directory in which the program starts: the project's for jobs, apps and clusters, which run its code; HOME for a
     workspace, because Jupyter obeys a `jupyter_server_config.py` of the directory in which it is started. A job may name a folder below."""
-    if spec.kind == "workspace":
+    if kind_of(spec.kind).starts_at_home:
         return HOME_PATH
     return f"{PROJECT_PATH}/{spec.job.folder}" if spec.job and spec.job.folder else PROJECT_PATH
 
@@ -58,7 +59,7 @@ def places(spec: ExecutionSpec) -> dict[str, str]:
     found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
     if _secret_files(spec):
         found["GRID_SECRETS_PATH"] = SECRETS_PATH
-    return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
+    return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if kind_of(spec.kind).starts_at_home else found
 
 
 def scratch(tier: TierSpec) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
         {"name": "project", **(scratch(tier) if spec.files else shared)},
         {"name": "home", **home},
     ]
-    if spec.kind == "workspace":
+    if kind_of(spec.kind).starts_at_home:
         found += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
@@ -90,7 +91,7 @@ def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
         {"name": "project", "mountPath": PROJECT_PATH},
         {"name": "home", "mountPath": HOME_PATH},
     ]
-    if spec.kind == "workspace":
+    if kind_of(spec.kind).starts_at_home:
         found += [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "mountPath": "/dev/shm"})

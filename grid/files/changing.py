@@ -6,11 +6,12 @@ about, so it is refused; changes elsewhere are kept.
 
 from collections.abc import Callable
 
+from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.files import git
 from grid.files.commits import TRIES, advance, commit_on
 from grid.files.git import AnswerTooLong, GitFailed
-from grid.files.repositories import COMMIT, MAIN, Repository, is_path
+from grid.files.repositories import Repository, is_path
 from grid.files.uploading import LONGEST_PATH, UploadRefused, check_folders, is_gits, known_at, problem_of_folder
 
 _GONE = "0 " + "0" * 40  # what git calls a path that is to be no more

@@ -3,11 +3,12 @@
 import tempfile
 from pathlib import Path
 
+from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.files import git
 from grid.files.executor import identity
 from grid.files.git import GitFailed
-from grid.files.repositories import COMMIT, MAIN, Repository
+from grid.files.repositories import Repository
 
 TRIES = 5
 _NOTHING = "0" * 40  # what git calls a branch that is not there

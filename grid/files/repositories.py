@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.files import git
@@ -17,8 +18,6 @@ from grid.files.git import GitFailed
 
 logger = logging.getLogger(__name__)
 
-MAIN = "main"
-COMMIT = Expression(r"[0-9a-f]{40}")  # the name of a commit, and of any other object
 _LONGEST_LIST = 8 * 2**20
 _BRANCH = Expression(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 _NOT_IN_A_BRANCH, _NOT_AT_ITS_END = ("..", "//", "/.", ".lock/"), (".lock", ".", "/")
@@ -212,11 +211,6 @@ class Repositories:
 
     def of(self, project_id: str) -> Repository:
         return Repository(Path(self.directory) / repository_name(project_id))
-
-
-def repository_name(project_id: str) -> str:
-    """Return the name of a project's repository in the volume."""
-    return f"{project_id}.git"
 
 
 def _known(object_id: str) -> str:

@@ -16,13 +16,15 @@ from django.db import transaction
 from grid.audit.entries import write_entry
 from grid.core.egress import may_be_called, read_blocks
 from grid.core.errors import Problem, Rejected
+from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.executions.launchrequest import LaunchRequest, StoredRows
 from grid.executions.spec import ExecutionSpec
 from grid.files.remotes import HostKey, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import RemoteUrl, parse
-from grid.files.repositories import COMMIT, MAIN, Repository, is_revision
-from grid.models import Project, RemoteRepository, User
+from grid.files.repositories import Repository, is_revision
+from grid.models import Kind, Project, RemoteRepository, User
 from grid.secrets.storedsecrets import SecretMissing
 
 NOT_USABLE = _(
@@ -41,6 +43,15 @@ def is_usable(project: Project) -> bool:
     """Return whether executions can work with the project's remote repository."""
     remote = of_project(project)
     return remote is not None and remote.is_usable
+
+
+def wrong_files(request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]:
+    """Yield a problem when the remote repository of the project cannot be used, which every kind but a cluster begins with."""
+    project = stored.project
+    if project is None or project.files != Project.Files.REMOTE or request.kind == Kind.CLUSTER:
+        return
+    if not is_usable(project):
+        yield Problem("project", NOT_USABLE, "remote")
 
 
 def put(

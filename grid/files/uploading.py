@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grid.core.errors import GridError
+from grid.core.gitnames import MAIN
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, listed_up_to, plural
@@ -16,7 +17,7 @@ from grid.files import git
 from grid.files.commits import TRIES, advance, commit_on, id_of
 from grid.files.executor import size_of
 from grid.files.git import GitFailed
-from grid.files.repositories import MAIN, Repository
+from grid.files.repositories import Repository
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000

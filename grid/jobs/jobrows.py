@@ -2,26 +2,18 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from django.db.models import Exists, OuterRef
 
+from grid.executions.launchrequest import JobSettings, RunAttempt
 from grid.executions.spec import JobSpec
-from grid.jobs.jobsettings import JobSettings, RunRecord, settings_of
+from grid.jobs.jobsettings import RunRecord, settings_of
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 
 _ID_LENGTH = 12
-
-
-@dataclass(frozen=True, slots=True)
-class RunAttempt:
-    """An attempt to launch; `number` counts those of its run from 1."""
-
-    run: JobRun
-    number: int
 
 
 def attempt_id(job_id: str, run: int, attempt: int) -> str:

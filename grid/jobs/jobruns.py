@@ -18,8 +18,9 @@ from grid.clusters.request import read_cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.trouble import trouble_of
-from grid.executions.request import LaunchRequest, submit
-from grid.jobs.jobrows import RunAttempt, attempt_id
+from grid.executions.launchrequest import LaunchRequest, RunAttempt
+from grid.executions.request import submit
+from grid.jobs.jobrows import attempt_id
 from grid.jobs.jobsettings import RunRecord, read_record
 from grid.jobs.runsteps import (
     AttemptFacts,

@@ -17,11 +17,12 @@ from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.launchfit import Pools
-from grid.executions.request import LaunchRequest, draft, validate, wrong_title
+from grid.executions.launchrequest import JobSettings, LaunchRequest
+from grid.executions.request import draft, validate, wrong_title
 from grid.executions.stopping import REPLACED, request_stop
 from grid.jobs.jobrows import make_job, make_run, make_runs, record_of
 from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
-from grid.jobs.jobsettings import PARAMETERS, JobSettings, RunRecord, read_record, wrong_variables
+from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
 from grid.jobs.pinned import pinned_environment
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule

@@ -13,6 +13,7 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import exact_duration, listed
+from grid.executions.launchrequest import DEFAULTS, JobSettings
 from grid.executions.spec import EnvironmentSpec
 from grid.files.repositories import is_revision
 from grid.models import Job
@@ -31,23 +32,6 @@ MAXIMUM_AT_ONCE = 1000
 LOWEST_PORT, HIGHEST_PORT = 1024, 65535  # a program without rights can listen on no lower one
 
 _CONTROL = Expression(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
-
-
-class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What its owner typed about a job, beside its tier and environment. A time is in seconds; None is no limit."""
-
-    command: str = ""
-    variables: dict[str, str] = {}
-    folder: str = ""
-    files_at: str = ""  # the branch or commit of files in Git to begin with; "" for main
-    page_port: int | None = None  # where the program serves a web page while it runs; None for the environment's
-    timeout_seconds: int | None = None
-    retries: int = 0
-    retry_seconds: int = 30
-    at_once: int | None = None
-
-
-DEFAULTS = JobSettings()
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, 
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
-from grid.executions.changes import record_change
+from grid.executions.lifecycle import record_change
 from grid.executions.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
 from grid.models import Execution, Membership, State
 from grid.models.execution import ACTIVE_STATES

@@ -23,7 +23,6 @@ from grid.observability import telemetry
 from grid.queue import quota, snapshot, takeover
 from grid.queue.quota import Decisions, Deferred, QuotaSnapshot
 from grid.queue.snapshot import Queue, Unit
-from grid.starts import startups
 from grid.usage.budgets.closing import closed_projects
 
 UNLOCKED_ATTEMPTS = 3
@@ -179,9 +178,8 @@ def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta,
             message = _("No slot became free within {timeout}. Launch it again when there is room.")
         message = message.format(timeout=duration(timeout), why=refused.message)
         change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
-        start_up = startups.never_admitted(row.pk, change.reason, now)
         transaction.on_commit(partial(telemetry.asked_for_slots, "timed_out"))
-        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, start_up=start_up)
+        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
     if (row.reason, row.message) == (refused.code, refused.message):
         return True
     if row.reason != refused.code:  # else it only moved in the queue

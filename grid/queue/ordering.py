@@ -16,7 +16,7 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
-from grid.executions.changes import record_change
+from grid.executions.lifecycle import record_change
 from grid.models import Execution, QueueOrder, State, User
 from grid.queue import quota, snapshot
 from grid.queue.snapshot import Queue

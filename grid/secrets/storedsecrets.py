@@ -5,8 +5,9 @@ later of these. The launch freezes which; their values are read when the control
 bundles.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -16,7 +17,6 @@ from grid.audit.entries import write_entry
 from grid.core.errors import GridError, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
-from grid.executions.spec import ExecutionSpec
 from grid.models import Project, StoredSecret, User
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
@@ -46,13 +46,20 @@ def for_launch(owner: User, project: Project) -> list[StoredSecret]:
     return [one for _, one in sorted({one.name: one for one in by_rank}.items())]
 
 
-def values_for(spec: ExecutionSpec) -> Mapping[str, str]:
+class WantedSecret(Protocol):
+    """A secret that an execution was launched with, as its spec has it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+
+def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
     """Return the values of an execution's secrets by name. Raise SecretMissing with a sentence for its owner."""
-    if not spec.secrets:
-        return {}
-    stored = StoredSecret.objects.in_bulk([one.id for one in spec.secrets])
+    stored = StoredSecret.objects.in_bulk([secret.id for secret in secrets])
     values = {}
-    for wanted in spec.secrets:
+    for wanted in secrets:
         found = stored.get(wanted.id)
         if found is None:
             raise SecretMissing(

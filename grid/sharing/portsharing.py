@@ -16,8 +16,8 @@ from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.database.seam import Database
 from grid.diagnosis.beside import FRONT_PORTS
-from grid.executions.changes import record_change
 from grid.executions.launchsettings import launch_settings
+from grid.executions.lifecycle import record_change
 from grid.models import Environment, Execution, Membership, PortShare, State, User
 from grid.models.environment import Kind
 from grid.sharing.opening import openable_ports

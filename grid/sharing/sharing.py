@@ -11,7 +11,7 @@ from django.db import transaction
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
-from grid.executions.changes import record_change
+from grid.executions.lifecycle import record_change
 from grid.models import AppShare, Execution, Membership, User
 from grid.models.environment import Kind
 

@@ -1,10 +1,10 @@
-"""Writes the starts of each day, added up by tier, environment, pool and image, with the `StartUp` that is added, and measures them.
+"""Writes the starts of each day, added up by tier, environment, pool and image, with the `StartUp` that is added.
 
 A group's row is read, added to and written under its lock. All rows are locked in the order of their keys, so no two writers wait for each
 other.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
@@ -12,39 +12,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from grid.diagnosis.startup import Phase
-from grid.executions.lifecycle import Entered
 from grid.models import StartDay, StartUp
-from grid.observability import telemetry, tracing
 from grid.starts.startdays import MERGED, WHOLE, count, read_sums, sums_text
 
 _MEASURED = (WHOLE, *Phase, MERGED)
-
-
-def record_start(entered: Entered) -> None:
-    """Record the start that a change of state has ended, inside its transaction."""
-    if entered.start_up is not None:
-        record(entered.start_up)
-
-
-def measure_start(entered: Entered) -> None:
-    """Add the start that a change of state has ended to metrics and traces."""
-    start_up = entered.start_up
-    if start_up is None:
-        return
-    phases = {phase.value: getattr(start_up, phase.value) for phase in Phase}
-    telemetry.started(start_up.kind, start_up.total, phases, ran=start_up.ran)
-    taken = list(_in_order(start_up))
-    tracing.started(entered.execution_id, start_up.kind, ended_at=start_up.at, phases=taken, ran=start_up.ran)
-
-
-def _in_order(start_up: StartUp) -> Iterator[tuple[str, float]]:
-    """Yield the phases that took time, with those that could not be told apart at the place of the first of them."""
-    merged = start_up.merged_phases.split()
-    for phase in Phase:
-        if merged and phase == merged[0]:
-            yield "+".join(merged), start_up.merged or 0.0
-        if seconds := getattr(start_up, phase.value):
-            yield phase.value, seconds
 
 
 def record(start: StartUp) -> None:

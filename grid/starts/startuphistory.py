@@ -11,10 +11,11 @@ from statistics import median
 from typing import NamedTuple
 
 from grid.models import StartUp
-from grid.queue.expectation.facts import LEAST_PULLED, RECENT_PULLS
 from grid.tiers.rush import MeasuredTime
 
 MOST_READ = 2000
+RECENT_PULLS = 100  # of a pool: registries and networks change
+LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
 FEWEST_NODE_STARTS = FEWEST_STARTS = 5
 _STARTS_LOOKED_AT = 500  # few of which waited for a new node
 

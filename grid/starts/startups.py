@@ -6,12 +6,14 @@ controller lives; after that it stays unknown.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
+from django.db import transaction
 
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
@@ -19,11 +21,14 @@ from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
-from grid.executions.lifecycle import Transition
+from grid.executions.lifecycle import Entered, Transition
+from grid.executions.observer import ReconcileObserver
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.resources import NODES
 from grid.models import Execution, Kind, StartUp, State
+from grid.models.execution import FINAL_STATES
+from grid.observability import telemetry, tracing
 from grid.starts import startdays_store as startdays
 
 logger = logging.getLogger(__name__)
@@ -46,14 +51,14 @@ class _Incomplete:
     at: datetime
 
 
-class StartUps:
+class StartUps(ReconcileObserver):
     """Makes the records of one term of leadership."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._incomplete: dict[str, _Incomplete] = {}
 
-    async def ended(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> StartUp | None:
+    async def start_record(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> StartUp | None:
         """Return the record to write with a change that ends the start; None for other changes. A bug here must not keep an execution
         from going on, so errors are logged."""
         if row.state not in STARTING_STATES or change.state in STARTING_STATES:
@@ -69,9 +74,9 @@ class StartUps:
         reason = "" if facts.ran else change.reason
         return StartUp(execution_id=row.id, ran=facts.ran, reason=reason, **_about(row), **columns)
 
-    async def events_came(self, row: LedgerRecord) -> None:
+    async def observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
         """Complete the record after new events, if they say what was not known."""
-        one = self._incomplete.get(row.id)
+        one = self._incomplete.get(row.id) if has_new_events else None
         if one is None or one.facts.pod is None:
             return
         if self._context.clock() - one.at > LATE_EVENTS:
@@ -137,6 +142,33 @@ def measured(facts: StartFacts) -> dict[str, Any]:
         "image_cached": phases.image_cached,
         "image_bytes": phases.image_bytes,
     }
+
+
+def record_start(entered: Entered) -> None:
+    """Record the start that a change of state has ended, inside its transaction, and measure it once that is committed."""
+    start_up = entered.start_up
+    if start_up is None and entered.left == State.QUEUED and entered.change.state in FINAL_STATES:
+        start_up = never_admitted(entered.execution_id, entered.change.reason, entered.now)
+    if start_up is not None:
+        startdays.record(start_up)
+        transaction.on_commit(partial(_measure, start_up))
+
+
+def _measure(start_up: StartUp) -> None:
+    phases = {phase.value: getattr(start_up, phase.value) for phase in Phase}
+    telemetry.started(start_up.kind, start_up.total, phases, ran=start_up.ran)
+    taken = list(_in_order(start_up))
+    tracing.started(start_up.pk, start_up.kind, ended_at=start_up.at, phases=taken, ran=start_up.ran)
+
+
+def _in_order(start_up: StartUp) -> Iterator[tuple[str, float]]:
+    """Yield the phases that took time, with those that could not be told apart at the place of the first of them."""
+    merged = start_up.merged_phases.split()
+    for phase in Phase:
+        if merged and phase == merged[0]:
+            yield "+".join(merged), start_up.merged or 0.0
+        if seconds := getattr(start_up, phase.value):
+            yield phase.value, seconds
 
 
 def never_admitted(execution_id: str, reason: str, now: datetime) -> StartUp:

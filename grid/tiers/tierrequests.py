@@ -8,7 +8,8 @@ from django.conf import settings
 
 from grid.diagnosis.resources import resource_amounts
 from grid.executions.front import FrontSpec
-from grid.executions.launchsettings import WITH_FRONT, launch_settings
+from grid.executions.kinds import all_kinds, kind_of
+from grid.executions.launchsettings import launch_settings
 from grid.executions.preview import requests_of, tolerations_of
 from grid.executions.runpod import executor_requests, front_requests
 from grid.executions.spec import FilesSpec, TierSpec, tier_spec
@@ -34,13 +35,14 @@ def tier_request(tier: HardwareTier, beside: Sidecars) -> TierRequest:
     """Return what an execution launched on the tier now would ask of its node, with all that may stand beside it; a quantity that cannot
     be read counts as 0."""
     spec = tier_spec(tier)
-    asked = _asked(spec, beside, has_front=not tier.kinds or bool(set(tier.kinds) & WITH_FRONT))
+    with_front = {kind.name for kind in all_kinds() if kind.has_front}
+    asked = _asked(spec, beside, has_front=not tier.kinds or bool(set(tier.kinds) & with_front))
     return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), _total(asked), tuple(asked))
 
 
 def requests_beside(spec: TierSpec, environment: Environment, beside: Sidecars) -> Mapping[str, int]:
     """Return what may stand beside the environment's program on the tier takes of a node."""
-    return _total(_asked(spec, beside, has_front=bool(environment.port) and environment.kind in WITH_FRONT))
+    return _total(_asked(spec, beside, has_front=bool(environment.port) and kind_of(environment.kind).has_front))
 
 
 def _asked(spec: TierSpec, beside: Sidecars, *, has_front: bool) -> Mapping[Sidecar, Mapping[str, str]]:

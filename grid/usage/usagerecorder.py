@@ -5,13 +5,14 @@ from datetime import datetime
 from grid.executions import apply
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
+from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED
 from grid.models import State
 from grid.usage import usage
 from grid.usage.intervals import Interval, Recorded, after, changes, interval
 
 
-class UsageRecorder:
+class UsageRecorder(ReconcileObserver):
     """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
 
     A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive: nobody is
@@ -23,7 +24,7 @@ class UsageRecorder:
         self._attended_until = attended_until
         self._recorded: dict[str, Recorded] = {}
 
-    async def record(self, row: LedgerRecord) -> None:
+    async def observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
         """Write what has begun or ended since the last reconcile. Raise GridError when the cluster has to be asked and does not answer:
         then nothing is written, and the next reconcile does it all."""
         if row.state == State.QUEUED:

@@ -19,8 +19,9 @@ from grid.core.wording import POD_STAYS_SENTENCE
 from grid.database.trouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.environments.revisions import pinned_to
+from grid.executions.launchrequest import LaunchRequest
 from grid.executions.offers import may_launch_in
-from grid.executions.request import LaunchRequest, submit, validate, wrong_title
+from grid.executions.request import submit, validate, wrong_title
 from grid.executions.spec import launched_revision
 from grid.executions.stopping import RESTART, request_stop
 from grid.models import Environment, Execution, HardwareTier, NotificationEvent, State, Workspace

@@ -206,7 +206,7 @@ def _manifests(execution: Execution) -> list[Manifest]:
         namespace=NAMESPACE,
         token=access_token(execution.pk),
         anchor_uid="anchor",
-        secrets={**storedsecrets.values_for(spec), **values},
+        secrets={**storedsecrets.values_for(spec.secrets), **values},
         front_key=front_key(execution.pk),
     )
 

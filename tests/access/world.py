@@ -20,9 +20,11 @@ from django.utils.http import urlencode, urlsafe_base64_encode
 
 from grid.accounts.sessions import SessionStore
 from grid.configuration import UNNEEDED_SECONDS
-from grid.executions.request import LaunchRequest, submit
+from grid.core.gitnames import MAIN
+from grid.executions.launchrequest import LaunchRequest
+from grid.executions.request import submit
 from grid.files import stored_remotes as remotes
-from grid.files.repositories import MAIN, Repositories
+from grid.files.repositories import Repositories
 from grid.files.uploading import upload
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import (

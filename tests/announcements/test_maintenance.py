@@ -24,9 +24,9 @@ from grid.announcements.rules import (
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.database.trouble import TroubleLog
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import Announcement, AnnouncementReader, Execution, Job, JobRun, Notification, State, User
 from grid.models.dataplane import LOCAL

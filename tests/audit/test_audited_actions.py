@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from dashboard.audit.viewmodel import audit_lines
 from dashboard.nodes.overview_records import admin_facts
-from grid.executions.request import LaunchRequest, submit
+from grid.executions.launchrequest import LaunchRequest
+from grid.executions.request import submit
 from grid.models import AppShare, AuditEntry, Execution, Job, Session, User
 from grid.sharing.grants import digest
 from tests.conftest import People

@@ -3,7 +3,8 @@
 from typing import Any
 
 from grid.diagnosis.launchfit import Pools
-from grid.executions.request import LaunchRequest, validate
+from grid.executions.launchrequest import LaunchRequest
+from grid.executions.request import validate
 from tests.support.shop import Shop
 
 

@@ -7,7 +7,7 @@ import pytest
 from grid.clusters.manifests import head_service_name
 from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.core.errors import ClusterUnavailable, NotAllowed
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES
 from grid.models import Execution

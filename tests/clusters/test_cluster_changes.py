@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.clusters.changes import resize, restart_head, slots_to_keep
 from grid.configuration import FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop, resize, restart_head, slots_to_keep
 from grid.executions.spec import ClusterSpec, parse_spec
+from grid.executions.stopping import request_stop
 from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from grid.clusters import status
+from grid.clusters.changes import resize, restart_head
 from grid.core.errors import NotAllowed
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.executions.apply import find_pods
-from grid.executions.request import request_stop, resize, restart_head
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import (
     AUTOSCALERS,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grid.clusters.changes import resize, restart_head
 from grid.core.errors import ClusterUnavailable, Rejected
-from grid.executions.request import request_stop, resize, restart_head
+from grid.executions.stopping import request_stop
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES
 from grid.models import Execution, UsageInterval
 from tests.clusters.test_cluster_life import left

@@ -2,7 +2,8 @@
 
 import pytest
 
-from grid.executions.request import request_stop, resize, restart_head
+from grid.clusters.changes import resize, restart_head
+from grid.executions.stopping import request_stop
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, PODS, SERVICES, VOLUME_CLAIMS
 from grid.models import Execution, LifecycleEntry
 from tests.clusters.test_cluster_life import UP, left

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import Program
+from grid.clusters.kind import variables_of_clients
 from grid.core.labels import KEYS
-from grid.executions.manifests import Attached, build
+from grid.executions.manifests import build
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.executions.storage import Storage
 from grid.kube.resources import (
@@ -351,7 +352,9 @@ def test_the_workspace_of_a_cluster_finds_it_in_its_variables(name: str) -> None
         cluster=None,
         environment=environment,
     )
-    made = build(workspace, namespace="grid", token="t", anchor_uid="u", attached=Attached(of, "10.0.0.9"))
+    made = build(
+        workspace, namespace="grid", token="t", anchor_uid="u", client_variables=variables_of_clients(of, "10.0.0.9")
+    )
     env = one(made, PODS)["spec"]["containers"][0]["env"]
     assert {e["name"]: e["value"] for e in env if e["name"] in theirs} == theirs
     assert len({e["name"] for e in env}) == len(env)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from grid.clusters.request import validate_cluster
 from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
-from grid.executions.request import submit, validate_cluster
+from grid.executions.request import submit
 from grid.models import Environment, Execution, HardwareTier
 from tests.clusters.cluster_requests import alone, attached, told
 from tests.support.shop import NOW, Shop

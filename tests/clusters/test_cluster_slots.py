@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grid.clusters.changes import resize
 from grid.clusters.slots import Workers, bounds, count
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.executions.request import resize
 from grid.kube.objects import Pod
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, PODS
 from grid.models import Execution, UsageInterval

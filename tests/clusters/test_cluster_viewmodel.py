@@ -21,10 +21,10 @@ from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.usage.viewmodels.prices import Spending
+from grid.clusters.changes import RESTARTABLE
 from grid.core.labels import KEYS
 from grid.diagnosis.clusters import ClusterSnapshot, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.executions.changes import RESTARTABLE
 from grid.kube.objects import Autoscaler, RawObject
 from grid.metrics.usage import Usage
 from grid.models import State

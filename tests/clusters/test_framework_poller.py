@@ -17,8 +17,8 @@ from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, Worker
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable
 from grid.core.labels import KEYS, POD_DELETION_COST
-from grid.executions.request import request_stop
 from grid.executions.spec import ExecutionSpec
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, PODS
 from grid.metrics.demand import read_demand

@@ -7,13 +7,15 @@ from typing import Any
 
 from django.db.models import F, Q
 
+from grid.clusters.changes import resize, restart_head
 from grid.configuration import PREPARING_TIMEOUT, WARM_PLACES, WORKSPACE_IDLE
 from grid.core.errors import GridError, Rejected
 from grid.environments import revisions
-from grid.executions.request import request_stop, resize, restart_head, submit
+from grid.executions.launchrequest import JobSettings
+from grid.executions.request import submit
+from grid.executions.stopping import request_stop
 from grid.files import stored_remotes as remotes
 from grid.jobs import jobs, schedules
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import (
     ConfigRecord,

@@ -5,7 +5,7 @@ from typing import Any
 
 from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.core.errors import ClusterUnavailable
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.models import LifecycleEntry
 from tests.controller.world import World, fresh, in_world, running, states_of, to_running

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
 from tests.controller.world import World, fresh, in_world, running, states_of, to_running

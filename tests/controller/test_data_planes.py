@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from grid.clusters import attached
+from grid.clusters.changes import resize
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.database.changefeed import Change
 from grid.executions import ledger
-from grid.executions.changes import resize
 from grid.executions.ledger import EventRecord
 from grid.models import DataPlane, Execution, HardwareTier, LifecycleEntry, Membership, State
 from grid.models.dataplane import LOCAL

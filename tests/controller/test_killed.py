@@ -3,11 +3,12 @@
 Each run is killed at one call to the database or the cluster, before it has its effect or after; a new controller then goes on.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from grid.executions.request import request_stop
+from grid.executions.runs import Runs
+from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.models import Execution, UsageInterval
 from tests.controller.world import Fault, Killed, World, fresh, in_world, states_of
@@ -122,7 +123,7 @@ async def test_a_write_on_an_old_revision_is_not_made(shop: Shop) -> None:
     world.behave()
     world.refresh(controller)
     reconciler = controller._reconciler
-    runs = reconciler._runs
+    runs = cast(Runs, reconciler._strategies[execution.kind])
     main_pod = runs.main_pod
 
     async def stopped_meanwhile(row: Any) -> Any:

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
-from grid.executions.request import request_stop, submit
+from grid.executions.request import submit
+from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, State
 from grid.models.dataplane import LOCAL
 from grid.queue import admission, snapshot

@@ -21,8 +21,8 @@ from grid.database.turns import PersonTurns
 from grid.environments import revisions
 from grid.environments.packagechecks import next_due
 from grid.executions import dryrun
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobruns
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.runmover import OF_EACH, RunMover
 from grid.models import (
     ConfigRecord,

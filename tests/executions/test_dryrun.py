@@ -7,8 +7,9 @@ import pytest
 
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions import dryrun
+from grid.executions.launchrequest import LaunchRequest
 from grid.executions.preview import Preview
-from grid.executions.request import LaunchRequest, draft, submit
+from grid.executions.request import draft, submit
 from grid.kube.resources import DEPLOYMENTS, PODS
 from grid.models import CheckOutcome, Execution, LaunchCheck
 from grid.models.dataplane import LOCAL

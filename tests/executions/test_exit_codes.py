@@ -4,7 +4,7 @@ import pytest
 
 from grid.diagnosis.exits import code_words
 from grid.executions.progress import told_by
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.models import Execution

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from grid.configuration import FRONT_ENABLED, FRONT_MAXIMUM_BODY
 from grid.diagnosis.shortages import needed
 from grid.executions.front import FrontSpec, configuration, front_port, token
+from grid.executions.launchrequest import JobSettings
 from grid.executions.preview import Preview
 from grid.executions.request import draft
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec, parse_spec
-from grid.jobs.jobsettings import JobSettings
 from grid.kube.objects import RawObject
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS
 from tests.controller.world import World, fresh, in_world

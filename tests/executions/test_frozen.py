@@ -8,9 +8,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, F, Sum, When
 
+from grid.clusters.changes import resize, restart_head
 from grid.executions import lifecycle
-from grid.executions.changes import resize, restart_head
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier
 from grid.models.execution import FROZEN_AT_LAUNCH, FrozenAtLaunch
 from tests.clusters.test_cluster_attached import both_running

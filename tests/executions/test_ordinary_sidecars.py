@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grid.core.labels import PROGRAM_ENDED
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import Execution, LifecycleEntry, RunFiles

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from grid.clusters.kind import HEAD_ADDRESS
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
+from grid.executions.launchrequest import LaunchRequest
 from grid.executions.manifests import Manifest
-from grid.executions.preview import HEAD_ADDRESS, Preview, place_in_queue
-from grid.executions.request import LaunchRequest, draft, submit
+from grid.executions.preview import Preview, place_in_queue
+from grid.executions.request import draft, submit
 from grid.executions.storage import DEFAULT_STORAGE
 from grid.models import Execution, HardwareTier, Workspace
 from tests.clusters.cluster_requests import alone, attached

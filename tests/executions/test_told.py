@@ -14,7 +14,7 @@ from grid.controller import pollreads
 from grid.controller.controller import Controller
 from grid.database.changefeed import Change
 from grid.executions import ledger
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, Membership
 from grid.queue import admission
 from tests.controller.world import World, fresh, in_world

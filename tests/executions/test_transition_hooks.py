@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
-from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Entered, Transition
@@ -17,11 +16,9 @@ CHANGE = Transition(State.RUNNING, "running", "Running.")
 @pytest.fixture(autouse=True)
 def own_hooks() -> Iterator[None]:
     """Take back what a test registers."""
-    lists = (lifecycle._on_enter, lifecycle._after_commit, lifecycle._on_slots_freed)
-    before = [list(hooks) for hooks in lists]
+    on_enter, on_slots_freed = list(lifecycle._on_enter), list(lifecycle._on_slots_freed)
     yield
-    for hooks, known in zip(lists, before, strict=True):
-        hooks[:] = known  # type: ignore[call-overload]
+    lifecycle._on_enter[:], lifecycle._on_slots_freed[:] = on_enter, on_slots_freed
 
 
 def enter(execution: Execution) -> bool:
@@ -33,7 +30,7 @@ def test_hook_is_called_with_the_change(shop: Shop) -> None:
     lifecycle.on_enter(seen.append)
     execution = shop.launch()
     assert enter(execution)
-    assert seen == [Entered(execution.pk, CHANGE, NOW)]
+    assert seen == [Entered(execution.pk, State.QUEUED, CHANGE, NOW)]
 
 
 def test_failing_hook_undoes_the_change(shop: Shop) -> None:
@@ -47,18 +44,6 @@ def test_failing_hook_undoes_the_change(shop: Shop) -> None:
         enter(execution)
     execution.refresh_from_db()
     assert (execution.state, LifecycleEntry.objects.count()) == (State.QUEUED, entries)
-
-
-def test_hook_after_commit_waits_for_the_commit(
-    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    seen: list[Entered] = []
-    lifecycle.after_commit(seen.append)
-    execution = shop.launch()
-    with django_capture_on_commit_callbacks(execute=True):
-        enter(execution)
-        assert not seen
-    assert [entered.change for entered in seen] == [CHANGE]
 
 
 def test_lost_write_calls_no_hook(shop: Shop) -> None:

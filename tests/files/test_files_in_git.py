@@ -9,12 +9,14 @@ from grid.configuration import NAMESPACE, RESULTS_SIZE
 from grid.controller.controller import Controller
 from grid.core.errors import Rejected
 from grid.diagnosis.run_report import FilesReport
+from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
 from grid.executions.preview import Preview
-from grid.executions.request import draft, request_stop
+from grid.executions.request import draft
 from grid.executions.spec import FilesSpec, parse_spec
+from grid.executions.stopping import request_stop
 from grid.files.filesaving import record
-from grid.jobs.jobsettings import JobSettings, read_record
+from grid.jobs.jobsettings import read_record
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import ConfigRecord, Execution, JobRun, LifecycleEntry, Notification, Project, RunFiles

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from grid.core.errors import Rejected
 from grid.database.encryption import decrypt
 from grid.diagnosis.run_report import FilesReport
+from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
 from grid.executions.spec import parse_spec
 from grid.files import stored_remotes as remotes
 from grid.files.filesaving import sentence_of
-from grid.jobs.jobsettings import JobSettings
 from grid.kube.resources import SECRETS
 from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
 from grid.secrets.storedsecrets import SecretMissing

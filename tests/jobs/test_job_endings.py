@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 
 from grid.core.errors import Rejected
 from grid.executions import lifecycle
+from grid.executions.launchrequest import JobSettings
 from grid.executions.lifecycle import Transition
 from grid.jobs import jobruns, jobs
 from grid.jobs.jobruns import advance_all
-from grid.jobs.jobsettings import JobSettings
 from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, RunSettings, State
 from tests.jobs.test_jobs import LATER, ended, fresh, launched, start
 from tests.support.shop import NOW, Shop

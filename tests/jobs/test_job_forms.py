@@ -15,9 +15,9 @@ from dashboard.jobs import job_records
 from dashboard.jobs.forms.jobs import MOST_OFFERED, DurationField, JobPart, SweepForm
 from dashboard.jobs.job_records import jobs_of, read_sweep, runs_of
 from dashboard.shell.forms.fields import PairsField
-from grid.executions.request import LaunchRequest, submit
+from grid.executions.launchrequest import JobSettings, LaunchRequest
+from grid.executions.request import submit
 from grid.jobs import jobs
-from grid.jobs.jobsettings import JobSettings
 from grid.models import Execution, Job, JobRun, User
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier

@@ -16,7 +16,8 @@ from dashboard.jobs.viewmodels.schedules import ScheduleLine, ScheduleTimes
 from dashboard.notifications.viewmodels.notifications import NotificationRecord, notification_fragments
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
-from grid.jobs.jobsettings import JobSettings, RunRecord
+from grid.executions.launchrequest import JobSettings
+from grid.jobs.jobsettings import RunRecord
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 

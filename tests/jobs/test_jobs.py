@@ -9,13 +9,14 @@ import pytest
 from grid.configuration import EXECUTION_RETENTION, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller import retention
 from grid.core.errors import Rejected
+from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
-from grid.executions.request import request_stop
 from grid.executions.spec import parse_spec
+from grid.executions.stopping import request_stop
 from grid.jobs import jobs
 from grid.jobs.jobrows import attempt_id, make_run, record_of
 from grid.jobs.jobruns import advance, advance_all, all_jobs_due, jobs_due, jobs_told
-from grid.jobs.jobsettings import JobSettings, problems_of, wrong_variables
+from grid.jobs.jobsettings import problems_of, wrong_variables
 from grid.kube.resources import PODS, SECRETS
 from grid.models import Execution, HardwareTier, Job, JobRun, State
 from tests.controller.world import Fault, Killed, World, in_world, to_running

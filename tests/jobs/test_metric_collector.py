@@ -12,8 +12,10 @@ from django.db import OperationalError
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotFound
 from grid.database.seam import Database
+from grid.executions import ledger
 from grid.executions.caches import execution_of
-from grid.executions.request import request_stop
+from grid.executions.ledger import LedgerRecord
+from grid.executions.stopping import request_stop
 from grid.jobs.runmetrics import collector, store
 from grid.jobs.runmetrics.collector import LONGEST_SECONDS, PERIOD_SECONDS
 from grid.jobs.runmetrics.series import MOST_POINTS
@@ -41,7 +43,7 @@ class Scene:
     async def begin(self) -> None:
         await to_running(self.world, self.controller)
         self.world.refresh(self.controller)
-        await self.controller._reconciler.metrics.once()  # which sees the pod for the first time
+        await self.controller.metrics.once()  # which sees the pod for the first time
 
     def writes(self, *lines: dict[str, Any] | str, second: int | None = None) -> None:
         texts = []
@@ -55,7 +57,7 @@ class Scene:
     async def looks(self, *, after: float = 2 * PERIOD_SECONDS) -> None:
         """The collector's turn."""
         self.seconds += after
-        await self.controller._reconciler.metrics.once()
+        await self.controller.metrics.once()
 
     async def ends(self, code: int = 0) -> None:
         self.world.finish(self.world.pod_of(self.execution), code)
@@ -132,7 +134,7 @@ async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None
     scene.writes(line(2))
     await scene.looks()
     scene.writes(line(3))
-    await old._reconciler.metrics.once()  # deposed, it believes that it has read up to 1
+    await old.metrics.once()  # deposed, it believes that it has read up to 1
     await scene.looks()
     assert scene.values() == [1, 2, 3]
 
@@ -281,14 +283,14 @@ async def test_a_job_may_end_while_it_waits_for_its_turn(shop: Shop, monkeypatch
     scene = Scene(shop)
     shop.launch(kind="job", environment=shop.job)
     await scene.begin()
-    metrics, pods = scene.controller._reconciler.metrics, scene.controller.pods
-    waiting = {execution_of(pod): pod for pod in pods.values()}
+    metrics, pods = scene.controller.metrics, scene.controller.pods
+    waiting = [(cast(LedgerRecord, ledger.read(execution_of(pod))), pod) for pod in pods.values()]
     plain = scene.controller._context.database
 
     async def ends_the_others(work: Callable[..., Any], /, id: str, *args: Any, **kwargs: Any) -> Any:
-        waiting.pop(id, None)
+        waiting[:] = [(row, pod) for row, pod in waiting if row.id != id]
         while waiting:
-            await metrics.read_to_end(*waiting.popitem())
+            await metrics.pod_ends(*waiting.pop())
         return await plain(work, id, *args, **kwargs)
 
     scene.controller._context.database = cast("Database", ends_the_others)
@@ -299,7 +301,7 @@ async def test_a_job_may_end_while_it_waits_for_its_turn(shop: Shop, monkeypatch
 
 @in_world
 async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics, turns = Scene(shop).controller._reconciler.metrics, list[float]()
+    metrics, turns = Scene(shop).controller.metrics, list[float]()
 
     async def fails() -> None:
         turns.append(loop_time())

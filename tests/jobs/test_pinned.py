@@ -3,9 +3,9 @@
 import pytest
 
 from grid.core.errors import Rejected
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs
 from grid.jobs.jobruns import advance_all
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.pinned import pinned_environment
 from grid.models import Execution, HardwareTier, Job, JobRun, State
 from tests.jobs.test_jobs import LATER, ended, launched, start

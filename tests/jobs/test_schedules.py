@@ -8,9 +8,9 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from grid.core.errors import Rejected
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, scheduler, schedules
 from grid.jobs.jobruns import advance_all
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.scheduler import pause_departed
 from grid.jobs.schedules import MAXIMUM_SCHEDULES, ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State

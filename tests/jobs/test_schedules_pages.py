@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from dashboard.jobs.forms.schedules import zone_names
 from dashboard.jobs.viewmodels.schedules import schedule_times
-from grid.executions.request import LaunchRequest, submit
+from grid.executions.launchrequest import JobSettings, LaunchRequest
+from grid.executions.request import submit
 from grid.jobs import schedules
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import Announcement, Job, Membership, Schedule
 from tests.conftest import People

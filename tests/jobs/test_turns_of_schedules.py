@@ -7,8 +7,8 @@ import pytest
 from dashboard.jobs.schedule_records import schedules_of
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, SCHEDULES_PER_PERSON, SCHEDULES_PER_PROJECT
 from grid.core.errors import Rejected
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import schedules
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.lateness import Lateness, LateReason, late_words
 from grid.jobs.scheduler import OF_EACH, look_at_due, run_schedule
 from grid.jobs.schedules import ScheduleSettings

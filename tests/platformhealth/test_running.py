@@ -15,7 +15,7 @@ from grid.controller.downtime import Downtime
 from grid.database.seam import Databases
 from grid.executions import ledger
 from grid.executions.context import LaunchTarget
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.models import ConfigRecord, Execution, State
 from grid.models.dataplane import LOCAL

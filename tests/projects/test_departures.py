@@ -11,7 +11,7 @@ from django.utils import timezone
 from grid.configuration import ACCESS_LOST_TIMEOUT
 from grid.controller.controller import Controller
 from grid.database.changefeed import Change
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, Membership, State, User
 from grid.models.dataplane import LOCAL
 from grid.projects.departures import stop_departed

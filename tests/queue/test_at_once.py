@@ -8,9 +8,10 @@ from threading import Barrier, Thread
 import pytest
 from django.db import connection
 
+from grid.clusters.changes import resize
 from grid.controller.retention import drop_executions
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop, resize
+from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, DailyUsage, Execution, QueueOrder, State, User, Workspace
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering

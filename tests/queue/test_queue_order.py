@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, QueueOrder, State
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from grid.executions.launchrequest import JobSettings
 from grid.executions.stopping import request_stop
-from grid.jobs.jobsettings import JobSettings
 from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, User
 from grid.models.dataplane import LOCAL
 from grid.queue.expectation.basis import WaitEstimate

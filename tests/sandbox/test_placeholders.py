@@ -69,7 +69,17 @@ async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Pat
     api = await connect(kubeconfig=str(kubeconfig))
     caches = PodCache(str, lambda: until), EventCache(str), AutoscalerCache(str)  # type: ignore[arg-type]
     target = LaunchTarget("local", "default", str, front_key=str)
-    context = Context(api, database, database, target, *caches, lambda: datetime.now(UTC), time.monotonic)
+    context = Context(
+        api,
+        database,
+        database,
+        target,
+        *caches,
+        lambda: datetime.now(UTC),
+        time.monotonic,
+        remote_files=lambda spec: {},
+        node_templates=dict,
+    )
     keeper = PlaceholderKeeper(context, TroubleLog(time.monotonic), Random(1))
     async with Client.from_kubeconfig(kubeconfig) as client:
 

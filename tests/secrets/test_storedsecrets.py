@@ -91,17 +91,17 @@ def test_storing_a_name_again_replaces_its_value_for_what_is_launched_then(alice
     first = stored(alice)
     again = stored(alice, value="another")
     assert first.pk == again.pk
-    assert values_for(_with(again)) == {"KEY": "another"}
+    assert values_for(_with(again).secrets) == {"KEY": "another"}
 
 
 def test_a_secret_that_is_gone_or_cannot_be_read_is_said(alice: User) -> None:
     secret = stored(alice)
     wanted = _with(secret)
     with override_settings(ENCRYPTION_KEYS=["another" * 6]), pytest.raises(SecretMissing, match="Set its value again"):
-        values_for(wanted)
+        values_for(wanted.secrets)
     delete(secret, by=alice)
     with pytest.raises(SecretMissing, match="KEY was deleted after the launch"):
-        values_for(wanted)
+        values_for(wanted.secrets)
 
 
 def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project: Project) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import AppShare, Execution, Membership, User
 from grid.sharing.opening import may_open, openable
 from grid.sharing.sharing import share

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from grid.core.errors import Rejected
 from grid.executions.policykeeper import Network, PolicyKeeper
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.resources import NETWORK_POLICIES
 from grid.models import AuditEntry, Environment, Execution, Membership, PortShare, State, User
 from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, passages

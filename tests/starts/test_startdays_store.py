@@ -8,7 +8,7 @@ from django.db import transaction
 
 from grid.configuration import EXECUTION_RETENTION
 from grid.controller import retention
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, StartDay, StartUp
 from grid.starts import startdays_store as startdays
 from grid.starts.startdays import StartSums, percentile, read_sums

@@ -7,7 +7,7 @@ import pytest
 
 from grid.configuration import OVER_QUOTA_TIMEOUT
 from grid.diagnosis.startup import Phase
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import ConfigRecord, Execution, StartUp

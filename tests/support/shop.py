@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from grid.executions.request import ClusterRequest, LaunchRequest, submit
+from grid.executions.launchrequest import ClusterRequest, LaunchRequest
+from grid.executions.request import submit
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, User
 from tests.conftest import People
 

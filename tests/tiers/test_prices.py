@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 from django.test import override_settings
 
+from grid.executions.prices import part_beside, price_beside
 from grid.executions.request import draft
 from grid.executions.spec import parse_spec
 from grid.models import UsageInterval
-from grid.tiers.prices import part_beside, price_beside
 from tests.controller.world import World, fresh, in_world
 from tests.support.shop import NOW, Shop
 

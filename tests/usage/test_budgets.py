@@ -9,9 +9,9 @@ import pytest
 
 from grid.core.errors import Rejected
 from grid.database.trouble import TroubleLog
+from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
-from grid.jobs.jobsettings import JobSettings
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import (
     BudgetMonth,

@@ -15,7 +15,7 @@ from grid.controller.downtime import Downtime
 from grid.core.errors import ClusterUnavailable
 from grid.executions import ledger
 from grid.executions.ledger import LedgerRecord
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import Execution, HardwareTier, UsageInterval
@@ -256,7 +256,7 @@ async def test_a_pod_whose_going_the_cache_has_missed_counts_until_that_is_found
     world.passes(5)
     await controller._reconciler.reconcile(execution.pk)
     assert held(execution)[0] == (10, 25)
-    await controller._reconciler._usage.record(cast(LedgerRecord, ledger.read(execution.pk)))
+    await controller.usage.observe(cast(LedgerRecord, ledger.read(execution.pk)), has_new_events=False)
     assert held(execution)[0] == (10, 25)
 
 
@@ -332,7 +332,7 @@ async def test_a_fault_in_recording_is_logged_and_keeps_no_execution_from_its_st
         await world.step(controller)
         world.behave()
     assert fresh(execution).settled_at is not None
-    assert "what its pods use was not recorded" in caplog.text
+    assert "not recorded by UsageRecorder" in caplog.text
 
 
 @in_world

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier, Membership, Notification, State, Workspace
 from grid.usage.budgets.keeper import count
 from grid.workspaces.workspaces import cancel_restart, delete, request_restart, resume, resume_restarted

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from grid.core.errors import Rejected
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, State, Workspace
 from grid.workspaces.workspaces import delete, problems_as_launched, rename, resume, why_busy, why_not_resume
 from tests.support.shop import NOW, Shop

@@ -12,12 +12,13 @@ from django.conf import settings
 from django.db.models import Model, QuerySet
 
 from dashboard.executions.viewmodels.launch import tier_option
-from grid.clusters.request import ClusterRequest, workers_within
+from grid.clusters.request import workers_within
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.core.errors import Problem
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.executions.launchrequest import ClusterRequest
 from grid.executions.offers import environments_for, tiers_for
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind

@@ -26,9 +26,9 @@ from dashboard.executions.viewmodels.leaving import left_sentence
 from dashboard.executions.views.executions import samples_table, seen
 from dashboard.shell.access import Viewer
 from grid.audit.entries import differences, write_entry
+from grid.clusters.changes import resize, restart_head
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.executions.changes import resize, restart_head
 from grid.models import AuditEntry, Execution
 from grid.runtime import get_runtime
 

@@ -18,8 +18,8 @@ from dashboard.executions.launch_facts import card_of, cluster_known, running_by
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.shell.viewmodels.kinds import KINDS
-from grid.clusters.request import version_mismatch
 from grid.diagnosis.launchfit import Pools
+from grid.environments.declaredversions import version_mismatch
 from grid.executions.preview import pod_plan
 from grid.executions.spec import parse_spec, tier_spec
 from grid.models import Execution, HardwareTier, User

@@ -19,7 +19,7 @@ from grid.audit.entries import write_entry
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
-from grid.executions.request import request_stop
+from grid.executions.stopping import request_stop
 from grid.jobs import jobs as rules
 from grid.models import AuditEntry, Execution, Job
 from grid.runtime import get_runtime

@@ -13,11 +13,12 @@ from dashboard.files.viewmodels.files import Place
 from dashboard.files.views.uploading import ARCHIVED, files_url, own_repository, why_unwritten
 from dashboard.shell.viewmodels.confirmation import Confirmation
 from grid.core.errors import GridError
+from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.files.changing import count_files, delete, move
 from grid.files.git import AnswerTooLong
-from grid.files.repositories import COMMIT, MAIN, Repository, TreeEntry, is_path
+from grid.files.repositories import Repository, TreeEntry, is_path
 from grid.files.uploading import UploadRefused
 from grid.models import Project
 

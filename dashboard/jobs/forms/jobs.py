@@ -16,9 +16,10 @@ from grid.core.errors import Problem
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
+from grid.executions.launchrequest import JobSettings
 from grid.executions.offers import projects_for
 from grid.jobs.jobs import MAXIMUM_ROWS
-from grid.jobs.jobsettings import JobSettings, clean_folder
+from grid.jobs.jobsettings import clean_folder
 from grid.models import Execution, Job, JobRun, User
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}

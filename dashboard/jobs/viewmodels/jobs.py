@@ -11,7 +11,8 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, exact_duration
 from grid.diagnosis.exits import code_words
-from grid.jobs.jobsettings import JobSettings, RunRecord
+from grid.executions.launchrequest import JobSettings
+from grid.jobs.jobsettings import RunRecord
 
 _OUTCOMES = {
     "succeeded": StatusLine("ok", _("Succeeded")),

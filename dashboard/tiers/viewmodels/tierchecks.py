@@ -13,7 +13,7 @@ from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text
-from grid.tiers.prices import part_beside
+from grid.executions.prices import part_beside
 from grid.tiers.tierdoctor import (
     CPU,
     MEMORY,

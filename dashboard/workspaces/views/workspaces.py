@@ -27,11 +27,12 @@ from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.workspace_records import executions_of, page_of, read_workspace
 from grid.audit.entries import write_entry
-from grid.clusters.request import read_cluster_settings, stored_settings, version_mismatch
+from grid.clusters.request import read_cluster_settings, stored_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
+from grid.environments.declaredversions import version_mismatch
 from grid.environments.revisions import other_revision
 from grid.models import AuditEntry, Execution, User, Workspace
 from grid.runtime import get_runtime

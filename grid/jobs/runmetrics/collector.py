@@ -19,8 +19,10 @@ from grid.database.lookingagain import take_turns
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
+from grid.executions.ledger import LedgerRecord
 from grid.executions.logend import LOG_SECONDS
 from grid.executions.manifests import CONTAINER
+from grid.executions.observer import ReconcileObserver
 from grid.jobs.runmetrics import store
 from grid.jobs.runmetrics.place import LogReading
 from grid.jobs.runmetrics.store import KnownPlace
@@ -49,7 +51,7 @@ class _Followed:
     known: KnownPlace | None = None
 
 
-class MetricCollector:
+class MetricCollector(ReconcileObserver):
     """Follows the pods of jobs during one term of leadership; `run` until cancelled."""
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
@@ -77,10 +79,11 @@ class MetricCollector:
 
         await asyncio.gather(*(read(id, pod) for id, pod in due))
 
-    async def read_to_end(self, id: str, pod: Pod) -> None:
+    async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
         """Read what is left of the log of a program that has ended, or whose pod is to go. Raise ClusterUnavailable while the pod may still
         be read, so that it is tried again, and what is wrong with the database; a bug here must not keep an execution from ending."""
-        if not _has_run(pod):
+        id = row.id
+        if row.kind != Kind.JOB or not _has_run(pod):
             return
         try:
             await self._read(id, pod, at_end=True)

@@ -10,6 +10,7 @@ from grid.queue.expectation.curve import Curve
 from grid.queue.expectation.observed import Observed
 from grid.queue.expectation.simulation import Holder
 from grid.queue.quota import QuotaSnapshot
+from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
 COLUMNS = (
     *("id", "kind", "owner_id", "tier_id", "head_tier_id", "environment_id", "node_pool", "head_node_pool", "slots"),
@@ -23,8 +24,6 @@ NODE_STARTED, IMAGE, IMAGE_BYTES = f"{_START}node_started", f"{_START}image", f"
 # Of those that have started.
 START_COLUMNS = (NODE_STARTED, *_BEFORE_NODE, _TOTAL, _PULLING, IMAGE, IMAGE_BYTES)
 STOPS_AT = "stop_plan__stops_at"  # of those that hold slots
-RECENT_PULLS = 100  # of a pool: registries and networks change
-LEAST_PULLED = 20_000_000  # bytes: a smaller pull is the time of a few questions to the registry, and tells no pace
 _WAITED = 5.0  # seconds: admission itself takes about one
 _CLUSTER = "cluster"
 

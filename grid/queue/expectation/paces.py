@@ -2,7 +2,7 @@
 
 from grid.models import StartUp
 from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.facts import LEAST_PULLED, RECENT_PULLS
+from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
 _LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
 

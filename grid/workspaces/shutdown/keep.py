@@ -7,7 +7,7 @@ from django.db import transaction
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
-from grid.executions.changes import record_change
+from grid.executions.lifecycle import record_change
 from grid.executions.stopping import IDLE
 from grid.models import Execution, StopPlan, User
 from grid.workspaces.shutdown.limits import StopLimits

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
 from grid.executions import lifecycle
-from grid.executions.changes import record_change
+from grid.executions.lifecycle import record_change
 from grid.executions.spec import base_url
 from grid.executions.stopping import request_stop
 from grid.models import Execution, State, StopPlan, WorkspaceGrant

@@ -6,7 +6,6 @@ docs/clusters.md.
 """
 
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Sum
@@ -18,7 +17,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.executions import lifecycle
 from grid.executions.spec import ClusterSpec, parse_spec
-from grid.models import Execution, LifecycleEntry, State, User
+from grid.models import Execution, State
 from grid.models.environment import Kind
 
 RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
@@ -44,7 +43,7 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
             message = _(
                 "{by} changed it from {before} to {after}.", by=by, before=before, after=_words(minimum, maximum)
             )
-            if record_change(row, columns, reason="Resized", message=message, by=by, now=now):
+            if lifecycle.record_change(row, columns, reason="Resized", message=message, by=by, now=now):
                 break
     execution.refresh_from_db()
 
@@ -66,7 +65,7 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
             message = _(
                 "{by} restarted the head; what its memory held is lost, and the workers join the new one.", by=by
             )
-            if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
+            if lifecycle.record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
                 break
     execution.refresh_from_db()
 
@@ -81,34 +80,10 @@ def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
     return min(slots, 1 + max(workers_maximum, worker_pods))
 
 
-def record_change(
-    row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
-) -> bool:
-    """Write the columns with an entry in the history; return False without writing when the row was written meanwhile."""
-    with transaction.atomic():
-        if not lifecycle.update(row.pk, columns, revision=row.revision, now=now):
-            return False
-        LifecycleEntry.objects.create(
-            execution_id=row.pk,
-            at=now,
-            source=LifecycleEntry.Source.CHANGE,
-            event_uid=f"change-{row.revision}",
-            reason=reason,
-            message=message,
-            actor=by,
-        )
-    return True
-
-
-def lock_holder(user_id: int) -> None:
-    """Lock the user's row, so that until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
-    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
-
-
 def _locked(execution: Execution) -> Execution:
     """Return the row as it is now, locked. Rows of the queue are locked before their users, by admission as well."""
     row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
-    lock_holder(row.owner_id)
+    lifecycle.lock_holder(row.owner_id)
     return row
 
 

@@ -41,9 +41,8 @@ PATCH_TYPES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
-    "apply": "application/apply-patch+yaml",
 }
-PatchKind = Literal["merge", "strategic", "json", "apply"]
+PatchKind = Literal["merge", "strategic", "json"]
 Seen = TypeVar("Seen")
 
 

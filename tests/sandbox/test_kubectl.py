@@ -137,24 +137,6 @@ async def test_apply_creates_configures_and_leaves_alone(api: Api, kubectl: Kube
     assert image == "registry.example/app:2"
 
 
-async def test_apply_on_the_servers_side_tells_who_owns_a_field(api: Api, kubectl: Kubectl) -> None:
-    apply = ("apply", "--server-side", "-f", "-")
-    assert "serverside-applied" in await kubectl(*apply, "--field-manager=alice", stdin=DEPLOYMENT)
-    other = DEPLOYMENT.replace("replicas: 2", "replicas: 3")
-    refused = await kubectl(*apply, "--field-manager=bob", stdin=other, code=1)
-    assert 'conflict with "alice": .spec.replicas' in refused
-    assert "serverside-applied" in await kubectl(*apply, "--field-manager=bob", "--force-conflicts", stdin=other)
-
-
-async def test_apply_on_the_servers_side_does_not_undo_a_scale_silently(api: Api, kubectl: Kubectl) -> None:
-    apply = ("apply", "--server-side", "-f", "-")
-    await kubectl(*apply, stdin=DEPLOYMENT)
-    await kubectl("scale", "deploy/web", "--replicas=5")
-    refused = await kubectl(*apply, stdin=DEPLOYMENT, code=1)
-    assert 'conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas' in refused
-    assert await kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
-
-
 async def test_a_typing_error_is_refused_with_its_path(api: Api, kubectl: Kubectl) -> None:
     wrong = DEPLOYMENT.replace("replicas", "replicsa")
     assert 'unknown field "spec.replicsa"' in await kubectl("apply", "-f", "-", stdin=wrong, code=1)

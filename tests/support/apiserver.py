@@ -39,7 +39,7 @@ _FURNISHED = ("default", NAMESPACE)
 
 @functools.cache
 def kind_of(resource: Resource) -> ServedKind:
-    """The embedded server's kind; what it does not store is kept as a custom resource is."""
+    """The embedded server's kind; what it does not store is kept as it is given."""
     known = find_kind(resource.group, resource.version, resource.plural)
     if known is not None and "create" in known.verbs:
         return known
@@ -49,8 +49,6 @@ def kind_of(resource: Resource) -> ServedKind:
         resource.group,
         resource.version,
         namespaced=resource.namespaced,
-        view_of=f"{resource.plural}.{resource.group}" if resource.group else resource.plural,
-        custom_storage=resource.api_version,
     )
 
 

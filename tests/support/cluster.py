@@ -20,6 +20,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource
 from grid.sandbox.apiserver import discovery
 from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.kinds import has_group
 from grid.sandbox.apiserver.status import expired
 from grid.sandbox.apiserver.store import event_line
 from grid.sandbox.apiserver.streaming import END_OF_LIST, bookmark
@@ -311,7 +312,7 @@ class FakeCluster:
         if path == "/version":
             return msgspec.json.encode({**discovery.VERSION, "gitVersion": self.version}).decode()
         group, version = path.split("/")[2:] if path.startswith("/apis/") else ("", "v1")
-        if not discovery.serves(group, version) or f"{group}/{version}".strip("/") in self.lacking:
+        if not has_group(group, version) or f"{group}/{version}".strip("/") in self.lacking:
             raise NotFound("the server could not find the requested resource")
         return msgspec.json.encode(discovery.resource_list(group, version)).decode()
 

@@ -22,7 +22,7 @@ from grid.sandbox.apiserver.bodies import parse_bool
 from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxyCertificate, identity_headers
 from grid.sandbox.apiserver.furnishing import METRICS_API, furnish_metrics_api
 from grid.sandbox.apiserver.identity import Identity
-from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.kinds import Object, has_group, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import StoreEvent
@@ -92,7 +92,7 @@ class Aggregator:
     def responsible(self, path: str) -> Object | None:
         """Return the APIService for a request's path, or None for what this server serves itself."""
         match path.strip("/").split("/"):
-            case ["apis", group, version, *_] if not discovery.serves(group):
+            case ["apis", group, version, *_] if not has_group(group):
                 record = self._store.get(API_SERVICES, f"{version}.{group}")
                 return record.obj if record is not None and record.obj["spec"].get("service") else None
         return None
@@ -107,7 +107,7 @@ class Aggregator:
     def served(self) -> list[discovery.ServedVersion]:
         """Return the groups and versions that other programs serve; a group of this server's own is never among them."""
         specs = [record.obj["spec"] for record in self._store.records(API_SERVICES)]
-        wanted = [spec for spec in specs if spec.get("service") and not discovery.serves(spec["group"])]
+        wanted = [spec for spec in specs if spec.get("service") and not has_group(spec["group"])]
         return [
             discovery.ServedVersion(
                 spec["group"], spec["version"], self._resources.get((spec["group"], spec["version"]))

@@ -1,6 +1,5 @@
 """PUT and PATCH: from a request's body to the function that the registry applies to the object."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,26 +9,21 @@ import msgspec
 from grid.sandbox.apiserver.bodies import (
     JSON,
     decode_object,
-    decode_yaml,
     duplicate_fields,
     json_error,
     named,
-    parse_bool,
 )
 from grid.sandbox.apiserver.kinds import Object, ServedKind
-from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
-from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.registry import Mutation
-from grid.sandbox.apiserver.schema import CUSTOM, conform, strict_failure, type_of
+from grid.sandbox.apiserver.schema import conform, strict_failure
 from grid.sandbox.apiserver.status import (
     Failure,
     bad_request,
     go_type,
     invalid_options,
-    required,
     server_error,
     unsupported,
 )
@@ -38,7 +32,6 @@ from grid.sandbox.apiserver.views import incoming, outgoing
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(slots=True)
@@ -79,9 +72,9 @@ def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
 
 
 def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
-    """Return the mutation for any patch but apply, which may also create."""
+    """Return the mutation for a patch."""
     media = content_type.partition(";")[0].strip()
-    if media not in (MERGE, STRATEGIC, JSON_PATCH) or (media == STRATEGIC and type_name == CUSTOM):
+    if media not in (MERGE, STRATEGIC, JSON_PATCH):
         raise Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     patch = _decode(body)
     if media == JSON_PATCH:
@@ -97,57 +90,6 @@ def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
     if media == MERGE:
         return lambda old: _checked(merge_patch(old, patch))
     return lambda old: _checked(_strategic(old, patch, type_name))
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyRequest:
-    """A server-side apply request: the fields that the manager wants, and whether it takes them from other managers."""
-
-    wanted: Object
-    manager: Manager
-    force: bool
-
-    def onto(self, live: Object, kind: ServedKind, now: str) -> Object:
-        try:
-            return apply(live, copy.deepcopy(self.wanted), type_of(kind), self.manager, force=self.force, now=now)
-        except Conflicts as problem:
-            causes = [
-                {"reason": "FieldManagerConflict", "message": f"conflict with {each.owner}", "field": each.field}
-                for each in problem.conflicts
-            ]
-            raise Failure(409, "Conflict", problem.message(), {"causes": causes}) from problem
-
-
-def application(body: bytes, target: ResourcePath, query: Mapping[str, str]) -> ApplyRequest:
-    """Read an apply request. Raise `Failure` for what a real API server refuses."""
-    manager = query.get("fieldManager", "")
-    if not manager:
-        raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
-    wanted = decode_yaml(body)
-    if not isinstance(wanted, dict):
-        raise bad_request(f"error decoding YAML: json: cannot unmarshal {go_type(wanted)} into Go value of type struct")
-    wanted = named(wanted, target.kind)
-    if wanted["metadata"].get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
-    name = wanted["metadata"].get("name")
-    if name not in (None, "", target.name):
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
-    wanted["metadata"]["name"] = target.name
-    if unknown := conform(target.kind, wanted):
-        kind = f"{target.kind.group}/{target.kind.version}, Kind={target.kind.kind}"
-        where = f"{wanted['metadata'].get('namespace', '')}/{target.name}; {kind}"
-        raise server_error(
-            f"failed to create typed patch object ({where}): .{unknown[0]}: field not declared in schema"
-        )
-    subresource = target.subresource.name if target.subresource else ""
-    force = parse_bool(query, "force")
-    return ApplyRequest(wanted, Manager(manager, target.kind.api_version, subresource), force)
-
-
-def manager_of(kind: ServedKind, query: Mapping[str, str], user_agent: str, subresource: str) -> Manager:
-    """Return the manager of an ordinary change: the one that the request names, or the program that sent it."""
-    name = query.get("fieldManager") or user_agent.partition("/")[0] or "unknown"
-    return Manager(name, kind.api_version, subresource)
 
 
 def _decode(body: bytes) -> Any:

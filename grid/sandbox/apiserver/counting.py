@@ -47,8 +47,6 @@ def _verb(request: web.Request, target: ResourcePath) -> str:
     """Return the request's verb as Kubernetes names it in its metrics."""
     if request.method == "GET" and (target.watching or parse_bool(request.query, "watch")):
         return "WATCH"
-    if request.method == "PATCH" and "apply-patch" in request.headers.get("Content-Type", ""):
-        return "APPLY"
     if not target.name:
         return {"GET": "LIST", "DELETE": "DELETECOLLECTION"}.get(request.method, _VERBS.get(request.method, "OTHER"))
     return _VERBS.get(request.method, "OTHER")

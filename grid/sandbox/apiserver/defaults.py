@@ -8,7 +8,6 @@ import base64
 from collections.abc import Callable, Mapping
 
 from grid.sandbox.apiserver.batch import CRON_JOBS, JOBS, cron_job_defaults, job_defaults
-from grid.sandbox.apiserver.customresources import DEFINITIONS, definition_defaults
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.podtemplates import pod_spec_defaults
 from grid.sandbox.storage import CLASSES_RESOURCE
@@ -231,5 +230,4 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = {
     "resourcequotas": _quota,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "apiservices.apiregistration.k8s.io": _api_service,
-    DEFINITIONS: definition_defaults,
 }

@@ -30,22 +30,18 @@ class ServedVersion:
     resources: Sequence[Object] | None
 
 
-def serves(group: str, version: str = "") -> bool:
-    return any(kind.group == group and version in ("", kind.version) for kind in KINDS)
-
-
-def _groups(custom: Sequence[ServedKind] = ()) -> list[str]:
+def _groups() -> list[str]:
     """Return the named groups in the order of the table; the aggregated one last, as on a real cluster."""
-    named = dict.fromkeys(kind.group for kind in (*KINDS, *custom) if kind.group)
+    named = dict.fromkeys(kind.group for kind in KINDS if kind.group)
     return sorted(named, key=lambda group: group == _LAST_GROUP)
 
 
-def _versions(group: str, custom: Sequence[ServedKind] = ()) -> list[str]:
-    return list(dict.fromkeys(kind.version for kind in (*KINDS, *custom) if kind.group == group))
+def _versions(group: str) -> list[str]:
+    return list(dict.fromkeys(kind.version for kind in KINDS if kind.group == group))
 
 
-def _kinds(group: str, version: str, custom: Sequence[ServedKind] = ()) -> list[ServedKind]:
-    found = (kind for kind in (*KINDS, *custom) if (kind.group, kind.version) == (group, version))
+def _kinds(group: str, version: str) -> list[ServedKind]:
+    found = (kind for kind in KINDS if (kind.group, kind.version) == (group, version))
     return sorted(found, key=lambda kind: kind.plural)
 
 
@@ -57,15 +53,15 @@ def api_versions(address: str) -> Object:
     }
 
 
-def group_list(others: Mapping[str, Sequence[str]] | None = None, custom: Sequence[ServedKind] = ()) -> Object:
+def group_list(others: Mapping[str, Sequence[str]] | None = None) -> Object:
     """Return the APIGroupList; `others` are the versions of groups that other programs serve."""
-    groups = [_group(group, _versions(group, custom)) for group in _groups(custom)]
+    groups = [_group(group, _versions(group)) for group in _groups()]
     groups += [_group(group, versions) for group, versions in (others or {}).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def one_group(group: str, versions: Sequence[str] = (), custom: Sequence[ServedKind] = ()) -> Object:
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions or _versions(group, custom))}
+def one_group(group: str, versions: Sequence[str] = ()) -> Object:
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions or _versions(group))}
 
 
 def _group(group: str, versions: Sequence[str]) -> Object:
@@ -73,9 +69,9 @@ def _group(group: str, versions: Sequence[str]) -> Object:
     return {"name": group, "versions": named, "preferredVersion": named[0]}
 
 
-def resource_list(group: str, version: str, custom: Sequence[ServedKind] = ()) -> Object:
+def resource_list(group: str, version: str) -> Object:
     resources: list[Object] = []
-    for kind in _kinds(group, version, custom):
+    for kind in _kinds(group, version):
         resources.append(_resource(kind))
         resources += [_sub(kind, sub) for sub in sorted(kind.subresources, key=lambda sub: sub.name)]
     group_version = f"{group}/{version}" if group else version
@@ -112,9 +108,7 @@ def _sub(kind: ServedKind, sub: Subresource) -> Object:
     return {**body, "kind": sub.kind or kind.kind, "verbs": list(sub.verbs)}
 
 
-def aggregated(
-    groups: Sequence[str] | None = None, *, others: Iterable[ServedVersion] = (), custom: Sequence[ServedKind] = ()
-) -> Object:
+def aggregated(groups: Sequence[str] | None = None, *, others: Iterable[ServedVersion] = ()) -> Object:
     """Return all groups with all resources in one answer; `groups` is [""] for the core group."""
     items = [
         {
@@ -122,13 +116,13 @@ def aggregated(
             "versions": [
                 {
                     "version": version,
-                    "resources": [_aggregated_resource(kind) for kind in _kinds(group, version, custom)],
+                    "resources": [_aggregated_resource(kind) for kind in _kinds(group, version)],
                     "freshness": "Current",
                 }
-                for version in _versions(group, custom)
+                for version in _versions(group)
             ],
         }
-        for group in (_groups(custom) if groups is None else groups)
+        for group in (_groups() if groups is None else groups)
     ]
     by_group: dict[str, list[Object]] = {}
     for served in others:

@@ -13,9 +13,8 @@ from typing import TypeVar
 
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.ages import parse_time
-from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS
 from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from grid.sandbox.apiserver.kinds import Object, ServedKind
+from grid.sandbox.apiserver.kinds import Object, ServedKind, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import Listener, Record, StoreEvent
@@ -40,16 +39,7 @@ class Janitor:
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._suspects: set[tuple[str, str]] = set()  # (resource, key) to examine
         self._uncounted: set[str] = set()  # namespaces whose quotas may be out of date
-        self._followed: set[str] = set()
-        self._store.listen(DEFINITIONS, lambda change: self._follow())
-        self._follow()
-
-    def _follow(self) -> None:
-        """Listen to the objects of all kinds, custom ones as soon as they are defined."""
-        for kind in self._registry.kinds.stored().values():
-            if kind.resource in self._followed:
-                continue
-            self._followed.add(kind.resource)
+        for kind in stored_kinds().values():
             for record in self._store.records(kind.resource):
                 self._know(kind, record)
                 self._suspects.add((kind.resource, record.key))
@@ -91,8 +81,6 @@ class Janitor:
                 if owner["uid"] in self._uids:
                     owner_kind, key = self._uids[owner["uid"]]
                     suspects.add((owner_kind.resource, key))
-            if kind.custom_storage:
-                suspects.add((DEFINITIONS, kind.resource))
             namespace = metadata.get("namespace")
             if namespace:
                 suspects.add(("namespaces", namespace))
@@ -151,7 +139,7 @@ class Janitor:
         resource, key = suspect
         record = self._store.get(resource, key)
         if record is not None:
-            self._examine(self._registry.kinds.stored()[resource], record)
+            self._examine(stored_kinds()[resource], record)
 
     def _recount(self, namespace: str) -> None:
         for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
@@ -162,8 +150,6 @@ class Janitor:
         if kind.resource == "namespaces" and metadata.get("deletionTimestamp"):
             self._empty_namespace(kind, record)
             return
-        if kind.resource == DEFINITIONS and metadata.get("deletionTimestamp"):
-            self._delete_instances(kind, record)
         finalizers = metadata.get("finalizers") or ()
         if metadata.get("deletionTimestamp") and ORPHAN in finalizers:
             self._orphan(kind, record)
@@ -201,7 +187,7 @@ class Janitor:
             dependent = self._store.get(resource, key)
             if dependent is not None:
                 owners = [each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] != uid]
-                self._set_owners(self._registry.kinds.stored()[resource], dependent, owners)
+                self._set_owners(stored_kinds()[resource], dependent, owners)
         self._drop_finalizer(kind, record, ORPHAN)
 
     def _delete_dependents_first(self, kind: ServedKind, record: Record) -> None:
@@ -214,7 +200,7 @@ class Janitor:
             owner = next(each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] == uid)
             if not dependent.obj["metadata"].get("deletionTimestamp"):
                 options = DeleteOptions(propagation="Foreground", uid=dependent.obj["metadata"]["uid"])
-                self._delete(self._registry.kinds.stored()[resource], dependent, options)
+                self._delete(stored_kinds()[resource], dependent, options)
             if owner.get("blockOwnerDeletion") and self._store.get(resource, key) is not None:
                 blocked = True
         if not blocked:
@@ -228,19 +214,10 @@ class Janitor:
         if self._store.get(kind.resource, record.key) is not None:
             self._registry.update(kind, record.key, change)
 
-    def _delete_instances(self, kind: ServedKind, definition: Record) -> None:
-        """Delete a definition's objects, a batch at a time, and then release the definition itself."""
-        inner = self._registry.kinds.stored()[definition.key]
-        for record in list(self._store.records(inner.resource))[:_AT_ONCE]:
-            if not record.obj["metadata"].get("deletionTimestamp"):
-                self._delete(inner, record, DeleteOptions(propagation="Background"))
-        if self._store.count(inner.resource) == 0:
-            self._drop_finalizer(kind, definition, CLEANUP)
-
     def _empty_namespace(self, kind: ServedKind, namespace: Record) -> None:
         prefix = f"{namespace.key}/"
         left = deleted = 0
-        for inner in self._registry.kinds.stored().values():
+        for inner in stored_kinds().values():
             if not inner.namespaced:
                 continue
             for record in list(self._store.records(inner.resource, prefix=prefix)):

@@ -49,7 +49,6 @@ class ServedKind:
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     orphans_by_default: bool = False  # DELETE without a policy leaves dependents behind
     view_of: str = ""  # the resource that is really stored, when this is the same objects in another version
-    custom_storage: str = ""  # of custom resources: the apiVersion in which they are stored
 
     @property
     def resource(self) -> str:
@@ -164,16 +163,6 @@ KINDS: tuple[ServedKind, ...] = (
         subresources=(STATUS,),
         fields=_same("spec.clusterIP", "spec.type"),
         returns_deleted=True,
-    ),
-    ServedKind(
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        "apiextensions.k8s.io",
-        namespaced=False,
-        short=("crd", "crds"),
-        categories=("api-extensions",),
-        subresources=(STATUS,),
-        counts_generations=True,
     ),
     ServedKind("APIService", "apiservices", "apiregistration.k8s.io", namespaced=False, subresources=(STATUS,)),
     ServedKind(
@@ -303,8 +292,8 @@ def stored_kinds() -> Mapping[str, ServedKind]:
     return _STORED
 
 
-def has_group(group: str) -> bool:
-    return any(kind.group == group for kind in KINDS)
+def has_group(group: str, version: str = "") -> bool:
+    return any(kind.group == group and version in ("", kind.version) for kind in KINDS)
 
 
 NAMESPACES = _STORED["namespaces"]

@@ -30,7 +30,7 @@ def document(root: str, kinds: Sequence[ServedKind]) -> Object | None:
         place = "namespaces/{namespace}/" if kind.namespaced else ""
         operations = {
             "get": _operation(kind, ()),
-            "patch": _operation(kind, ("dryRun", "fieldManager", "fieldValidation", "force")),
+            "patch": _operation(kind, ("dryRun", "fieldManager", "fieldValidation")),
         }
         paths[f"/{root}/{place}{kind.plural}/{{name}}"] = operations
         paths[f"/{root}/{place}{kind.plural}"] = {

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from grid.sandbox.apiserver.customresources import Kinds
-from grid.sandbox.apiserver.kinds import ServedKind, Subresource
+from grid.sandbox.apiserver.kinds import ServedKind, Subresource, find_kind, has_group
 from grid.sandbox.apiserver.status import no_such_path
 
 
@@ -31,16 +30,16 @@ class UnknownGroup(Exception):
     """The path is outside the API; the answer is plain text."""
 
 
-def parse_path(path: str, kinds: Kinds) -> ResourcePath:
+def parse_path(path: str) -> ResourcePath:
     """Return the target of a path. Raise UnknownGroup outside the API, and a 404 `Failure` for what the API lacks."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]
-    elif parts[:1] == ["apis"] and len(parts) >= 3 and kinds.has(parts[1]):
+    elif parts[:1] == ["apis"] and len(parts) >= 3 and has_group(parts[1]):
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         raise UnknownGroup(path)
-    if not kinds.has(group, version):
+    if not has_group(group, version):
         raise no_such_path()
     watching = rest[:1] == ["watch"]
     rest = rest[1:] if watching else rest
@@ -49,7 +48,7 @@ def parse_path(path: str, kinds: Kinds) -> ResourcePath:
         namespace, rest = rest[1], rest[2:]
     if not 1 <= len(rest) <= 3:
         raise no_such_path()
-    return _parse_resource(kinds.find(group, version, rest[0]), namespace, rest, watching=watching)
+    return _parse_resource(find_kind(group, version, rest[0]), namespace, rest, watching=watching)
 
 
 def _parse_resource(kind: ServedKind | None, namespace: str, rest: list[str], *, watching: bool) -> ResourcePath:

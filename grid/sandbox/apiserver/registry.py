@@ -14,12 +14,9 @@ from datetime import datetime
 import msgspec
 
 from grid.sandbox.apiserver import admission
-from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS, Kinds, status_of
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions, Marked, decide_deletion, may_go
 from grid.sandbox.apiserver.kinds import NAMESPACES, Object, ServedKind, stored_kinds
-from grid.sandbox.apiserver.patches.apply import Manager, record_update
-from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.status import (
     MODIFIED,
     already_exists,
@@ -74,7 +71,6 @@ class Registry:
 
     def __init__(self, store: ObjectStore, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store
-        self.kinds = Kinds(store)
         self._authority = authority
         self.clock = clock
         self._rng = rng
@@ -118,7 +114,7 @@ class Registry:
         admission.charge_quota(self.store, kind, namespace, obj)
         if kind is NAMESPACES:
             self._furnish(record.key)
-        return self._establish(kind, record)
+        return record
 
     def _name(self, metadata: Object) -> None:
         prefix = metadata.get("generateName") or ""
@@ -160,14 +156,6 @@ class Registry:
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
         self.create(kinds["serviceaccounts"], namespace, account)
 
-    def _establish(self, kind: ServedKind, record: Record) -> Record:
-        """Set a definition's status as soon as it is stored, so that its kinds are served when the request is answered."""
-        if kind.resource != DEFINITIONS:
-            return record
-        obj = record.fresh()
-        obj["status"] = status_of(self.store, obj, timestamp(self.clock()))
-        return record if obj == record.obj else self.store.put(kind.stored, record.key, obj)
-
     def update(
         self,
         kind: ServedKind,
@@ -175,14 +163,9 @@ class Registry:
         mutate: Mutation,
         *,
         subresource: str = "",
-        manager: Manager | None = None,
         dry_run: bool = False,
     ) -> Record:
-        """Store what `mutate` makes of a copy of the object, unless that changes nothing.
-
-        Without a change the version stays. `manager` becomes the owner of the changed fields; None when the mutation
-        sets the owners (apply) or nobody is to own them.
-        """
+        """Store what `mutate` makes of a copy of the object. Without a change the version stays."""
         old = self.read(kind, key)
         new = mutate(old.fresh())
         self._check_identity(kind, old, new)
@@ -190,12 +173,10 @@ class Registry:
         apply_defaults(kind, new)
         if not subresource:
             admission.carry_over(kind, new, old.obj)
-        if kind.counts_generations and not subresource and _content(kind, new) != _content(kind, old.obj):
+        if kind.counts_generations and not subresource and new.get("spec") != old.obj.get("spec"):
             new["metadata"]["generation"] = old.obj["metadata"].get("generation", 0) + 1
         if new == old.obj:
             return old
-        if manager is not None:
-            record_update(old.obj, new, type_of(kind), manager, timestamp(self.clock()))
         check_update(kind, new, old.obj, subresource)
         admission.admit_update(self.store, kind, new, old.obj, subresource)
         if dry_run:
@@ -204,7 +185,7 @@ class Registry:
             with_version(new, old.version)
             self.store.remove(kind.stored, key)
             return Record(key, new, msgspec.json.encode(new), old.version)
-        return self._establish(kind, self.store.put(kind.stored, key, new))
+        return self.store.put(kind.stored, key, new)
 
     def _check_identity(self, kind: ServedKind, old: Record, new: Object) -> None:
         metadata, name = new["metadata"], old.obj["metadata"]["name"]
@@ -232,8 +213,6 @@ class Registry:
     def delete(self, kind: ServedKind, key: str, options: DeleteOptions) -> Deletion:
         old = self.read(kind, key)
         admission.check_deletable(kind, old.obj)
-        if kind.resource == DEFINITIONS and not options.dry_run:
-            old = self._hold(kind, old)
         outcome = decide_deletion(kind, old, options, self.clock())
         if outcome is None:
             return Deletion(old, gone=False)
@@ -246,21 +225,6 @@ class Registry:
             change = self.store.remove(kind.stored, key)
             with_version(outcome.obj, change.version)
         return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=True)
-
-    def _hold(self, kind: ServedKind, definition: Record) -> Record:
-        """Give a definition the finalizer that keeps it until its objects are gone."""
-        obj = definition.fresh()
-        finalizers = obj["metadata"].get("finalizers") or []
-        if "deletionTimestamp" in obj["metadata"] or CLEANUP in finalizers:
-            return definition
-        obj["metadata"]["finalizers"] = [*finalizers, CLEANUP]
-        return self.store.put(kind.stored, definition.key, obj)
-
-
-def _content(kind: ServedKind, obj: Object) -> Object:
-    """Return the part of an object whose change makes a new generation."""
-    parts = ("metadata", *(("status",) if kind.has_status else ())) if kind.custom_storage else ()
-    return {key: value for key, value in obj.items() if key not in parts} if parts else {"spec": obj.get("spec")}
 
 
 def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) -> Object:
@@ -291,7 +255,5 @@ def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) 
         result = {**new}
         if kind.has_status and "status" in old.obj:
             result["status"] = old.obj["status"]
-        elif kind.has_status and kind.custom_storage:
-            result.pop("status", None)
     result["metadata"] = metadata
     return result

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from grid.sandbox.apiserver.kinds import Object, ServedKind
-from grid.sandbox.apiserver.patches.apply import Manager
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.selectors import selector_text
 from grid.sandbox.apiserver.status import invalid, wrong
@@ -32,11 +31,10 @@ def change_scale(
     kind: ServedKind,
     key: str,
     mutate: Callable[[Object], Object],
-    manager: Manager,
     *,
     dry_run: bool,
 ) -> Object:
-    """Apply a change to the `Scale` and store its replicas in the object, which then belong to the manager."""
+    """Apply a change to the `Scale` and store its replicas in the object."""
     record = registry.read(kind, key)
     scale = mutate(scale_of(record))
     replicas = (scale.get("spec") or {}).get("replicas") or 0
@@ -52,4 +50,4 @@ def change_scale(
         obj["metadata"]["resourceVersion"] = version or obj["metadata"]["resourceVersion"]
         return obj
 
-    return scale_of(registry.update(kind, key, resize, manager=manager, dry_run=dry_run))
+    return scale_of(registry.update(kind, key, resize, dry_run=dry_run))

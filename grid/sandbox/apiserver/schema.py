@@ -3,8 +3,7 @@ merging.
 
 A field is written as an expression: a scalar (`string`, `bool`, `int32`, `int64`, `double`, `bytes`, `quantity`,
 `intstr`, `time`, `microtime`, `any`), a struct (`@PodSpec`), a map (`{}string`), a list (`[]string`), a list merged
-by a key (`[name]@Container`, or `[containerPort;containerPort,protocol]@ContainerPort` where apply needs more keys
-than patch), or a list that is a set (`[=]string`). A number after it is the field's number in the binary encoding,
+by a key (`[name]@Container`), or a list that is a set (`[=]string`). A number after it is the field's number in the binary encoding,
 "2.5" is field 5 of a message that is field 2. The names and types are Kubernetes' published API; a test compares
 them with the official client's models.
 """
@@ -12,7 +11,7 @@ them with the official client's models.
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ class Field:
     is_struct: bool
     container: str = ""  # "", "list", "map"
     patch_key: str = ""  # the key by which strategic merge patch merges the list
-    apply_keys: tuple[str, ...] = ()  # the keys by which server-side apply distinguishes elements
     is_set: bool = False
     numbers: tuple[int, ...] = ()  # two where the encoding nests what JSON does not
 
@@ -56,16 +54,13 @@ class Field:
         if match is None:
             raise ValueError(f"{text!r} is no field expression")
         wrapper, keys, at, name, number = match.groups()
-        patch_key, _, apply_keys = (keys or "").partition(";")
         is_set = keys == "="
-        names = tuple((apply_keys or patch_key).split(",")) if keys and not is_set else ()
         container = "" if wrapper is None else "map" if wrapper == "{}" else "list"
         return cls(
             name,
             bool(at),
             container,
-            "" if is_set else patch_key,
-            names,
+            "" if is_set else keys or "",
             is_set,
             tuple(int(part) for part in (number or "").split(".") if part),
         )
@@ -83,7 +78,6 @@ class Field:
 @dataclass(frozen=True, slots=True)
 class Schema:
     types: Mapping[str, Mapping[str, Field]]
-    atomic: frozenset[str] = field(default_factory=frozenset)  # structs that apply treats as one value
 
     @classmethod
     def load(cls, path: Path) -> "Schema":
@@ -91,18 +85,14 @@ class Schema:
         types = {
             name: {key: Field.parse(text) for key, text in fields.items()} for name, fields in raw["types"].items()
         }
-        return cls(types, frozenset(raw["atomic"]))
+        return cls(types)
 
 
-CUSTOM = "CustomResource"
-_FRAME = ("apiVersion", "kind", "metadata")
 SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
 
 
 def type_of(kind: ServedKind) -> str:
-    """Return the struct of a kind. Kinds with one name in two groups differ, and custom resources have only metadata."""
-    if kind.custom_storage:
-        return CUSTOM
+    """Return the struct of a kind. Kinds with one name in two groups differ."""
     return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
 
 
@@ -113,8 +103,7 @@ def conform(kind: ServedKind, obj: Object) -> list[str]:
     """
     try:
         walker = _Walker()
-        frame = {key: obj[key] for key in _FRAME if key in obj} if kind.custom_storage else obj
-        walker.struct(type_of(kind), frame, "", "")
+        walker.struct(type_of(kind), obj, "", "")
     except _Mismatch as problem:
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'

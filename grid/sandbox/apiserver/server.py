@@ -22,12 +22,9 @@ from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, negotiate, parse_bool
 from grid.sandbox.apiserver.certificates import load_or_make
 from grid.sandbox.apiserver.changing import (
-    APPLY,
     FieldValidation,
-    application,
     decode_new,
     is_dry_run,
-    manager_of,
     patching,
     replacement,
     validated,
@@ -38,17 +35,18 @@ from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.interruptions import Interruptions, end_connections
+from grid.sandbox.apiserver.kinds import KINDS, has_group
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import encoded, encoded_metadata, item, list_page, parse_version
 from grid.sandbox.apiserver.paths import ResourcePath, UnknownGroup, parse_path
-from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
+from grid.sandbox.apiserver.registry import Mutation, Registry
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success, too_large_version
 from grid.sandbox.apiserver.store import ObjectStore, Record
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
-from grid.sandbox.apiserver.views import incoming, outgoing
+from grid.sandbox.apiserver.views import outgoing
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +174,7 @@ class ApiServer:
         if request.method == "GET" and (scraped := _SCRAPED.fullmatch(path)) is not None:
             text = await self._kubelets.scrape(*scraped.groups())
             return web.Response(text=text, headers={"Content-Type": counting.CONTENT_TYPE})
-        target = parse_path(path, self.registry.kinds)
+        target = parse_path(path)
         self._requests.note(request, target)
         handler = self._handler(request, target)
         return await handler(request, target, identity)
@@ -184,30 +182,30 @@ class ApiServer:
     def _describe(self, request: web.Request, path: str) -> web.Response | None:
         """Answer a discovery request; return None when the path is not part of discovery."""
         parts = path.strip("/").split("/")
-        custom, form = self.registry.kinds.custom(), Form()
+        form = Form()
         if path in ("/api", "/apis"):
             form = negotiate(request.headers.get("Accept", ""))
         if form.discovery:
             others = self.aggregator.served()
-            body = discovery.aggregated([""]) if path == "/api" else discovery.aggregated(others=others, custom=custom)
+            body = discovery.aggregated([""]) if path == "/api" else discovery.aggregated(others=others)
             return json_answer(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         match parts:
             case ["api"]:
                 return json_answer(discovery.api_versions(self.address))
             case ["apis"]:
-                return json_answer(discovery.group_list(self.aggregator.groups(), custom))
+                return json_answer(discovery.group_list(self.aggregator.groups()))
             case ["api", "v1"]:
                 return json_answer(discovery.resource_list("", "v1"))
-            case ["apis", group] if self.registry.kinds.has(group):
-                return json_answer(discovery.one_group(group, custom=custom))
+            case ["apis", group] if has_group(group):
+                return json_answer(discovery.one_group(group))
             case ["apis", group] if group in (served := self.aggregator.groups()):
                 return json_answer(discovery.one_group(group, served[group]))
-            case ["apis", group, version] if self.registry.kinds.has(group, version):
-                return json_answer(discovery.resource_list(group, version, custom))
+            case ["apis", group, version] if has_group(group, version):
+                return json_answer(discovery.resource_list(group, version))
             case ["openapi", "v3"]:
-                return json_answer(openapi.index(self.registry.kinds.all()))
+                return json_answer(openapi.index(KINDS))
             case ["openapi", "v3", *root]:
-                document = openapi.document("/".join(root), self.registry.kinds.all())
+                document = openapi.document("/".join(root), KINDS)
                 return None if document is None else json_answer(document)
             case _:
                 return None
@@ -290,34 +288,11 @@ class ApiServer:
 
     async def _patch(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         media = request.headers.get("Content-Type", "")
-        if media.partition(";")[0].strip() == APPLY:
-            return await self._apply(request, target)
         body = await request.read()
         dry_run = is_dry_run("PatchOptions", request.query)
         validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
         mutation = patching(body, media, type_of(target.kind))
         return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
-
-    async def _apply(self, request: web.Request, target: ResourcePath) -> web.StreamResponse:
-        """Answer a server-side apply request, the only patch that also creates."""
-        form = negotiate(request.headers.get("Accept", ""))
-        dry_run = is_dry_run("PatchOptions", request.query)
-        wanted = application(await request.read(), target, request.query)
-        kind, now = target.kind, timestamp(self.clock())
-        subresource = target.subresource.name if target.subresource else ""
-        if self.store.get(kind.stored, target.key) is None and not subresource:
-            empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
-            made = incoming(kind, wanted.onto(empty, kind, now))
-            record = self.registry.create(kind, target.namespace, made, dry_run=dry_run)
-            return self._object(request, target, record, form, 201)
-        record = self.registry.update(
-            kind,
-            target.key,
-            lambda live: incoming(kind, wanted.onto(live, kind, now)),
-            subresource=subresource,
-            dry_run=dry_run,
-        )
-        return self._object(request, target, record, form)
 
     def _changed(
         self,
@@ -330,10 +305,7 @@ class ApiServer:
     ) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         subresource = target.subresource.name if target.subresource else ""
-        manager = manager_of(target.kind, request.query, request.headers.get("User-Agent", ""), subresource)
-        record = self.registry.update(
-            target.kind, target.key, mutation, subresource=subresource, manager=manager, dry_run=dry_run
-        )
+        record = self.registry.update(target.kind, target.key, mutation, subresource=subresource, dry_run=dry_run)
         return _warned(self._object(request, target, record, form), validation)
 
     async def _delete(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:

@@ -11,7 +11,7 @@ from aiohttp import web
 from grid.sandbox.apiserver import eviction, usage
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import negotiate, parse_bool, parse_object
-from grid.sandbox.apiserver.changing import is_dry_run, manager_of, patching
+from grid.sandbox.apiserver.changing import is_dry_run, patching
 from grid.sandbox.apiserver.identity import Identity, Tokens
 from grid.sandbox.apiserver.kinds import ServedKind, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
@@ -81,8 +81,7 @@ class Special:
     def _change_scale(
         self, request: web.Request, target: ResourcePath, mutation: Mutation, *, dry_run: bool
     ) -> web.StreamResponse:
-        manager = manager_of(target.kind, request.query, request.headers.get("User-Agent", ""), "scale")
-        return json_answer(change_scale(self._registry, target.kind, target.key, mutation, manager, dry_run=dry_run))
+        return json_answer(change_scale(self._registry, target.kind, target.key, mutation, dry_run=dry_run))
 
     # Pods
 

@@ -1,5 +1,4 @@
-"""Conversion to and from other API versions: events in events.k8s.io/v1, autoscalers in autoscaling/v1, custom
-resources in any."""
+"""Conversion to and from other API versions: events in events.k8s.io/v1, autoscalers in autoscaling/v1."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,8 +53,6 @@ _OUT: Mapping[str, Callable[[Object], Object]] = {
 
 def outgoing(kind: ServedKind, obj: Object) -> Object:
     """Return a stored object as this kind shows it."""
-    if kind.custom_storage:
-        return {**obj, "kind": kind.kind, "apiVersion": kind.api_version}
     if not kind.view_of:
         return obj
     return {**_OUT[kind.resource](obj), "kind": kind.kind, "apiVersion": kind.api_version}
@@ -63,8 +60,6 @@ def outgoing(kind: ServedKind, obj: Object) -> Object:
 
 def incoming(kind: ServedKind, obj: Object) -> Object:
     """Return an object that a client sent as this kind in its stored form."""
-    if kind.custom_storage:
-        return {**obj, "kind": kind.kind, "apiVersion": kind.custom_storage}
     if kind.view_of != "events":
         return obj
     return {**_old_event(obj), "kind": "Event", "apiVersion": "v1"}

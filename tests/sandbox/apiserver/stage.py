@@ -60,7 +60,12 @@ async def make_w2_and_w3(replay: Replay) -> None:
         await replay.send("POST", f"{_SHOP}/configmaps", _config_map(name, labels={"w": "yes"}))
 
 
-async def free_sm(replay: Replay) -> None:
+async def make_ssa_and_free_sm(replay: Replay) -> None:
+    """The ConfigMap was changed by server-side apply, whose exchanges are no part of the recording here."""
+    path = f"{_SHOP}/configmaps"
+    await replay.send("POST", path, {**_config_map("ssa"), "data": {"a": "1", "b": "1"}})
+    for change in ({"data": {"a": "2", "c": "3"}}, {"data": {"b": None}}, {"metadata": {"labels": {"shared": "yes"}}}):
+        await replay.send("PATCH", f"{path}/ssa", change, _MERGE)
     await replay.send("PATCH", f"{_APPS}/deployments/sm", {"metadata": {"finalizers": None}}, _MERGE)
 
 
@@ -153,7 +158,7 @@ def _namespace(name: str) -> Direction:
 BEFORE: Mapping[str, Direction] = {
     "binding": furnish,
     "watch-no-rv": make_w2_and_w3,
-    "status-isolation-main": free_sm,
+    "status-isolation-main": make_ssa_and_free_sm,
     "log-choose-container": make_two,
     "pdb": make_evicted,
     "pdb-status": _allow(1, 2),

@@ -1,4 +1,4 @@
-"""The four kinds of patches, beyond what was recorded."""
+"""The three kinds of patches, beyond what was recorded."""
 
 import contextlib
 from typing import Any
@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply, record_update
-from grid.sandbox.apiserver.patches.fields import decode, encode, fields_of, readable
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 
-ALICE, BOB = Manager("alice", "v1"), Manager("bob", "v1")
-NOW = "2026-01-01T00:00:00Z"
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -127,61 +123,3 @@ def test_directives_do_not_end_up_in_the_object() -> None:
         "d": {"$patch": "delete"},
     }
     assert strategic_merge({"a": {"x": 1}, "z": 1}, patch, "") == {"a": {"b": 1}, "d": {}}
-
-
-def config_map(**data: str) -> dict[str, Any]:
-    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data}
-
-
-def applied(live: dict[str, Any], manager: Manager, *, force: bool = False, **data: str) -> dict[str, Any]:
-    return apply(live, config_map(**data), "ConfigMap", manager, force=force, now=NOW)
-
-
-def owners(obj: dict[str, Any]) -> dict[str, list[str]]:
-    entries = obj["metadata"]["managedFields"]
-    return {each["manager"]: sorted(readable(path) for path in decode(each["fieldsV1"])) for each in entries}
-
-
-def test_a_manager_takes_a_field_by_force_and_the_other_loses_it() -> None:
-    first = applied(config_map(), ALICE, a="1", b="1")
-    with pytest.raises(Conflicts) as refused:
-        applied(first, BOB, a="2")
-    assert refused.value.message() == 'Apply failed with 1 conflict: conflict with "alice": .data.a'
-    taken = applied(first, BOB, force=True, a="2")
-    assert taken["data"] == {"a": "2", "b": "1"}
-    assert owners(taken) == {"alice": [".data.b"], "bob": [".data.a"]}
-
-
-def test_what_a_manager_leaves_out_goes_unless_somebody_else_wants_it() -> None:
-    both = applied(applied(config_map(), ALICE, a="1", b="1"), BOB, a="1")
-    left = applied(both, ALICE)
-    assert left["data"] == {"a": "1"}
-
-
-def test_an_ordinary_change_takes_over_what_it_changes() -> None:
-    live = applied(config_map(), ALICE, a="1", b="1")
-    changed = {**live, "data": {"a": "9"}, "metadata": dict(live["metadata"])}
-    record_update(live, changed, "ConfigMap", Manager("kubectl-edit", "v1"), NOW)
-    assert owners(changed) == {"kubectl-edit": [".data.a"]}
-    with pytest.raises(Conflicts) as refused:
-        applied(changed, ALICE, a="1")
-    assert refused.value.conflicts[0].owner == '"kubectl-edit" using v1'
-
-
-def test_an_object_that_nobody_applied_carries_no_owners() -> None:
-    before, after = config_map(a="1"), config_map(a="2")
-    record_update(before, after, "ConfigMap", BOB, NOW)
-    assert "managedFields" not in after["metadata"]
-
-
-def test_containers_are_owned_by_name_and_arguments_as_a_whole() -> None:
-    pod = {"spec": {"containers": [{"name": "app", "args": ["a", "b"], "ports": [{"containerPort": 80}]}]}}
-    paths = fields_of(pod, "Pod")
-    assert {readable(path) for path in paths} == {
-        '.spec.containers[name="app"]',
-        '.spec.containers[name="app"].name',
-        '.spec.containers[name="app"].args',
-        '.spec.containers[name="app"].ports[containerPort=80,protocol="TCP"]',
-        '.spec.containers[name="app"].ports[containerPort=80,protocol="TCP"].containerPort',
-    }
-    assert decode(encode(paths)) == paths

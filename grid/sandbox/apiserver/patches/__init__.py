@@ -1,3 +1,1 @@
-"""The four ways to change an object by PATCH: merge, strategic merge, JSON patch, and server-side apply. Pure
-functions of plain data.
-"""
+"""The three ways to change an object by PATCH: merge, strategic merge and JSON patch. Pure functions of plain data."""

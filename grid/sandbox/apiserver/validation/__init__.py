@@ -5,7 +5,6 @@ Each family of kinds has a module of pure functions from an object to a list of 
 
 from collections.abc import Callable, Mapping
 
-from grid.sandbox.apiserver.customresources import DEFINITIONS, check_definition, check_definition_update
 from grid.sandbox.apiserver.deletion import new_finalizers_problem
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.status import StatusCause, invalid
@@ -35,7 +34,6 @@ _NEW: Mapping[str, Check] = {
     "endpointslices.discovery.k8s.io": others.check_endpoint_slice,
     "apiservices.apiregistration.k8s.io": others.check_api_service,
     "priorityclasses.scheduling.k8s.io": classes.check_priority_class,
-    DEFINITIONS: check_definition,
     "events": others.check_event,
     "events.events.k8s.io": others.check_new_event,
 }
@@ -52,7 +50,6 @@ _UPDATES: Mapping[str, UpdateCheck] = {
     "persistentvolumes": storage.check_volume_update,
     CLASSES_RESOURCE: storage.check_storage_class_update,
     "priorityclasses.scheduling.k8s.io": classes.check_priority_class_update,
-    DEFINITIONS: check_definition_update,
 }
 
 

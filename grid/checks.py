@@ -21,7 +21,6 @@ from grid.models import PlatformReport, RemoteRepository, StoredSecret, WebhookT
 
 _LEAST_KEY = 32
 _BUILDERS = ("buildkit", "buildah")  # of grid.environments.buildjobs
-_LOG_RECEIVERS = ("loki", "elasticsearch", "otlp")  # of grid.logs.logshipping.encoding
 _AFTER_HOST = RepeatedExpression(r"[/?#]")
 _SERVICE = Expression(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}")
 _HOST_AND_PORT = Expression(r"([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?):[1-9][0-9]{0,4}")
@@ -323,19 +322,18 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
 def log_receiver(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a log receiver that gets nothing; warn of a credential that others can read."""
     found: list[CheckMessage] = []
-    kind, url, link = settings.LOG_RECEIVER, _split(settings.LOG_RECEIVER_URL), settings.LOG_LINK
+    address, link = settings.LOG_RECEIVER_URL, settings.LOG_LINK
+    url = _split(address)
     is_address = url.scheme in ("http", "https") and url.hostname and not url.query and not url.fragment
-    if kind and not (kind in _LOG_RECEIVERS and is_address):
-        sentence = "GRID_LOG_RECEIVER and GRID_LOG_RECEIVER_URL name no log receiver, so executions' logs stay here."
-        hint = (
-            "Set the first to loki, elasticsearch or otlp, the second to an address such as https://loki.example.com."
-        )
+    if address and not is_address:
+        sentence = "GRID_LOG_RECEIVER_URL is no address, so executions' logs go nowhere."
+        hint = "Set it to an address such as http://collector.monitoring:4318."
         found.append(Error(sentence, hint=hint, id="grid.E070"))
     elif url.username or url.password:
         sentence = "GRID_LOG_RECEIVER_URL has a password in it, which is shown where addresses are."
         hint = "Give the credential in GRID_LOG_RECEIVER_AUTHORIZATION, as “Basic ...” or “Bearer ...”."
         found.append(Error(sentence, hint=hint, id="grid.E071"))
-    elif kind and settings.LOG_RECEIVER_AUTHORIZATION and not is_protected(url):
+    elif address and settings.LOG_RECEIVER_AUTHORIZATION and not is_protected(url):
         sentence = f"The credential for the log receiver travels in the open to {url.hostname}."
         found.append(Warning(sentence, hint="Let GRID_LOG_RECEIVER_URL begin with https.", id="grid.W072"))
     if link and (_split(link).scheme not in ("http", "https") or "{execution}" not in link):

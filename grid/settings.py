@@ -311,21 +311,15 @@ DEFAULT_FROM_EMAIL = env.str("GRID_EMAIL_FROM", default="")
 WEBHOOK_PRIVATE = env.list("GRID_WEBHOOK_PRIVATE", default=[])
 
 # --- Executions' logs ------------------------------------------------------------------------------------------------
-# What the controller sends them to: loki, elasticsearch or otlp (any OpenTelemetry collector); empty: they stay here, as their end.
-LOG_RECEIVER = env.str("GRID_LOG_RECEIVER", default="")
-LOG_RECEIVER_URL = env.str("GRID_LOG_RECEIVER_URL", default="")  # without the path of the API
+# What the controller sends them to by the OpenTelemetry protocol: its address without /v1/logs; empty: they stay here, as their end.
+LOG_RECEIVER_URL = env.str("GRID_LOG_RECEIVER_URL", default="")
 # The whole header, such as "Bearer ..." or "Basic ..."; secret, and never part of an address.
 LOG_RECEIVER_AUTHORIZATION = env.str("GRID_LOG_RECEIVER_AUTHORIZATION", default="").strip()
 LOG_RECEIVER_TENANT = env.str("GRID_LOG_RECEIVER_TENANT", default="")  # X-Scope-OrgID, of Loki
-LOG_RECEIVER_INDEX = env.str(
-    "GRID_LOG_RECEIVER_INDEX", default="compute-grid-executions"
-)  # or data stream, of Elasticsearch
 LOG_RECEIVER_AUTHORITIES = env.str("GRID_LOG_RECEIVER_AUTHORITIES", default="")  # file of certificates
 # Where people find all lines of an execution: an address with {execution} in the place of its id; empty: no link.
 LOG_LINK = env.str("GRID_LOG_LINK", default="")
-LOG_LINK_NAME = env.str("GRID_LOG_LINK_NAME", default="") or {"loki": "Loki", "elasticsearch": "Elasticsearch"}.get(
-    LOG_RECEIVER, "the log receiver"
-)
+LOG_LINK_NAME = env.str("GRID_LOG_LINK_NAME", default="the log receiver")
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

@@ -1,5 +1,5 @@
 """Executions' logs: how far one was read, sending them to a receiver, and known troubles in their last lines.
 
-It owns the shipping to Loki, Elasticsearch or OpenTelemetry (`logshipping`), the knowledge base that admins edit, and the verbose logs of
+It owns the shipping to a receiver (`logshipping`), the knowledge base that admins edit, and the verbose logs of
 our own processes. Others import `logplace` and `knowledge`; what a line says in words is `grid.diagnosis`'s.
 """

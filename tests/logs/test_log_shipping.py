@@ -348,8 +348,8 @@ async def test_a_real_receiver_that_comes_up_late_gets_each_line_of_a_real_shipp
     async def answer(request: web.Request) -> web.StreamResponse:
         status = answers.pop(0) if len(answers) > 1 else answers[0]
         if status == 204:
-            for stream in json.loads(await request.read())["streams"]:
-                got.extend(text for _, text, _ in stream["values"])
+            for resource in json.loads(await request.read())["resourceLogs"]:
+                got.extend(record["body"]["stringValue"] for record in resource["scopeLogs"][0]["logRecords"])
         if len(got) >= 4:
             all_there.set()
         return web.Response(status=status, headers={"Retry-After": "0"})
@@ -361,7 +361,7 @@ async def test_a_real_receiver_that_comes_up_late_gets_each_line_of_a_real_shipp
 
     controller._context.database = cast(Any, database)
     async with serving(answer) as server:
-        receiver = LogReceiver(ReceiverSettings("loki", server.url))
+        receiver = LogReceiver(ReceiverSettings(server.url))
         shipper = LogShipper(controller._context, receiver, rng=random.Random(1))
         source = LineSource("abc", "job", "p", "alice", NAMESPACE, "job-abc", "run")
         shipper._put(Portion(source, tuple(LoggedLine("2026-02-02T10:00:00.000000001", t) for t in "abcd"), START))

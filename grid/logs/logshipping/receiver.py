@@ -15,11 +15,11 @@ from grid.core.egress import Block, read_blocks
 from grid.core.translation import gettext as _
 from grid.edge.outward import OutwardConnections
 from grid.edge.text import cleaned
-from grid.logs.logshipping.encoding import ENCODERS, NAMES, Verdict, judge
+from grid.logs.logshipping.encoding import PATH, Verdict, encode, judge
 from grid.logs.logshipping.lines import Portion
 
 SECONDS = 15.0  # for all of a request
-_LONGEST_ANSWER = 2 * 1024 * 1024  # Elasticsearch answers for each line
+_LONGEST_ANSWER = 65536
 _HIDDEN = "(hidden)"
 # The address is the installation's own setting and mostly a private one, so only what hands out a machine's credentials is barred.
 ANYWHERE = read_blocks("", ["0.0.0.0/0", "::/0"])[0]
@@ -27,30 +27,26 @@ ANYWHERE = read_blocks("", ["0.0.0.0/0", "::/0"])[0]
 
 @dataclass(frozen=True, slots=True)
 class ReceiverSettings:
-    """Where lines go: `kind` is one of ENCODERS; `authorization` is the value of that header, a secret."""
+    """Where lines go: `authorization` is the value of that header, a secret."""
 
-    kind: str
     url: str
     authorization: str = field(default="", repr=False)
     tenant: str = ""
-    index: str = "compute-grid-executions"
     authorities: str = ""
 
     @property
     def name(self) -> str:
-        return _("{receiver} at {host}", receiver=NAMES[self.kind], host=URL(self.url).host)
+        return _("Log receiver at {host}", host=URL(self.url).host)
 
 
 def configured() -> ReceiverSettings | None:
     """Return what the settings name; None where executions' logs stay here."""
-    if settings.LOG_RECEIVER not in ENCODERS or not settings.LOG_RECEIVER_URL:
+    if not settings.LOG_RECEIVER_URL:
         return None
     return ReceiverSettings(
-        kind=settings.LOG_RECEIVER,
         url=settings.LOG_RECEIVER_URL,
         authorization=settings.LOG_RECEIVER_AUTHORIZATION,
         tenant=settings.LOG_RECEIVER_TENANT,
-        index=settings.LOG_RECEIVER_INDEX,
         authorities=settings.LOG_RECEIVER_AUTHORITIES,
     )
 
@@ -82,28 +78,28 @@ class LogReceiver:
         if self._problem:
             return Verdict("again", why=self._problem)
         # In a thread: a megabyte takes tens of milliseconds to encode, and the loop moves executions on.
-        encoded = await asyncio.to_thread(ENCODERS[receiver.kind], portions, now, receiver.index)
-        headers = {"Content-Type": encoded.content_type, "User-Agent": "compute-grid"}
+        body = await asyncio.to_thread(encode, portions, now)
+        headers = {"Content-Type": "application/json", "User-Agent": "compute-grid"}
         if receiver.authorization:
             headers["Authorization"] = receiver.authorization
         if receiver.tenant:
             headers["X-Scope-OrgID"] = receiver.tenant
-        url, permitted = receiver.url.rstrip("/") + encoded.path, list[bool]()
+        url, permitted = receiver.url.rstrip("/") + PATH, list[bool]()
         try:
             async with (
                 asyncio.timeout(self._seconds),
                 aiohttp.ClientSession(connector=self._connections.connector(permitted)) as session,
                 session.post(
                     URL(url, encoded=True),
-                    data=io.BytesIO(encoded.body),  # written in parts, between which others run
+                    data=io.BytesIO(body),  # written in parts, between which others run
                     headers=headers,
                     allow_redirects=False,
                     ssl=self._tls,
                 ) as answer,
             ):
-                body = await answer.content.read(_LONGEST_ANSWER)
-                while len(body) < _LONGEST_ANSWER and (more := await answer.content.read(_LONGEST_ANSWER - len(body))):
-                    body += more
+                said = await answer.content.read(_LONGEST_ANSWER)
+                while len(said) < _LONGEST_ANSWER and (more := await answer.content.read(_LONGEST_ANSWER - len(said))):
+                    said += more
                 status, retry_after = answer.status, answer.headers.get("Retry-After", "")
         except TimeoutError:
             return Verdict("again", why=_("no answer within {seconds:.0f} s", seconds=self._seconds))
@@ -115,7 +111,7 @@ class LogReceiver:
             if permitted and not any(permitted):
                 return Verdict("again", why=_("its name leads to an address that may not be called"))
             return Verdict("again", why=_("it cannot be reached ({error})", error=type(error).__name__))
-        return self._told(judge(status, body, retry_after, lines=sum(len(one.lines) for one in portions)))
+        return self._told(judge(status, said, retry_after, lines=sum(len(one.lines) for one in portions)))
 
     def _told(self, verdict: Verdict) -> Verdict:
         """Return the verdict with words that may be shown: a receiver may send back what it was sent. They are cut last, so that no part

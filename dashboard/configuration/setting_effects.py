@@ -1,7 +1,7 @@
 """Reads what a changed setting concerns now, for `dashboard.configuration.viewmodels.consequences`; only of the settings that change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from dashboard.configuration.viewmodels.consequences import Consequence
 from grid import configuration as centralconfig
 from grid.accounts import lockouts, sessions
 from grid.accounts.lockouts import LockoutPolicy, Scope
-from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, Setting, SettingChange
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting, SettingChange
 from grid.controller.retention import expired
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -31,8 +31,14 @@ def effects(changes: Sequence[SettingChange], *, now: datetime) -> dict[str, Con
 
 
 def _effect(change: SettingChange, now: datetime) -> Consequence:
-    effect = _EFFECTS.get(change.setting)
-    return effect(change, now) if effect else _of_clusters(change)
+    setting = change.setting
+    general = REGISTRY[setting.general] if setting.general else setting
+    said = Consequence(setting.effect) if setting.effect is not None else _COUNTED[general](change, now)
+    if setting in CLUSTER_SETTINGS.values():
+        said = replace(
+            said, text=consequences.followers(said.text, (Framework(name).label for name in _with_own_value(setting)))
+        )
+    return said
 
 
 def _time_limit(change: SettingChange, now: datetime, *, which: Q, since: str) -> Consequence:
@@ -80,41 +86,26 @@ def _retention(change: SettingChange, now: datetime, *, counted: Callable[[int],
     return consequences.retention(count, days=change.after, before=change.before, counted=counted, at_most=MOST_COUNTED)
 
 
-def _said(change: SettingChange, now: datetime, *, text: str) -> Consequence:
-    return Consequence(text)
+def _workers(change: SettingChange, now: datetime) -> Consequence:
+    framework = change.setting.topic.framework
+    concerned = {framework} if framework else set(FRAMEWORK_SETTINGS) - _with_own_value(change.setting)
+    running = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, framework__in=concerned)
+    owners = running.order_by().values_list("owner__username", "workers_maximum")
+    return consequences.maximum_workers(owners, limit=change.after)
 
 
-def _of_clusters(change: SettingChange) -> Consequence:
-    setting = change.setting
-    general = setting.general or setting.key
-    field = next(name for name, one in CLUSTER_SETTINGS.items() if one.key == general)
-    own = set() if setting.framework else _with_own_value(field)
-    if field == "maximum_workers":
-        concerned = {setting.framework} if setting.framework else set(FRAMEWORK_SETTINGS) - own
-        said = _running_clusters(concerned, change.after)
-    else:
-        said = Consequence(
-            consequences.PROPOSAL if field in ("target_cpu", "target_memory") else consequences.FROM_NOW_ON
-        )
-    return replace(said, text=consequences.followers(said.text, (Framework(name).label for name in own)))
-
-
-def _with_own_value(field: str) -> set[str]:
-    stored = centralconfig.overrides()
-    return {name for name, settings in FRAMEWORK_SETTINGS.items() if settings[field].key in stored}
-
-
-def _running_clusters(frameworks: Iterable[str], limit: int) -> Consequence:
-    running = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, framework__in=frameworks)
-    found = running.order_by().values_list("owner__username", "workers_maximum")
-    return consequences.maximum_workers(found, limit=limit)
+def _with_own_value(general: Setting) -> set[str]:
+    """Return the frameworks for which a setting of all of them does not hold."""
+    stored = (REGISTRY[key] for key in centralconfig.overrides())
+    return {one.topic.framework for one in stored if one.general == general.key and one.topic.framework}
 
 
 def _of_state(state: State) -> Effect:
     return partial(_time_limit, which=Q(state=state), since="state_since")
 
 
-_EFFECTS: Mapping[Setting, Effect] = {
+# What a change of a setting without a sentence of its own does; what holds for all frameworks holds for one.
+_COUNTED: Mapping[Setting, Effect] = {
     centralconfig.DEPLOYING_TIMEOUT: _of_state(State.DEPLOYING),
     centralconfig.PREPARING_TIMEOUT: _of_state(State.PREPARING),
     centralconfig.OVER_QUOTA_TIMEOUT: _of_state(State.QUEUED),
@@ -123,22 +114,7 @@ _EFFECTS: Mapping[Setting, Effect] = {
     ),
     centralconfig.MAXIMUM_EXECUTIONS_PER_USER: _slots,
     centralconfig.GLOBAL_QUEUE_LIMIT: _queue,
-    centralconfig.SCHEDULES_PER_PERSON: partial(_said, text=consequences.FURTHER_SCHEDULES),
-    centralconfig.SCHEDULES_PER_PROJECT: partial(_said, text=consequences.FURTHER_SCHEDULES),
-    centralconfig.SCHEDULED_RUNS_PER_MINUTE: partial(_said, text=consequences.SCHEDULED_RUNS),
-    centralconfig.WAITING_PER_PERSON: partial(_said, text=consequences.WAITING),
-    centralconfig.WAITING_PER_PROJECT: partial(_said, text=consequences.WAITING),
-    centralconfig.NOTIFICATIONS_PER_HOUR: partial(_said, text=consequences.LATER_NOTIFICATIONS),
-    centralconfig.BUILDS_PER_PERSON: partial(_said, text=consequences.FURTHER_BUILDS),
-    centralconfig.HOME_VOLUME_SIZE: partial(_said, text=consequences.NEW_VOLUMES),
-    centralconfig.UPLOAD_SIZE: partial(_said, text=consequences.NEW_UPLOADS),
-    centralconfig.REPOSITORY_SIZE: partial(_said, text=consequences.NEW_FILES),
-    centralconfig.RESULTS_SIZE: partial(_said, text=consequences.NEW_FILES),
-    centralconfig.FRONT_ENABLED: partial(_said, text=consequences.NEW_FRONTS),
-    centralconfig.FRONT_MAXIMUM_BODY: partial(_said, text=consequences.NEW_FRONTS),
-    centralconfig.UNNEEDED_THRESHOLD: partial(_said, text=consequences.SHOWN_ONLY),
-    centralconfig.UNNEEDED_SECONDS: partial(_said, text=consequences.SHOWN_ONLY),
-    centralconfig.WARM_PLACES: partial(_said, text=consequences.WARM_NODES),
+    CLUSTER_SETTINGS["maximum_workers"]: _workers,
     centralconfig.SESSION_IDLE: partial(_sessions, since="seen_at"),
     centralconfig.SESSION_ABSOLUTE: partial(_sessions, since="created_at"),
     centralconfig.LOGIN_FAILURES_AT_ADDRESS: partial(_locks, scope=Scope.NAME_AT_ADDRESS),
@@ -159,6 +135,4 @@ _EFFECTS: Mapping[Setting, Effect] = {
     centralconfig.AUDIT_RETENTION: partial(_retention, counted=lambda count: plural(count, "record", "records")),
     centralconfig.INCIDENT_RETENTION: partial(_retention, counted=lambda count: plural(count, "incident", "incidents")),
     centralconfig.GRANT_RETENTION: partial(_retention, counted=lambda count: plural(count, "right", "rights")),
-    **dict.fromkeys(centralconfig.SHUTDOWN_SETTINGS, partial(_said, text=consequences.ANNOUNCED)),
-    **dict.fromkeys(centralconfig.SERVICE_LEVEL_SETTINGS, partial(_said, text=consequences.LEVELS)),
 }

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic
 from grid.core.translation import gettext as _
 from grid.models.environment import Framework
 
-PREFIX = "com.cerebro.computegrid.clusters"
+_CLUSTERS = SettingTopic("com.cerebro.computegrid.clusters", _("Clusters"))
+_FROM_NOW_ON = _("Applies to clusters launched from now on; running ones keep theirs.")
+_PROPOSAL = _("Changes what the launch form proposes; running clusters keep theirs.")
 _HOUR = 60 * 60
 # The maxima of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/.
 _LONGEST_PERIOD = 30 * 60
@@ -42,18 +44,19 @@ class Contradiction:
     keys: frozenset[str]
 
 
-def _percent(name: str, title: str, default: int, meaning: str) -> Setting:
-    return Setting(f"{PREFIX}.{name}", title, default, 1, 100, _("percent"), meaning)
+def _percent(name: str, title: str, default: int, meaning: str, *, effect: str = _FROM_NOW_ON) -> Setting:
+    return Setting(_CLUSTERS, name, title, default, 1, 100, _("percent"), meaning, effect)
 
 
 def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meaning: str) -> Setting:
-    return Setting(f"{PREFIX}.{name}", title, default, *bounds, _("seconds"), meaning)
+    return Setting(_CLUSTERS, name, title, default, *bounds, _("seconds"), meaning, _FROM_NOW_ON)
 
 
 # Keyed by the field of `ClusterPolicy`, in the order of the page.
 CLUSTER_SETTINGS: Mapping[str, Setting] = {
     "autoscaling": Setting(
-        key=f"{PREFIX}.autoscaling",
+        topic=_CLUSTERS,
+        name="autoscaling",
         title=_("Autoscaling"),
         default=1,
         minimum=0,
@@ -62,10 +65,12 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         meaning=_(
             "Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."
         ),
-        kind="switch",
+        effect=_FROM_NOW_ON,
+        is_switch=True,
     ),
     "maximum_workers": Setting(
-        key=f"{PREFIX}.maximumWorkers",
+        topic=_CLUSTERS,
+        name="maximumWorkers",
         title=_("Maximum workers"),
         default=100,
         minimum=1,
@@ -74,6 +79,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         meaning=_(
             "How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one."
         ),
+        effect=None,
     ),
     "target_cpu": _percent(
         "targetCpuPercent",
@@ -82,6 +88,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         _(
             "Preset of the launch form: workers are added while their average use is above this share of the cores they request."
         ),
+        effect=_PROPOSAL,
     ),
     "target_memory": _percent(
         "targetMemoryPercent",
@@ -90,6 +97,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         _(
             "Preset of the launch form: workers are added while their average use is above this share of the memory they request."
         ),
+        effect=_PROPOSAL,
     ),
     "minimum_target": _percent(
         "minimumTargetPercent", _("Lowest target"), 20, _("No target below this may be chosen.")
@@ -98,22 +106,26 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         "maximumTargetPercent", _("Highest target"), 100, _("No target above this may be chosen.")
     ),
     "up_workers": Setting(
-        key=f"{PREFIX}.scaleUpWorkers",
+        topic=_CLUSTERS,
+        name="scaleUpWorkers",
         title=_("Growth in workers"),
         default=4,
         minimum=1,
         maximum=10_000,
         unit=_("workers"),
         meaning=_("How many workers may be added in one period, or the share below if that is more."),
+        effect=_FROM_NOW_ON,
     ),
     "up_percent": Setting(
-        key=f"{PREFIX}.scaleUpPercent",
+        topic=_CLUSTERS,
+        name="scaleUpPercent",
         title=_("Growth in percent"),
         default=100,
         minimum=1,
         maximum=1000,
         unit=_("percent"),
         meaning=_("By which share of its workers a cluster may grow in one period; 100 doubles it."),
+        effect=_FROM_NOW_ON,
     ),
     "up_period_seconds": _seconds(
         "scaleUpPeriodSeconds",
@@ -163,9 +175,10 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
 
 
 def _for_framework(setting: Setting, framework: Framework) -> Setting:
-    key = f"{PREFIX}.{framework.value}.{setting.key.rpartition('.')[2]}"
+    differing = _("{framework} clusters, where they differ", framework=framework.label)
+    topic = SettingTopic(f"{_CLUSTERS.prefix}.{framework.value}", differing, framework.value)
     title = _("{title} of {framework} clusters", title=setting.title, framework=framework.label)
-    return replace(setting, key=key, title=title, general=setting.key, framework=framework.value)
+    return replace(setting, topic=topic, title=title, general=setting.key)
 
 
 FRAMEWORK_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
@@ -218,4 +231,4 @@ def contradiction(values: Mapping[str, int]) -> Contradiction | None:
 
 def _contradiction(sentence: str, framework: Framework, *fields: str) -> Contradiction:
     settings = [FRAMEWORK_SETTINGS[framework.value][field] for field in fields]
-    return Contradiction(sentence, frozenset(key for setting in settings for key in (setting.key, setting.general)))
+    return Contradiction(sentence, frozenset(key for setting in settings for key in setting.keys))

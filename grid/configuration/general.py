@@ -1,49 +1,61 @@
 """The settings that are not about clusters: timeouts, quota and queue, home volumes, nodes, sessions and logins."""
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic
 from grid.core.translation import gettext as _
 
-_TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
-_QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
-_NODES = "com.cerebro.domino.computegrid.nodes"
-_SESSIONS = "com.cerebro.computegrid.sessions"
-_LOGINS = "com.cerebro.computegrid.logins"
-_HOMES = "com.cerebro.computegrid.homes"
-_FRONT = "com.cerebro.computegrid.front"
-_FILES = "com.cerebro.computegrid.files"
+_OURS = "com.cerebro.computegrid"
+_DOMINO = "com.cerebro.domino.computegrid"
+_TIMEOUTS = SettingTopic(f"{_OURS}.timeouts.sagaStateTimeouts", _("Time limits of executions"))
+_QUOTA = SettingTopic(f"{_DOMINO}.userExecutionsQuota", _("Slots and queue"))
+_HOMES = SettingTopic(f"{_OURS}.homes", _("Home volumes"))
+_FRONT = SettingTopic(f"{_OURS}.front", _("The nginx in front of workspaces and apps"))
+_FILES = SettingTopic(f"{_OURS}.files", _("Project files in Git"))
+_NODES = SettingTopic(f"{_DOMINO}.nodes", _("Nodes and the autoscaler"))
+_SESSIONS = SettingTopic(f"{_OURS}.sessions", _("Sessions of the dashboard"))
+_LOGINS = SettingTopic(f"{_OURS}.logins", _("Logins"))
 _DAY = 24 * 60 * 60
 SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
+_NEW_FRONTS = _("Applies to workspaces and apps launched from now on; running ones keep what they have.")
+_NEW_FILES = _("Applies to workspaces and jobs launched from now on; files that are kept already stay.")
+_SHOWN_ONLY = _("Changes only what Infrastructure shows.")
 
 DEPLOYING_TIMEOUT = Setting(
-    key=f"{_TIMEOUTS}.deployingStateTimeoutSeconds",
+    topic=_TIMEOUTS,
+    name="deployingStateTimeoutSeconds",
     title=_("Deploying timeout"),
     default=60 * 60,
     minimum=1,
     maximum=30 * _DAY,
     unit=_("seconds"),
     meaning=_("How long an execution may wait for a node before it ends as an error."),
+    effect=None,
 )
 PREPARING_TIMEOUT = Setting(
-    key=f"{_TIMEOUTS}.preparingStateTimeoutSeconds",
+    topic=_TIMEOUTS,
+    name="preparingStateTimeoutSeconds",
     title=_("Preparing timeout"),
     default=60 * 60,
     minimum=1,
     maximum=30 * _DAY,
     unit=_("seconds"),
     meaning=_("How long an execution may prepare on its node (image, volumes, start-up) before it ends as an error."),
+    effect=None,
 )
 OVER_QUOTA_TIMEOUT = Setting(
-    key=f"{_TIMEOUTS}.userExecutionsOverQuotaStateTimeoutSeconds",
+    topic=_TIMEOUTS,
+    name="userExecutionsOverQuotaStateTimeoutSeconds",
     title=_("Over-quota timeout"),
     default=_DAY,
     minimum=1,
     maximum=30 * _DAY,
     unit=_("seconds"),
     meaning=_("How long an execution may queue for a free slot before it ends as an error."),
+    effect=None,
 )
 ACCESS_LOST_TIMEOUT = Setting(
-    key=f"{_TIMEOUTS}.leftProjectTimeoutSeconds",
+    topic=_TIMEOUTS,
+    name="leftProjectTimeoutSeconds",
     title=_("Time after leaving a project"),
     default=10 * 60,
     minimum=0,
@@ -53,9 +65,11 @@ ACCESS_LOST_TIMEOUT = Setting(
         "How long somebody's executions in a project continue after they left it, became a viewer, or their account "
         "was closed; 0 stops them at once. Until then they cannot open them; queued executions end at once."
     ),
+    effect=None,
 )
 MAXIMUM_EXECUTIONS_PER_USER = Setting(
-    key=f"{_QUOTA}.maximumExecutionsPerUser",
+    topic=_QUOTA,
+    name="maximumExecutionsPerUser",
     title=_("Maximum executions per user"),
     default=25,
     minimum=0,
@@ -65,18 +79,64 @@ MAXIMUM_EXECUTIONS_PER_USER = Setting(
         "Slots one user may hold at once; further executions queue. "
         "A workspace, job or app takes one slot; a cluster takes one for its head and one for each worker that it may grow to."
     ),
+    effect=None,
 )
 GLOBAL_QUEUE_LIMIT = Setting(
-    key=f"{_QUOTA}.globalExecutionQueueLimit",
+    topic=_QUOTA,
+    name="globalExecutionQueueLimit",
     title=_("Queue limit"),
     default=1000,
     minimum=0,
     maximum=1_000_000,
     unit=_("executions"),
     meaning=_("How many executions of all users may queue; a launch beyond it is refused."),
+    effect=None,
+)
+HOME_VOLUME_SIZE = Setting(
+    topic=_HOMES,
+    name="volumeSizeGibibytes",
+    title=_("Size of a home volume"),
+    default=5,
+    minimum=1,
+    maximum=64 * 1024,
+    unit="GiB",
+    meaning=_(
+        "The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
+        "A change holds for volumes that are claimed after it."
+    ),
+    effect=_("Applies to volumes claimed from now on; existing ones keep their size."),
+)
+FRONT_ENABLED = Setting(
+    topic=_FRONT,
+    name="enabled",
+    title=_("nginx in front of workspaces and apps"),
+    default=1,
+    minimum=0,
+    maximum=1,
+    unit="",
+    meaning=_(
+        "Whether new workspaces and apps have an nginx in their pod that answers only requests with a token of the proxy. It has no "
+        "effect unless the installation names an image of nginx (GRID_FRONT_IMAGE)."
+    ),
+    is_switch=True,
+    effect=_NEW_FRONTS,
+)
+FRONT_MAXIMUM_BODY = Setting(
+    topic=_FRONT,
+    name="maximumBodyMebibytes",
+    title=_("Largest request to a workspace or app"),
+    default=4096,
+    minimum=1,
+    maximum=1024 * 1024,
+    unit="MiB",
+    meaning=_(
+        "The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it."
+    ),
+    effect=_NEW_FRONTS,
 )
 REPOSITORY_SIZE = Setting(
-    key="com.cerebro.computegrid.files.repositorySizeGibibytes",
+    topic=_FILES,
+    name="repositorySizeGibibytes",
     title=_("Size of a project's repository"),
     default=50,
     minimum=0,
@@ -87,45 +147,11 @@ REPOSITORY_SIZE = Setting(
         "changes or results do not fit keeps them in HOME and says so, and an upload is refused. Beside a remote repository the volume has "
         "results and what could not be pushed. Holds for executions launched after a change."
     ),
-)
-HOME_VOLUME_SIZE = Setting(
-    key=f"{_HOMES}.volumeSizeGibibytes",
-    title=_("Size of a home volume"),
-    default=5,
-    minimum=1,
-    maximum=64 * 1024,
-    unit="GiB",
-    meaning=_(
-        "The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
-        "A change holds for volumes that are claimed after it."
-    ),
-)
-FRONT_ENABLED = Setting(
-    key=f"{_FRONT}.enabled",
-    title=_("nginx in front of workspaces and apps"),
-    default=1,
-    minimum=0,
-    maximum=1,
-    unit="",
-    meaning=_(
-        "Whether new workspaces and apps have an nginx in their pod that answers only requests with a token of the proxy. It has no "
-        "effect unless the installation names an image of nginx (GRID_FRONT_IMAGE)."
-    ),
-    kind="switch",
-)
-FRONT_MAXIMUM_BODY = Setting(
-    key=f"{_FRONT}.maximumBodyMebibytes",
-    title=_("Largest request to a workspace or app"),
-    default=4096,
-    minimum=1,
-    maximum=1024 * 1024,
-    unit="MiB",
-    meaning=_(
-        "The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it."
-    ),
+    effect=_NEW_FILES,
 )
 UPLOAD_SIZE = Setting(
-    key=f"{_FILES}.uploadMebibytes",
+    topic=_FILES,
+    name="uploadMebibytes",
     title=_("Size of an upload"),
     default=10,
     minimum=1,
@@ -134,9 +160,11 @@ UPLOAD_SIZE = Setting(
     meaning=_(
         "All files together that a person may upload at one time into a project's files in Git. Git keeps each version for good."
     ),
+    effect=_("Applies to uploads from now on; files that are there stay."),
 )
 RESULTS_SIZE = Setting(
-    key=f"{_FILES}.resultsMebibytes",
+    topic=_FILES,
+    name="resultsMebibytes",
     title=_("Size of a run's results"),
     default=1024,
     minimum=1,
@@ -146,9 +174,11 @@ RESULTS_SIZE = Setting(
         "What an attempt of a job may keep of its folder results in the project's files in Git; of more, the largest files are not "
         "kept, and its page says so. Git keeps them for good. A change holds for later launches."
     ),
+    effect=_NEW_FILES,
 )
 UNNEEDED_THRESHOLD = Setting(
-    key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
+    topic=_NODES,
+    name="scaleDownUtilizationThresholdPercent",
     title=_("Scale-down threshold"),
     default=50,
     minimum=0,
@@ -158,9 +188,11 @@ UNNEEDED_THRESHOLD = Setting(
         "Shown on Infrastructure: a node whose requests are below this share of its allocatable may be removed. "
         "Keep it equal to the cluster autoscaler's own setting."
     ),
+    effect=_SHOWN_ONLY,
 )
 UNNEEDED_SECONDS = Setting(
-    key=f"{_NODES}.scaleDownUnneededSeconds",
+    topic=_NODES,
+    name="scaleDownUnneededSeconds",
     title=_("Scale-down delay"),
     default=10 * 60,
     minimum=0,
@@ -170,68 +202,11 @@ UNNEEDED_SECONDS = Setting(
         "Shown on Infrastructure: how long a node must be unneeded before it is removed. "
         "Keep it equal to the cluster autoscaler's own setting."
     ),
+    effect=_SHOWN_ONLY,
 )
-SESSION_IDLE = Setting(
-    key=f"{_SESSIONS}.idleSeconds",
-    title=_("Idle limit"),
-    default=12 * 60 * 60,
-    minimum=5 * 60,
-    maximum=SESSION_LONGEST_SECONDS,
-    unit=_("seconds"),
-    meaning=_(
-        "A session ends when it was not used for this long. An open page alone does not count as use; a workspace in use does."
-    ),
-)
-SESSION_ABSOLUTE = Setting(
-    key=f"{_SESSIONS}.absoluteSeconds",
-    title=_("Absolute limit"),
-    default=7 * _DAY,
-    minimum=5 * 60,
-    maximum=SESSION_LONGEST_SECONDS,
-    unit=_("seconds"),
-    meaning=_("A session ends this long after its login, even while it is in use."),
-)
-LOGIN_FAILURES_AT_ADDRESS = Setting(
-    key=f"{_LOGINS}.failuresOfNameAtAddress",
-    title=_("Wrong passwords of one name at one address"),
-    default=10,
-    minimum=3,
-    maximum=1000,
-    unit=_("wrong passwords"),
-    meaning=_("After this many, the name is locked at that address; from other addresses the person can still log in."),
-)
-LOGIN_FAILURES_OF_ADDRESS = Setting(
-    key=f"{_LOGINS}.failuresOfAddress",
-    title=_("Wrong passwords from one address"),
-    default=100,
-    minimum=3,
-    maximum=100_000,
-    unit=_("wrong passwords"),
-    meaning=_("After this many, for any names, the address is locked. People behind one gateway share its address."),
-)
-LOGIN_FAILURES_OF_NAME = Setting(
-    key=f"{_LOGINS}.failuresOfName",
-    title=_("Wrong passwords of one name"),
-    default=100,
-    minimum=3,
-    maximum=100_000,
-    unit=_("wrong passwords"),
-    meaning=_(
-        "After this many from all addresses together, the name is locked, except where the person has logged in within 90 days."
-    ),
-)
-LOGIN_COOL_OFF = Setting(
-    key=f"{_LOGINS}.coolOffSeconds",
-    title=_("Cool-off"),
-    default=15 * 60,
-    minimum=60,
-    maximum=_DAY,
-    unit=_("seconds"),
-    meaning=_("How long a lock lasts, and how long after the last one wrong passwords are counted."),
-)
-
 WARM_PLACES = Setting(
-    key=f"{_NODES}.maximumWarmPlaces",
+    topic=_NODES,
+    name="maximumWarmPlaces",
     title=_("Most warm places"),
     default=0,
     minimum=0,
@@ -241,28 +216,75 @@ WARM_PLACES = Setting(
         "Tiers may have warm-up hours, in which placeholder pods keep nodes ready for launches, and so may rush plans. This is how "
         "many there may be at once, of all together; 0 turns them off. Nodes that wait for launches cost money, which is charged to nobody."
     ),
+    effect=_("Applies within half a minute: placeholders come or go, and the autoscaler follows."),
 )
-
-GENERAL_SETTINGS = (
-    DEPLOYING_TIMEOUT,
-    PREPARING_TIMEOUT,
-    OVER_QUOTA_TIMEOUT,
-    ACCESS_LOST_TIMEOUT,
-    MAXIMUM_EXECUTIONS_PER_USER,
-    GLOBAL_QUEUE_LIMIT,
-    HOME_VOLUME_SIZE,
-    FRONT_ENABLED,
-    FRONT_MAXIMUM_BODY,
-    REPOSITORY_SIZE,
-    UPLOAD_SIZE,
-    RESULTS_SIZE,
-    UNNEEDED_THRESHOLD,
-    UNNEEDED_SECONDS,
-    WARM_PLACES,
-    SESSION_IDLE,
-    SESSION_ABSOLUTE,
-    LOGIN_FAILURES_AT_ADDRESS,
-    LOGIN_FAILURES_OF_ADDRESS,
-    LOGIN_FAILURES_OF_NAME,
-    LOGIN_COOL_OFF,
+SESSION_IDLE = Setting(
+    topic=_SESSIONS,
+    name="idleSeconds",
+    title=_("Idle limit"),
+    default=12 * 60 * 60,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit=_("seconds"),
+    meaning=_(
+        "A session ends when it was not used for this long. An open page alone does not count as use; a workspace in use does."
+    ),
+    effect=None,
+)
+SESSION_ABSOLUTE = Setting(
+    topic=_SESSIONS,
+    name="absoluteSeconds",
+    title=_("Absolute limit"),
+    default=7 * _DAY,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit=_("seconds"),
+    meaning=_("A session ends this long after its login, even while it is in use."),
+    effect=None,
+)
+LOGIN_FAILURES_AT_ADDRESS = Setting(
+    topic=_LOGINS,
+    name="failuresOfNameAtAddress",
+    title=_("Wrong passwords of one name at one address"),
+    default=10,
+    minimum=3,
+    maximum=1000,
+    unit=_("wrong passwords"),
+    meaning=_("After this many, the name is locked at that address; from other addresses the person can still log in."),
+    effect=None,
+)
+LOGIN_FAILURES_OF_ADDRESS = Setting(
+    topic=_LOGINS,
+    name="failuresOfAddress",
+    title=_("Wrong passwords from one address"),
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit=_("wrong passwords"),
+    meaning=_("After this many, for any names, the address is locked. People behind one gateway share its address."),
+    effect=None,
+)
+LOGIN_FAILURES_OF_NAME = Setting(
+    topic=_LOGINS,
+    name="failuresOfName",
+    title=_("Wrong passwords of one name"),
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit=_("wrong passwords"),
+    meaning=_(
+        "After this many from all addresses together, the name is locked, except where the person has logged in within 90 days."
+    ),
+    effect=None,
+)
+LOGIN_COOL_OFF = Setting(
+    topic=_LOGINS,
+    name="coolOffSeconds",
+    title=_("Cool-off"),
+    default=15 * 60,
+    minimum=60,
+    maximum=_DAY,
+    unit=_("seconds"),
+    meaning=_("How long a lock lasts, and how long after the last one wrong passwords are counted."),
+    effect=None,
 )

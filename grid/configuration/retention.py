@@ -1,22 +1,24 @@
 """The settings that say for how many days records are kept; 0 keeps them for ever."""
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic
 from grid.core.translation import gettext as _
 
-_RETENTION = "com.cerebro.computegrid.retention"
+_RETENTION = SettingTopic("com.cerebro.computegrid.retention", _("Retention"))
 _LONGEST = 100 * 365
 GRANT_LONGEST_DAYS = 7  # as long as browsers keep the grant's cookie
 
 
-def _days(key: str, title: str, default: int, meaning: str, *, keeps: str = _("0 keeps them for ever.")) -> Setting:
+def _days(name: str, title: str, default: int, meaning: str, *, keeps: str = _("0 keeps them for ever.")) -> Setting:
     return Setting(
-        key=f"{_RETENTION}.{key}",
+        topic=_RETENTION,
+        name=name,
         title=title,
         default=default,
         minimum=0,
         maximum=_LONGEST,
         unit=_("days"),
         meaning=f"{meaning} {keeps}",
+        effect=None,
     )
 
 
@@ -79,7 +81,8 @@ INCIDENT_RETENTION = _days(
     _("How long incidents that have ended are kept, such as of the API server or the storage, and alerts."),
 )
 GRANT_RETENTION = Setting(
-    key=f"{_RETENTION}.grantDays",
+    topic=_RETENTION,
+    name="grantDays",
     title=_("Rights to open a workspace"),
     default=GRANT_LONGEST_DAYS,
     minimum=1,
@@ -89,17 +92,5 @@ GRANT_RETENTION = Setting(
         "After this many days a browser must open the workspace from the dashboard again. With its session such a right ends in any "
         "case."
     ),
-)
-
-RETENTION_SETTINGS = (
-    EXECUTION_RETENTION,
-    LIFECYCLE_RETENTION,
-    SAMPLE_RETENTION,
-    LOG_RETENTION,
-    METRIC_RETENTION,
-    NOTIFICATION_RETENTION,
-    DELIVERY_RETENTION,
-    AUDIT_RETENTION,
-    INCIDENT_RETENTION,
-    GRANT_RETENTION,
+    effect=None,
 )

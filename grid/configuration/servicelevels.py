@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic
 from grid.core.translation import gettext as _
 from grid.servicelevels.levels import (
     HIGHEST_OBJECTIVE,
@@ -17,16 +17,21 @@ from grid.servicelevels.levels import (
 )
 
 _UNITS = {"seconds": _("seconds"), "milliseconds": _("milliseconds"), "executions": _("executions")}
-_LEVELS = "com.cerebro.computegrid.serviceLevels"
+_LEVELS = SettingTopic("com.cerebro.computegrid.serviceLevels", _("Service levels"))
+_MEASURED = _(
+    "The page Service levels is measured by it within minutes, back to the beginning of its window. Alerts follow when the rules are "
+    "generated again: manage.py monitoring."
+)
 
 
-def _key(level: ServiceLevel, what: str) -> str:
-    return f"{_LEVELS}.{level.name[0].lower()}{level.name[1:]}{what}"
+def _name(level: ServiceLevel, what: str) -> str:
+    return f"{level.name[0].lower()}{level.name[1:]}{what}"
 
 
 def _objective(level: ServiceLevel) -> Setting:
     return Setting(
-        key=_key(level, "ObjectivePerTenThousand"),
+        topic=_LEVELS,
+        name=_name(level, "ObjectivePerTenThousand"),
         title=_("{level}: objective", level=level.title),
         default=level.objective,
         minimum=LEAST_OBJECTIVE,
@@ -37,6 +42,7 @@ def _objective(level: ServiceLevel) -> Setting:
             counted=level.counted,
             explained=level.explained,
         ),
+        effect=_MEASURED,
     )
 
 
@@ -47,20 +53,23 @@ def _threshold(level: ServiceLevel) -> Setting:
         shown = ", ".join(f"{step:,}" for step in steps)
         measured = _(" Measured are {steps}: between two of them the smaller one counts.", steps=shown)
     return Setting(
-        key=_key(level, f"Threshold{level.unit.capitalize()}"),
+        topic=_LEVELS,
+        name=_name(level, f"Threshold{level.unit.capitalize()}"),
         title=_("{level}: threshold", level=level.title),
         default=level.threshold,
         minimum=steps[0] if steps else 0,
         maximum=steps[-1] if steps else level.highest_threshold,
         unit=_UNITS[level.unit],
         meaning=_("What exceeds it breaks the promise.{measured}", measured=measured),
+        effect=_MEASURED,
     )
 
 
 OBJECTIVES = {level.id: _objective(level) for level in LEVELS}
 THRESHOLDS = {level.id: _threshold(level) for level in LEVELS if level.unit}
 LEVEL_WINDOW = Setting(
-    key=f"{_LEVELS}.windowDays",
+    topic=_LEVELS,
+    name="windowDays",
     title=_("Service levels: window"),
     default=WINDOW_DAYS,
     minimum=SHORTEST_WINDOW,
@@ -70,11 +79,12 @@ LEVEL_WINDOW = Setting(
         "For how long objectives and error budgets are added up, for each level without a window of its own. Keep Prometheus' own "
         "retention longer, which is 15 days by default."
     ),
+    effect=_MEASURED,
 )
 WINDOWS = {
     level.id: replace(
         LEVEL_WINDOW,
-        key=_key(level, "WindowDays"),
+        name=_name(level, "WindowDays"),
         title=_("{level}: window", level=level.title),
         general=LEVEL_WINDOW.key,
     )

@@ -1,7 +1,7 @@
 """One setting of the central configuration: a whole number within bounds, or a switch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from grid.core.translation import gettext as _
 
@@ -9,27 +9,47 @@ _SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
 
 
 @dataclass(frozen=True, slots=True)
+class SettingTopic:
+    """The settings whose keys begin with `prefix`, a section of the page; those of one framework are a topic of their own."""
+
+    prefix: str
+    title: str
+    framework: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.prefix.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A key with a whole-number value from `minimum` to `maximum`, both included; a switch is 1 or 0, shown as on or off.
 
+    `effect` is a sentence, shown before a change is saved: what it does at once. None: `dashboard.configuration.setting_effects` counts it.
     `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
     frameworks, and the window of a service level to that of all levels. `default` applies when neither is set.
     """
 
-    key: str
+    topic: SettingTopic
+    name: str
     title: str
     default: int
     minimum: int
     maximum: int
     unit: str
     meaning: str
-    kind: Literal["number", "switch"] = "number"
-    general: str = ""
-    framework: str = ""
+    effect: str | None
+    is_switch: bool = False
+    general: str | None = None
 
     @property
-    def is_switch(self) -> bool:
-        return self.kind == "switch"
+    def key(self) -> str:
+        return f"{self.topic.prefix}.{self.name}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys whose overrides apply, its own first."""
+        return (self.key, self.general) if self.general else (self.key,)
 
     def parse(self, text: str) -> int:
         """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
@@ -59,3 +79,8 @@ class Setting:
             return _SWITCH[text.strip().lower()]
         except KeyError:
             raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text)) from None
+
+
+def declared_in(names: Mapping[str, object]) -> tuple[Setting, ...]:
+    """Return the settings among a module's names, in the order of their declaration."""
+    return tuple(value for value in names.values() if isinstance(value, Setting))

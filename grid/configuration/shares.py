@@ -1,39 +1,48 @@
 """The settings that bound what one person, or one project, may have the platform do; ordinary use meets none of them."""
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic
 from grid.core.translation import gettext as _
 
-_SHARES = "com.cerebro.computegrid.shares"
+_SHARES = SettingTopic("com.cerebro.computegrid.shares", _("Shares of one person and one project"))
+_FURTHER_SCHEDULES = _("Schedules that exist stay; further ones beyond the limit are refused.")
+_WAITING = _("Queued executions stay; further launches that would have to wait are refused.")
 
 SCHEDULES_PER_PERSON = Setting(
-    key=f"{_SHARES}.schedulesPerPerson",
+    topic=_SHARES,
+    name="schedulesPerPerson",
     title=_("Schedules of one person"),
     default=200,
     minimum=1,
     maximum=100_000,
     unit=_("schedules"),
     meaning=_("How many schedules all jobs of one person may have, paused ones included; a further one is refused."),
+    effect=_FURTHER_SCHEDULES,
 )
 SCHEDULES_PER_PROJECT = Setting(
-    key=f"{_SHARES}.schedulesPerProject",
+    topic=_SHARES,
+    name="schedulesPerProject",
     title=_("Schedules of one project"),
     default=1000,
     minimum=1,
     maximum=100_000,
     unit=_("schedules"),
     meaning=_("How many schedules all jobs of one project may have, paused ones included; a further one is refused."),
+    effect=_FURTHER_SCHEDULES,
 )
 SCHEDULED_RUNS_PER_MINUTE = Setting(
-    key=f"{_SHARES}.scheduledRunsPerPersonAndMinute",
+    topic=_SHARES,
+    name="scheduledRunsPerPersonAndMinute",
     title=_("Scheduled runs of one person in a minute"),
     default=60,
     minimum=1,
     maximum=100_000,
     unit=_("runs"),
     meaning=_("How many runs schedules ask for within a minute, for each person; further ones are late, and say so."),
+    effect=_("Applies from the next due time; runs beyond the limit are late and say so."),
 )
 WAITING_PER_PERSON = Setting(
-    key=f"{_SHARES}.waitingExecutionsPerPerson",
+    topic=_SHARES,
+    name="waitingExecutionsPerPerson",
     title=_("Waiting executions of one person"),
     default=500,
     minimum=1,
@@ -43,18 +52,22 @@ WAITING_PER_PERSON = Setting(
         "How many executions of one person may queue, so that nobody fills the queue for everybody. A further launch that "
         "would have to wait is refused; runs of jobs wait for it without being in the queue."
     ),
+    effect=_WAITING,
 )
 WAITING_PER_PROJECT = Setting(
-    key=f"{_SHARES}.waitingExecutionsPerProject",
+    topic=_SHARES,
+    name="waitingExecutionsPerProject",
     title=_("Waiting executions of one project"),
     default=1000,
     minimum=1,
     maximum=1_000_000,
     unit=_("executions"),
     meaning=_("The same for all executions of one project."),
+    effect=_WAITING,
 )
 NOTIFICATIONS_PER_HOUR = Setting(
-    key=f"{_SHARES}.notificationsPerPersonAndHour",
+    topic=_SHARES,
+    name="notificationsPerPersonAndHour",
     title=_("Notifications of one person in an hour"),
     default=1000,
     minimum=1,
@@ -63,23 +76,16 @@ NOTIFICATIONS_PER_HOUR = Setting(
     meaning=_(
         "How many are sent to one person by e-mail, and as many to the webhook; further ones are late, and say so."
     ),
+    effect=_("Applies to notifications that wait already; those beyond the limit leave later."),
 )
 BUILDS_PER_PERSON = Setting(
-    key=f"{_SHARES}.buildsPerPerson",
+    topic=_SHARES,
+    name="buildsPerPerson",
     title=_("Builds of one person at once"),
     default=3,
     minimum=1,
     maximum=1000,
     unit=_("builds"),
     meaning=_("How many revisions of environments are built at once for each person; further ones wait, and say so."),
-)
-
-SHARE_SETTINGS = (
-    SCHEDULES_PER_PERSON,
-    SCHEDULES_PER_PROJECT,
-    SCHEDULED_RUNS_PER_MINUTE,
-    WAITING_PER_PERSON,
-    WAITING_PER_PROJECT,
-    NOTIFICATIONS_PER_HOUR,
-    BUILDS_PER_PERSON,
+    effect=_("Builds under way continue; further ones wait."),
 )

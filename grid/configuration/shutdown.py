@@ -1,18 +1,19 @@
 """The settings that say when workspaces and apps are stopped by themselves: after a maximum lifetime, or when idle."""
 
-from grid.configuration.setting import Setting
+from grid.configuration.setting import Setting, SettingTopic, declared_in
 from grid.core.translation import gettext as _
 from grid.models.fields import LONGEST_IDLE_MINUTES, LONGEST_LIFETIME_HOURS
 
-_SHUTDOWN = "com.cerebro.computegrid.shutdown"
+_SHUTDOWN = SettingTopic("com.cerebro.computegrid.shutdown", _("Idle shut-down and lifetime"))
+_ANNOUNCED = _("Applies to running executions too. Nothing stops at once: each stop is announced before.")
 
 
 def _hours(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_LIFETIME_HOURS, _("hours"), meaning)
+    return Setting(_SHUTDOWN, name, title, default, minimum, LONGEST_LIFETIME_HOURS, _("hours"), meaning, _ANNOUNCED)
 
 
 def _minutes(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(f"{_SHUTDOWN}.{name}", title, default, minimum, LONGEST_IDLE_MINUTES, _("minutes"), meaning)
+    return Setting(_SHUTDOWN, name, title, default, minimum, LONGEST_IDLE_MINUTES, _("minutes"), meaning, _ANNOUNCED)
 
 
 WORKSPACE_IDLE = _minutes(
@@ -35,13 +36,15 @@ APP_IDLE = _minutes(
     ),
 )
 IDLE_CPU = Setting(
-    key=f"{_SHUTDOWN}.idleCpuPercent",
+    topic=_SHUTDOWN,
+    name="idleCpuPercent",
     title=_("CPU limit for idleness"),
     default=1,
     minimum=1,
     maximum=100,
     unit=_("percent"),
     meaning=_("An execution is in use while its average CPU over five minutes is at or above this share of one core."),
+    effect=_ANNOUNCED,
 )
 WORKSPACE_LIFETIME = _hours(
     "workspaceLifetimeHours",
@@ -90,16 +93,4 @@ PROJECT_LIFETIME_BOUND = _hours(
     0,
     _("A project may always choose a shorter maximum lifetime than its tiers have, and a longer one up to this."),
 )
-
-SHUTDOWN_SETTINGS = (
-    WORKSPACE_IDLE,
-    APP_IDLE,
-    IDLE_CPU,
-    WORKSPACE_LIFETIME,
-    APP_LIFETIME,
-    LIFETIME_EXTENSION,
-    KEEP_TIME,
-    STOP_WARNING,
-    PROJECT_IDLE_BOUND,
-    PROJECT_LIFETIME_BOUND,
-)
+SHUTDOWN_SETTINGS = declared_in(globals())

@@ -6,12 +6,10 @@ from types import MappingProxyType
 
 from django.db import connection, transaction
 
+from grid.configuration import general, retention, shares
 from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
-from grid.configuration.general import GENERAL_SETTINGS
-from grid.configuration.retention import RETENTION_SETTINGS
 from grid.configuration.servicelevels import SERVICE_LEVEL_SETTINGS, targets_from
-from grid.configuration.setting import Setting
-from grid.configuration.shares import SHARE_SETTINGS
+from grid.configuration.setting import Setting, declared_in
 from grid.configuration.shutdown import SHUTDOWN_SETTINGS
 from grid.core.errors import Conflict, Problem, Rejected
 from grid.core.translation import gettext as _
@@ -19,22 +17,25 @@ from grid.models import AuditEntry, ConfigRecord, User
 from grid.servicelevels.levels import LevelTarget
 
 NAMESPACE = "common"
-_OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
 
-REGISTRY: Mapping[str, Setting] = MappingProxyType(
-    {
-        setting.key: setting
-        for setting in (
-            *GENERAL_SETTINGS,
-            *SHARE_SETTINGS,
-            *SHUTDOWN_SETTINGS,
-            *RETENTION_SETTINGS,
-            *SERVICE_LEVEL_SETTINGS,
-            *CLUSTER_SETTINGS.values(),
-            *_OF_FRAMEWORKS,
-        )
-    }
-)
+
+def declared_settings() -> dict[str, Setting]:
+    """Return all settings by key, in the order of the page."""
+    of_frameworks = (setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
+    settings = (
+        *declared_in(vars(general)),
+        *declared_in(vars(shares)),
+        *SHUTDOWN_SETTINGS,
+        *declared_in(vars(retention)),
+        *SERVICE_LEVEL_SETTINGS,
+        *CLUSTER_SETTINGS.values(),
+        *of_frameworks,
+    )
+    return {setting.key: setting for setting in settings}
+
+
+_SETTINGS = declared_settings()
+REGISTRY: Mapping[str, Setting] = MappingProxyType(_SETTINGS)
 
 
 class ChangedMeanwhile(Conflict):
@@ -161,14 +162,14 @@ def _store(change: SettingChange, actor: User) -> None:
 
 def _values(settings: Iterable[Setting]) -> dict[str, int]:
     wanted = list(settings)
-    keys = {key for setting in wanted for key in (setting.key, setting.general) if key}
+    keys = {key for setting in wanted for key in setting.keys}
     records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
     stored = dict(records.values_list("key", "value"))
     return {setting.key: _value(setting, stored) for setting in wanted}
 
 
 def _value(setting: Setting, stored: Mapping[str, str]) -> int:
-    texts = (stored[key] for key in (setting.key, setting.general) if key in stored)
+    texts = (stored[key] for key in setting.keys if key in stored)
     text = next(texts, None)
     return setting.default if text is None else setting.parse(text)
 

@@ -13,24 +13,6 @@ from grid.core.translation import ngettext
 from grid.core.wording import listed, listed_up_to, plural
 
 MOST_NAMED = 5
-FROM_NOW_ON = _("Applies to clusters launched from now on; running ones keep theirs.")
-PROPOSAL = _("Changes what the launch form proposes; running clusters keep theirs.")
-SHOWN_ONLY = _("Changes only what Infrastructure shows.")
-ANNOUNCED = _("Applies to running executions too. Nothing stops at once: each stop is announced before.")
-NEW_FRONTS = _("Applies to workspaces and apps launched from now on; running ones keep what they have.")
-WARM_NODES = _("Applies within half a minute: placeholders come or go, and the autoscaler follows.")
-NEW_UPLOADS = _("Applies to uploads from now on; files that are there stay.")
-NEW_FILES = _("Applies to workspaces and jobs launched from now on; files that are kept already stay.")
-LEVELS = _(
-    "The page Service levels is measured by it within minutes, back to the beginning of its window. Alerts follow when the rules are "
-    "generated again: manage.py monitoring."
-)
-FURTHER_SCHEDULES = _("Schedules that exist stay; further ones beyond the limit are refused.")
-SCHEDULED_RUNS = _("Applies from the next due time; runs beyond the limit are late and say so.")
-WAITING = _("Queued executions stay; further launches that would have to wait are refused.")
-LATER_NOTIFICATIONS = _("Applies to notifications that wait already; those beyond the limit leave later.")
-FURTHER_BUILDS = _("Builds under way continue; further ones wait.")
-NEW_VOLUMES = _("Applies to volumes claimed from now on; existing ones keep their size.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,55 +10,9 @@ from typing import Protocol
 
 from dashboard.administration.viewmodel import amount, number
 from dashboard.configuration.viewmodels.consequences import Consequence
+from grid.configuration import Setting, SettingChange, SettingTopic
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-
-# Titles by the second-to-last part of a key, its topic.
-_TOPICS = {
-    "sagaStateTimeouts": _("Time limits of executions"),
-    "userExecutionsQuota": _("Slots and queue"),
-    "shares": _("Shares of one person and one project"),
-    "shutdown": _("Idle shut-down and lifetime"),
-    "homes": _("Home volumes"),
-    "front": _("The nginx in front of workspaces and apps"),
-    "files": _("Project files in Git"),
-    "nodes": _("Nodes and the autoscaler"),
-    "sessions": _("Sessions of the dashboard"),
-    "logins": _("Logins"),
-    "retention": _("Retention"),
-    "serviceLevels": _("Service levels"),
-    "clusters": _("Clusters"),
-    "dask": _("Dask clusters, where they differ"),
-    "ray": _("Ray clusters, where they differ"),
-    "spark": _("Spark clusters, where they differ"),
-}
-
-
-class SettingLike(Protocol):
-    """The part of `grid.configuration.Setting` that is used here."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def default(self) -> int: ...
-    @property
-    def minimum(self) -> int: ...
-    @property
-    def maximum(self) -> int: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def meaning(self) -> str: ...
-    @property
-    def is_switch(self) -> bool: ...
-    @property
-    def general(self) -> str: ...
-    @property
-    def framework(self) -> str: ...
-    def written(self, value: int) -> str: ...
-    def parse(self, text: str) -> int: ...
 
 
 class RecordLike(Protocol):
@@ -70,21 +24,6 @@ class RecordLike(Protocol):
     def updated_by(self) -> str: ...
     @property
     def updated_at(self) -> datetime: ...
-
-
-class ChangeLike(Protocol):
-    """The part of `grid.configuration.SettingChange` that is used here."""
-
-    @property
-    def setting(self) -> SettingLike: ...
-    @property
-    def stored(self) -> str | None: ...
-    @property
-    def wanted(self) -> str | None: ...
-    @property
-    def before(self) -> int: ...
-    @property
-    def after(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +101,12 @@ class ReviewLine:
     consequence: Consequence
 
 
-def in_force(setting: SettingLike, value: int) -> str:
+def in_force(setting: Setting, value: int) -> str:
     """Return a value in words: "25 slots", "5400 seconds (1 h 30 min)", "on"."""
     return setting.written(value) if setting.is_switch else amount(value, setting.unit)
 
 
-def own_text(setting: SettingLike, stored: Mapping[str, str]) -> str:
+def own_text(setting: Setting, stored: Mapping[str, str]) -> str:
     """Return what the field of a setting shows with these overrides; "" when it is not set for its framework. Raise ValueError for an
     override that the setting does not allow."""
     text = stored.get(setting.key)
@@ -177,23 +116,21 @@ def own_text(setting: SettingLike, stored: Mapping[str, str]) -> str:
 
 
 def setting_sections(
-    settings: Iterable[SettingLike],
+    settings: Iterable[Setting],
     values: Mapping[str, int],
     records: Mapping[str, RecordLike],
     typed: Typed,
     shown: SettingFilter,
 ) -> list[SettingSection]:
     """Return the settings in sections; `values` are the values in force, `records` the overrides, both by key."""
-    found: dict[tuple[str, str, str], list[SettingRow]] = {}
+    rows: dict[SettingTopic, list[SettingRow]] = {}
     for setting in settings:
-        topic = setting.key.split(".")[-2]
-        title = _TOPICS.get(topic, _("Other"))
-        row = _row(setting, values, records.get(setting.key), typed, shown, title)
-        found.setdefault((title, topic, setting.framework), []).append(row)
-    return [_section(*name, tuple(rows), shown) for name, rows in found.items()]
+        row = _row(setting, values, records.get(setting.key), typed, shown)
+        rows.setdefault(setting.topic, []).append(row)
+    return [_section(topic, tuple(rows_of_topic), shown) for topic, rows_of_topic in rows.items()]
 
 
-def review_lines(changes: Iterable[ChangeLike], effects: Mapping[str, Consequence]) -> list[ReviewLine]:
+def review_lines(changes: Iterable[SettingChange], effects: Mapping[str, Consequence]) -> list[ReviewLine]:
     """Return the changes in words; `effects` are by key."""
     return [
         ReviewLine(
@@ -211,7 +148,7 @@ def review_lines(changes: Iterable[ChangeLike], effects: Mapping[str, Consequenc
     ]
 
 
-def saved_sentence(changes: Iterable[ChangeLike]) -> str:
+def saved_sentence(changes: Iterable[SettingChange]) -> str:
     """Return what saving these changes did."""
     lines = list(changes)
     if len(lines) > 1:
@@ -225,7 +162,7 @@ def saved_sentence(changes: Iterable[ChangeLike]) -> str:
     return _("{title} is back to the default of {value}.", title=setting.title, value=now)
 
 
-def overtaken_sentence(setting: SettingLike, value: int, who: str, at: datetime | None) -> str:
+def overtaken_sentence(setting: Setting, value: int, who: str, at: datetime | None) -> str:
     """Return who changed a setting to `value` since an admin opened the page, and when; `who` is "" when nobody knows."""
     named = {"who": who or _("Somebody"), "value": in_force(setting, value)}
     if at is None:
@@ -237,14 +174,11 @@ def overtaken_sentence(setting: SettingLike, value: int, who: str, at: datetime 
     )
 
 
-def _section(
-    title: str, topic: str, framework: str, rows: tuple[SettingRow, ...], shown: SettingFilter
-) -> SettingSection:
+def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFilter) -> SettingSection:
     changed = sum(bool(row.set_by) for row in rows)
-    section = SettingSection(
-        f"settings-{topic}", title, title.partition(",")[0], rows, changed, is_shown=any(row.is_shown for row in rows)
-    )
-    if not framework:
+    title, is_shown = topic.title, any(row.is_shown for row in rows)
+    section = SettingSection(f"settings-{topic.name}", title, title.partition(",")[0], rows, changed, is_shown)
+    if not topic.framework:
         return section
     note = (
         _("{changed} of {rows} differ from all frameworks.", changed=changed, rows=len(rows))
@@ -256,12 +190,11 @@ def _section(
 
 
 def _row(
-    setting: SettingLike,
+    setting: Setting,
     values: Mapping[str, int],
     record: RecordLike | None,
     typed: Typed,
     shown: SettingFilter,
-    section: str,
 ) -> SettingRow:
     now = values[setting.key]
     own = own_text(setting, {setting.key: record.value} if record else {})
@@ -269,7 +202,7 @@ def _row(
     meaning = "" if setting.general else setting.meaning  # shown at the setting for all
     is_typed = text != own
     is_changed = is_typed or record is not None
-    is_found = shown.finds(f"{section} {setting.title} {meaning} {setting.key}")
+    is_found = shown.finds(f"{setting.topic.title} {setting.title} {meaning} {setting.key}")
     return SettingRow(
         key=setting.key,
         title=setting.title,
@@ -291,29 +224,29 @@ def _row(
     )
 
 
-def _fallback(setting: SettingLike, values: Mapping[str, int]) -> str:
+def _fallback(setting: Setting, values: Mapping[str, int]) -> str:
     return f"{_as_what(setting)}: {_inherited(setting, values)}"
 
 
-def _as_what(setting: SettingLike) -> str:
+def _as_what(setting: Setting) -> str:
     """Return what the setting is while it is not set itself: as another one, or the default."""
     if not setting.general:
         return _("default")
-    return _("as for all frameworks") if setting.framework else _("as for all levels")
+    return _("as for all frameworks") if setting.topic.framework else _("as for all levels")
 
 
-def _back(setting: SettingLike) -> str:
+def _back(setting: Setting) -> str:
     if not setting.general:
         return _("Back to the default")
-    return _("Use the value for all frameworks") if setting.framework else _("Use the value for all levels")
+    return _("Use the value for all frameworks") if setting.topic.framework else _("Use the value for all levels")
 
 
-def _inherited(setting: SettingLike, values: Mapping[str, int]) -> str:
+def _inherited(setting: Setting, values: Mapping[str, int]) -> str:
     """Return what applies while the setting is not set."""
     return _short(setting, values[setting.general] if setting.general else setting.default)
 
 
-def _help(setting: SettingLike, values: Mapping[str, int]) -> str:
+def _help(setting: Setting, values: Mapping[str, int]) -> str:
     bounds = (
         _("On or off")
         if setting.is_switch
@@ -324,5 +257,5 @@ def _help(setting: SettingLike, values: Mapping[str, int]) -> str:
     return _("{bounds}; the default is {value}.", bounds=bounds, value=_short(setting, setting.default))
 
 
-def _short(setting: SettingLike, value: int) -> str:
+def _short(setting: Setting, value: int) -> str:
     return setting.written(value) if setting.is_switch else number(value, setting.unit)

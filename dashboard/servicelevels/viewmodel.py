@@ -1,7 +1,7 @@
 """The page of service levels in words: each level's promise, what was attained, the error budget and how fast it burns; pure."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.shell.viewmodels.sparklines import Sparkline, sparkline
 from grid.core.translation import gettext as _
@@ -62,12 +62,13 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
     )
     if not source:
         return card
-    common = {"source": "Prometheus" if source == "prometheus" else _("the database"), "burn": _burn(status, source)}
+    named = "Prometheus" if source == "prometheus" else _("the database")
+    card = replace(card, source=named, burn=_burn(status, source))
     if status.attained is None or status.left is None:
         said = _("No {counted} in the last {window_days} days.", counted=level.counted, window_days=target.window_days)
-        return _with(card, severity="neutral", state=_("Nothing to measure"), advice=said, **common)
+        return replace(card, severity="neutral", state=_("Nothing to measure"), advice=said)
     severity, state, advice = _state(status)
-    return _with(
+    return replace(
         card,
         severity=severity,
         state=state,
@@ -85,13 +86,7 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
         share=round(100 * min(1.0, max(0.0, status.left))),
         meter=severity,
         chart=_chart(status),
-        **common,
     )
-
-
-def _with(card: LevelCard, **changed: object) -> LevelCard:
-    fields = {name: getattr(card, name) for name in LevelCard.__slots__}
-    return LevelCard(**{**fields, **changed})
 
 
 def _not_known(has_prometheus: bool) -> str:

@@ -60,11 +60,10 @@ def size_facts(execution: Execution) -> SizeFacts | None:
 
 def last_runs(owner_id: int, like: Execution) -> list[PastRun]:
     """Return the person's last ended runs of one kind, environment, project and title that were measured, newest first."""
-    columns = ("kind", "environment_id", "project_id", "title")
     ended = Execution.objects.filter(owner=owner_id, ended_at__isnull=False).order_by("-ended_at", "-pk")
-    rows = ended.values_list("pk", "peak__samples", *columns)[:LOOKED_AT]
-    asked = tuple(getattr(like, name) for name in columns)
-    ids = [id for id, samples, *found in rows if (samples or 0) >= LEAST_SAMPLES and tuple(found) == asked]
+    rows = ended.values_list("pk", "peak__samples", "kind", "environment_id", "project_id", "title")[:LOOKED_AT]
+    asked = [like.kind, like.environment_id, like.project_id, like.title]
+    ids = [id for id, samples, *launched in rows if (samples or 0) >= LEAST_SAMPLES and launched == asked]
     peaks = PeakUse.objects.filter(pk__in=ids[:MOST_RUNS]).select_related("execution")
     return [_past_run(one) for one in peaks.order_by("-execution__ended_at", "-pk")]
 

@@ -82,8 +82,11 @@ class SweepCounts:
     @property
     def outcome(self) -> str:
         """The outcome that its owner has to know of first."""
-        names = ("failed", "not_started", "stopped")
-        return next((name for name in names if getattr(self, name)), "succeeded")
+        if self.failed:
+            return "failed"
+        if self.not_started:
+            return "not_started"
+        return "stopped" if self.stopped else "succeeded"
 
     @property
     def sentence(self) -> str:

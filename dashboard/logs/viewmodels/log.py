@@ -24,7 +24,7 @@ class LogQuery:
 
     pod: str = ""
     container: str = ""
-    previous: str = ""
+    is_previous: bool = False
     q: str = ""
     level: str = ""
     before: str = ""
@@ -37,7 +37,7 @@ class LogQuery:
         return cls(
             pod=query.get("pod", "")[:253],
             container=query.get("container", "")[:63],
-            previous="1" if query.get("previous") == "1" else "",
+            is_previous=query.get("previous") == "1",
             q=query.get("q", "").replace("\x00", "").strip()[:200],
             level=level if level in LEVELS else "",
             before=before,
@@ -51,7 +51,16 @@ class LogQuery:
     def query(self, **changed: Any) -> str:
         """Return the parameters of this query with the changes, without the empty ones."""
         new = replace(self, **changed)
-        return urlencode({name: value for name in self.__slots__ if (value := getattr(new, name))})
+        parameters = {
+            "pod": new.pod,
+            "container": new.container,
+            "previous": "1" if new.is_previous else "",
+            "q": new.q,
+            "level": new.level,
+            "before": new.before,
+            "after": new.after,
+        }
+        return urlencode({name: value for name, value in parameters.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource 
     chosen = asked.container if asked.container in containers else usual
     status = _status(found, chosen)
     has_previous = status is not None and (status.restart_count > 0 or bool(status.last_state.terminated))
-    is_previous = has_previous and bool(asked.previous)
+    is_previous = has_previous and asked.is_previous
     has_ended = found.status.phase in _ENDED_PHASES or (chosen in first and bool(status and status.state.terminated))
     return LogSource(
         namespace=found.metadata.namespace,

@@ -118,6 +118,8 @@ def _highest(minute: int, samples: Sequence[PoolPoint]) -> PoolPoint:
 
 # --- Charts ---
 
+_Value = Callable[[PoolPoint], float | None]
+
 
 @dataclass(frozen=True, slots=True)
 class ChartBox:
@@ -153,7 +155,7 @@ def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]
     def line(
         name: str,
         label: str,
-        value: Callable[[PoolPoint], float | None],
+        value: _Value,
         colour: str,
         dash: tuple[int, ...],
         **more: Any,
@@ -161,17 +163,24 @@ def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]
         values = [None if one is None else value(one) for one in found.points]
         return ChartLine(name, label, values, "amount", colour, dash, **more)
 
-    def amounts(column: str, size: int, *, has_use: bool = True) -> list[ChartLine]:
-        def value(part: str) -> Callable[[PoolPoint], float | None]:
-            return lambda one: _in(size, getattr(one, f"{part}_{column}"))
-
-        use = [line("used", "used", value("used"), "--used", DOTS)] if has_use else []
+    def amounts(requested: _Value, used: _Value | None, allocatable: _Value) -> list[ChartLine]:
         return [
-            line("requested", "requested", value("requested"), "--requested", SOLID, is_filled=True),
-            *use,
-            line("allocatable", "allocatable", value("allocatable"), "--muted", DASHES, width=1.5, is_stepped=True),
+            line("requested", "requested", requested, "--requested", SOLID, is_filled=True),
+            *([line("used", "used", used, "--used", DOTS)] if used else []),
+            line("allocatable", "allocatable", allocatable, "--muted", DASHES, width=1.5, is_stepped=True),
         ]
 
+    cpu = amounts(
+        lambda one: _in(1000, one.requested_millicores),
+        lambda one: _in(1000, one.used_millicores),
+        lambda one: _in(1000, one.allocatable_millicores),
+    )
+    memory = amounts(
+        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.requested_mebibytes),
+        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.used_mebibytes),
+        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.allocatable_mebibytes),
+    )
+    gpus = amounts(lambda one: one.requested_gpus, None, lambda one: one.allocatable_gpus)
     nodes = [
         line("nodes", "nodes", lambda one: one.nodes, "--muted", DASHES, width=1.5, is_stepped=True),
         line("ready", "ready", lambda one: one.nodes_ready, "--chart-ready", SOLID, is_stepped=True),
@@ -185,9 +194,9 @@ def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]
     ]
     part, whole = ChartScale("amount", top=1), ChartScale("amount", top=2, is_whole=True)
     charts = {
-        "cpu": chart_values([part], amounts("millicores", 1000)),
-        "memory": chart_values([part], amounts("mebibytes", _GIBIBYTE_IN_MEBIBYTES)),
-        "gpus": chart_values([whole], amounts("gpus", 1, has_use=False)),
+        "cpu": chart_values([part], cpu),
+        "memory": chart_values([part], memory),
+        "gpus": chart_values([whole], gpus),
         "nodes": chart_values([whole], nodes),
         "work": chart_values([whole], work),
     }
@@ -196,7 +205,7 @@ def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]
 
 
 def _in(size: int, value: int | None) -> float | None:
-    return value if value is None or size == 1 else round(value / size, 2)
+    return None if value is None else round(value / size, 2)
 
 
 # --- The section of a page ---

@@ -63,6 +63,10 @@ class UsageTotal:
     cores: Decimal = Decimal(0)
     gpus: Decimal = Decimal(0)
 
+    def sorted_by(self, column: str) -> Decimal:
+        """Return the value of one of the columns that tables are sorted by (`SORTS`)."""
+        return {"cost": self.cost, "pods": self.pods, "cores": self.cores, "gpus": self.gpus}[column]
+
     @property
     def cost_words(self) -> str:
         return money(self.cost)
@@ -309,13 +313,13 @@ def _table(
         groups[key_of(row)].append(row)
     names = Counter(name for name, _ in groups)
     totals = {key: total_of(group) for key, group in groups.items()}
-    whole = _micro(sum((getattr(total, view.sort) for total in totals.values()), Decimal(0)))
+    whole = _micro(sum((total.sorted_by(view.sort) for total in totals.values()), Decimal(0)))
 
     def line(name: str, total: UsageTotal, user_id: int = 0, id: str = "") -> UsageLine:
         only = view.query(**{narrows: id}) if id and narrows and narrows not in view.only else ""
-        return UsageLine(name, total, percent(_micro(getattr(total, view.sort)), whole), user_id, only)
+        return UsageLine(name, total, percent(_micro(total.sorted_by(view.sort)), whole), user_id, only)
 
-    order = sorted(totals, key=lambda key: (-getattr(totals[key], view.sort), -totals[key].pods, key))
+    order = sorted(totals, key=lambda key: (-totals[key].sorted_by(view.sort), -totals[key].pods, key))
     is_people = title == _BY_PERSON
     shown = tuple(
         line(

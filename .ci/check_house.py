@@ -11,8 +11,6 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 LONGEST, SHORTEST = 400, 20
-# It is shipped into pods as one file.
-MAY_BE_LONG = {"grid/files/executor.py"}
 # A room's addresses, what Django finds by its name, and the composition are files of their own however short.
 MAY_BE_SHORT = {"__init__.py", "urls.py", "apps.py", "tags.py"}
 SHORT_FOLDERS = ("grid/management/commands/", "dashboard/shell/tags/")
@@ -58,7 +56,7 @@ def tracked(*patterns: str) -> list[Path]:
 def lengths(files: Sequence[Path]) -> Iterator[str]:
     for path in files:
         name, lines = str(path), len(path.read_bytes().splitlines())
-        if lines > LONGEST and name not in MAY_BE_LONG:
+        if lines > LONGEST:
             yield f"{name}: {lines} lines, and {LONGEST} may be; part it by ideas"
         is_product = name.startswith(("grid/", "dashboard/")) and not name.startswith(SHORT_FOLDERS)
         if is_product and lines < SHORTEST and path.name not in MAY_BE_SHORT and name not in SHORT_DEBTS:

@@ -94,7 +94,7 @@ BUILT_IN = (
         "compute-grid/executor:1",
         (),
         "Fetches project files from Git, and saves what changed",
-        ("python3", str(Path(__file__).parents[1] / "files" / "executor.py")),
+        ("python3", str(Path(__file__).parents[1] / "files" / "executor")),
         (Need("git", "Project files in Git need the program git: install it and pull again"),),
     ),
     Image(

@@ -60,7 +60,9 @@ class Run:
         arguments += ["--only-prepare", f"--patience={self.task.patience}"] if self.task.only_prepare else []
         environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
         environment |= {name: os.environ[name] for name in ("GIT_SSL_CAINFO",) if name in os.environ}
-        return subprocess.Popen([*prefix, sys.executable, executor.__file__, *arguments], env=environment)
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-I", str(Path(executor.__file__).parent), *arguments], env=environment
+        )
 
     def end(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         process.send_signal(signal.SIGTERM)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.files import executor
-from grid.files.executor import GONE, Missing
+from grid.files.executor import GONE, Missing, saving
 from grid.files.repositories import Repository
 from tests.files.conftest import Runs
 
@@ -186,7 +185,7 @@ def test_a_checkout_that_was_cut_off_begins_anew(runs: Runs) -> None:
 def test_a_commit_that_was_made_before_the_kill_is_pushed_by_the_next_process(runs: Runs, read: Read) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
-    executor._commit(run.task, "")
+    saving._commit(run.task, "")
     run.prepare()
     assert run.save()["branch"] == "main"
     assert read("a") == "1"

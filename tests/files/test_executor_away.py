@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from grid.files import executor, git
-from grid.files.executor import Missing, Task
+from grid.files import git
+from grid.files.executor import Missing, Task, gitcommand, keeping
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 
@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Repository:
 def away(runs: Runs, server: Repository, monkeypatch: pytest.MonkeyPatch) -> Away:
     """Makes runs that take the second repository for a remote one."""
     monkeypatch.setattr(Task, "source", property(lambda task: str(server.path)))
-    monkeypatch.setattr(executor, "_remote_environment", lambda task: {})
+    monkeypatch.setattr(gitcommand, "_remote_environment", lambda task: {})
 
     def make(**changed: Any) -> Run:
         return runs(**{"remote": "https://git.example.com/a", **changed}).prepare()
@@ -103,7 +103,7 @@ def test_where_the_branch_that_a_workspace_left_is_gone_it_goes_on_at_the_usual_
 def test_the_bound_is_of_the_volume_and_not_of_what_a_server_has(
     away: Away, server: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "size_of", lambda folder: 2 * GIB)
+    monkeypatch.setattr(keeping, "size_of", lambda folder: 2 * GIB)
     assert write(away(largest=1), "a")["branch"] == "main"
 
 
@@ -113,7 +113,7 @@ def test_while_a_server_fails_whole_copies_of_its_history_fill_the_volume_only_t
 ) -> None:
     run = away(largest=1)
     server.path.rename(server.path.with_name("away.git"))
-    monkeypatch.setattr(executor, "size_of", lambda folder: used if folder == repository.path else GIB // 2)
+    monkeypatch.setattr(keeping, "size_of", lambda folder: used if folder == repository.path else GIB // 2)
     assert write(run, "a")["kept"] == kept
     assert bool(list((run.task.home / "unpushed-files").glob("*.bundle"))) == (kept == "home")
 
@@ -123,7 +123,7 @@ def test_results_do_not_grow_a_repository_beyond_its_bound(
     away: Away, repository: Repository, monkeypatch: pytest.MonkeyPatch, remote: str
 ) -> None:
     run = away(remote=remote, largest=1, results="results", results_bytes=2**20)
-    monkeypatch.setattr(executor, "size_of", lambda folder: GIB if folder == repository.path else 0)
+    monkeypatch.setattr(keeping, "size_of", lambda folder: GIB if folder == repository.path else 0)
     (run.work / "results").mkdir()
     (run.work / "results" / "a").write_bytes(bytes(2**20))
     said = run.save()
@@ -132,5 +132,5 @@ def test_results_do_not_grow_a_repository_beyond_its_bound(
         "The results are not with the run: the project's repository would have 1.0"
     )
     assert "Ask an admin to raise that" in said["results_problem"]
-    monkeypatch.setattr(executor, "size_of", lambda folder: GIB // 2)
+    monkeypatch.setattr(keeping, "size_of", lambda folder: GIB // 2)
     assert run.save()["results_files"] == 1

@@ -1,5 +1,6 @@
 """What the executor keeps when it cannot save, and whose repositories it gives back."""
 
+import os
 import stat
 import subprocess
 import tarfile
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.files import executor
+from grid.files.executor import GitError, gitcommand, keeping, saving
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read, git_init
@@ -75,7 +76,7 @@ def test_what_was_pushed_is_reported_when_the_executors_disk_is_full(
     def full(*_: object) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(executor, "_write", full)
+    monkeypatch.setattr(saving, "write_state", full)
     assert run.save()["branch"] == "main"
     assert read("a") == "1"
 
@@ -165,7 +166,7 @@ def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in
     first = runs(largest=1).prepare()
     (first.work / "a").write_text("1")
     assert first.save()["branch"] == "main"
-    monkeypatch.setattr(executor, "size_of", lambda folder: 2**30 * 3 // 4)
+    monkeypatch.setattr(keeping, "size_of", lambda folder: 2**30 * 3 // 4)
     run = runs(largest=1).prepare()
     (run.work / "a").write_text("2")
     said = run.save()
@@ -173,3 +174,14 @@ def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in
     assert "would have 1.5 GiB, and may have 1 GiB. Ask an admin" in said["problem"]
     assert (run.task.home / "unpushed-files" / f"{run.task.name}.bundle").is_file()
     assert list(repository.unpushed()) == []
+
+
+def test_last_words_of_git_are_kept_and_no_more(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x >&2\necho the end >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitError, match=r"the end$") as refused:
+        gitcommand.git(runs().task, "status")
+    assert len(str(refused.value)) < 2**16

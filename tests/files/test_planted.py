@@ -18,7 +18,8 @@ from typing import Any, cast
 import pytest
 
 from grid.environments.buildjobs import BUILDERS, BuildSettings, RevisionOrder, job_manifest
-from grid.files import executor
+from grid.files.executor import program
+from grid.files.executor.reporting import tell
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
 from grid.sandbox.imagebuilds import BuildOrder, _Build, _ready
@@ -317,7 +318,7 @@ def test_nothing_planted_for_the_report_is_written_through(runs: Runs, outside: 
         pytest.skip("the file is a mount below /dev, which no program has")
     clear(place)
     plant(place, outside)
-    executor._tell(replace(run.task, report=place), 0, problem="x")
+    tell(replace(run.task, report=place), 0, problem="x")
 
 
 @planted
@@ -328,7 +329,7 @@ def test_nothing_planted_for_the_annotations_file_is_waited_for(tmp_path: Path, 
     # A link is followed: the kubelet makes this file of links, in a volume that no program has.
     is_followed = plant in (link_to_a_file, hard_link, huge_sparse_file)
     with suppress(NotADirectoryError):
-        assert executor._says_something(place) == is_followed
+        assert program._says_something(place) == is_followed
 
 
 @planted

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from grid.files import executor
+from grid.files.executor import preparing, saving
+from grid.files.executor.gitcommand import git
+from grid.files.executor.keeping import keep_copy
+from grid.files.executor.storing import make_tree
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read
@@ -93,7 +96,7 @@ def test_a_program_that_swaps_folders_in_home_has_nothing_written_elsewhere(
     aimed.touch()
     (kept / "link").symlink_to(outside.file)
     with swapping((kept, away), (aimed, kept / "link")):
-        said = [executor._keep_copy(run.task) for _ in range(8 * ROUNDS)]
+        said = [keep_copy(run.task) for _ in range(8 * ROUNDS)]
     assert set(said) <= {"home", "copy"}
     assert "home" in said
 
@@ -134,10 +137,10 @@ def test_the_deepest_path_is_saved_and_what_is_deeper_is_named(
         assert not (other.work / "left").exists()
         (other.work / "b").write_text("2")
         assert other.save()["branch"] == "main"
-        executor._empty(other.work)
+        preparing._empty(other.work)
     finally:
         os.close(here)
-        executor._empty(run.work)  # which nothing but this can remove
+        preparing._empty(run.work)  # which nothing but this can remove
     assert list(run.work.iterdir()) == []
 
 
@@ -183,7 +186,7 @@ def test_what_gitignore_names_is_decided_as_git_decides_it(runs: Runs, repositor
         "--exclude-standard",
     ]
     expected = subprocess.check_output(command, text=True, cwd=run.work).split("\0")[:-1]
-    saved = executor._git(run.task, "ls-tree", "-r", "-z", "--name-only", said["ended"]).split("\0")[:-1]
+    saved = git(run.task, "ls-tree", "-r", "-z", "--name-only", said["ended"]).split("\0")[:-1]
     assert sorted(saved) == sorted(expected)
     assert {"kept.tmp", "sub/a.tmp", "c.log", ":(top)a"} < set(saved)
 
@@ -204,9 +207,9 @@ def test_another_repositorys_commit_stays_while_its_folder_is_empty(runs: Runs, 
         return {entry.name: entry.is_module for entry in repository.folder(commit, "")}
 
     first = runs().prepare()
-    tree = executor._make_tree(first.task, dict.fromkeys(("full", "empty", "gone"), f"160000 {'1' * 40}"))
-    commit = executor._git(first.task, "commit-tree", tree, "-m", "modules")
-    executor._push_to(first.task, commit, "main", 0)
+    tree = make_tree(first.task, dict.fromkeys(("full", "empty", "gone"), f"160000 {'1' * 40}"))
+    commit = git(first.task, "commit-tree", tree, "-m", "modules")
+    saving._push_to(first.task, commit, "main", 0)
     run = runs().prepare()
     (run.work / "full" / "a").write_text("1")
     (run.work / "gone").rmdir()

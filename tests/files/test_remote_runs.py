@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grid.files import executor, remotes
-from grid.files.executor import GONE, UNUSABLE, GitError
+from grid.files import remotes
+from grid.files.executor import GONE, UNUSABLE, GitError, gitcommand
 from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import parse
 from grid.files.repositories import Repository
@@ -251,7 +251,7 @@ def test_git_that_hangs_ends_with_all_that_it_has_started(
     program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {pids}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(executor, "_COMMAND_SECONDS", 0.5)
+    monkeypatch.setattr(gitcommand, "COMMAND_SECONDS", 0.5)
     with pytest.raises(subprocess.TimeoutExpired):
         runs().prepare()
     for pid in pids.read_text().split():

@@ -25,7 +25,7 @@ _LEFT_OUT = (
     "/migrations/",
     "/sandbox/",
     "/frameworks/",
-    "/files/executor.py",
+    "/files/executor/",
     "/views/components.py",
     "/components.html",
 )

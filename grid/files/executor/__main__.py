@@ -1,0 +1,15 @@
+"""Runs the executor from its folder, where nothing else of this project is: `python3 -I <folder>`.
+
+A folder that is run is no package, and its modules could not import each other. So it is imported as the package that it is, from the
+folder above. That comes last among the places of modules, and the folder itself is none, so that neither hides the standard library.
+"""
+
+import runpy
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+
+if __name__ == "__main__":
+    sys.path[:] = [*sys.path[1:], str(_FOLDER.parent)]
+    runpy.run_module(f"{_FOLDER.name}.program", run_name="__main__")

@@ -1,0 +1,96 @@
+"""What an execution asks of the executor, and what it remembers between its steps."""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GONE, UNUSABLE = 3, 4  # exit codes: what was asked for is not there; the repository cannot be used now
+
+
+class Missing(Exception):
+    """The branch or commit does not exist."""
+
+
+class TooLarge(Exception):
+    """The repository may not grow so far."""
+
+
+Known = dict[str, tuple[str, str]]  # by the path under which it is saved: "<mode> <object>", and the stamp
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked for: the places, where the files begin, and the execution's name. Without a branch, the work goes to its own.
+    `results` is the folder, below the files, whose content is kept apart for this execution, at most so many bytes; "" for none."""
+
+    repository: Path
+    work: Path
+    state: Path
+    report: Path
+    home: Path
+    name: str
+    branch: str = ""
+    commit: str = ""
+    fallback: str = (
+        ""  # the branch to take where a remote repository has `branch` no more, as nobody has asked for that one
+    )
+    results: str = ""
+    results_bytes: int = 0
+    author: str = ""
+    title: str = ""
+    grace: float = 30.0
+    seconds: float = 60.0
+    told: Path | None = None
+    only_prepare: bool = False
+    patience: float = 0.0
+    largest: int = 0  # GiB that the repository on the volume may have; 0 for no bound
+    remote: str = ""
+    secret: Path = Path("/nonexistent")
+
+    @property
+    def source(self) -> str:
+        """Where the branches are."""
+        return self.remote or str(self.repository)
+
+    @property
+    def git(self) -> Path:
+        return self.state / "git"
+
+    @property
+    def ready(self) -> Path:
+        return self.state / "ready"
+
+    @property
+    def known(self) -> Path:
+        """What was checked out: by path git's mode and object, and a stamp by which an unchanged file is known."""
+        return self.state / "known"
+
+
+def parse_task(arguments: Sequence[str] | None) -> Task:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in ("repository", "work", "state", "report", "home"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--results", default="")
+    parser.add_argument("--results-bytes", type=int, default=0)
+    for name in ("branch", "commit", "fallback", "remote"):
+        parser.add_argument(f"--{name}", default="")
+    parser.add_argument("--secret", type=Path, default=Path("/nonexistent"))
+    parser.add_argument("--largest", type=int, default=0)
+    for name in ("grace", "seconds"):
+        parser.add_argument(f"--{name}", type=float, required=True)
+    parser.add_argument("--told", type=Path)
+    parser.add_argument("--only-prepare", action="store_true")
+    parser.add_argument("--patience", type=float, default=0.0)
+    given = vars(parser.parse_args(arguments))
+    return Task(**given, author=os.environ.get("GRID_AUTHOR", ""), title=os.environ.get("GRID_TITLE", ""))
+
+
+def write_state(path: Path, content: dict[str, Any]) -> None:
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_text(json.dumps(content))
+    unfinished.replace(path)

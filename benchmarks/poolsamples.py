@@ -21,7 +21,8 @@ def measure(pools: int) -> None:
     from django.db import connection
 
     from dashboard.nodes.pool_records import read_points, read_trends
-    from dashboard.nodes.viewmodels.pool_history import SPARK_POINTS, moments, pool_charts, width_of
+    from dashboard.nodes.viewmodels.pool_history import moments, pool_charts, width_of
+    from dashboard.nodes.viewmodels.pool_trends import SPARK_POINTS
     from grid.models import PoolSample
     from grid.models.pool import ALL_POOLS
     from grid.runtime.poolsamples import KEPT_MINUTES, PoolTally, is_taken, store

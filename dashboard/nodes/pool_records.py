@@ -4,7 +4,8 @@ from typing import Any
 
 from django.db.models import F, Max, QuerySet
 
-from dashboard.nodes.viewmodels.pool_history import COLUMNS, TREND_COLUMNS, PoolPoint, Trends
+from dashboard.nodes.viewmodels.pool_history import COLUMNS, PoolPoint
+from dashboard.nodes.viewmodels.pool_trends import TREND_COLUMNS, Trends
 from grid.models import PoolSample
 
 

@@ -22,15 +22,14 @@ from dashboard.nodes.viewmodels.pool_history import (
     RANGES,
     PoolMoments,
     PoolPoint,
-    Trends,
     history_rows,
     moments,
     pool_charts,
     pool_samples_with,
-    pool_trends,
     section,
     width_of,
 )
+from dashboard.nodes.viewmodels.pool_trends import Trends, pool_trends
 from dashboard.shell.viewmodels.sparklines import HEIGHT, WIDTH, sparkline
 from grid.core.errors import ClusterUnavailable
 from grid.models import PoolSample

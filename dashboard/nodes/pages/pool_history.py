@@ -13,13 +13,12 @@ from django.conf import settings
 from dashboard.nodes.pool_records import read_points, read_trends
 from dashboard.nodes.viewmodels.pool_history import (
     RANGES,
-    SPARK_POINTS,
     PoolMoments,
-    Trends,
     moments,
     pool_samples_with,
     width_of,
 )
+from dashboard.nodes.viewmodels.pool_trends import SPARK_POINTS, Trends
 from dashboard.shell.pages.periodic import FIRST_SECONDS, PeriodicRead
 from grid.core.errors import GridError
 from grid.database import threads as database

@@ -1,4 +1,4 @@
-"""The node pools over the last hours: values of the charts, rows of the table beside them, and a sparkline for each pool; pure.
+"""The node pools over the last hours: values of the charts, and rows of the table beside them; pure.
 
 A chart has at most 500 moments, so over a day each stands for three minutes, with the highest value of them: a peak is never lost.
 """
@@ -10,18 +10,16 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartScale, chart_values
-from dashboard.shell.viewmodels.sparklines import Sparkline, sparkline
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
-from grid.models.pool import ALL_POOLS
 
 RANGES: Mapping[str, int] = {"1h": 60, "6h": 6 * 60, "24h": 24 * 60}  # in minutes
 RANGE_WORDS = {"1h": _("the last hour"), "6h": _("the last 6 hours"), "24h": _("the last day")}
 RANGE_TITLES = {"1h": _("1 hour"), "6h": _("6 hours"), "24h": _("1 day")}
 _LAST_WORDS = {"1h": _("The last hour"), "6h": _("The last 6 hours"), "24h": _("The last day")}
 DEFAULT_RANGE = "24h"
-POINTS, SPARK_POINTS, TABLE_ROWS = 500, 48, 24
-_GAP = 3  # stretches without a sample that are shown as a gap
+POINTS, TABLE_ROWS = 500, 24
+GAP = 3  # stretches without a sample that are shown as a gap
 _MEBIBYTE = 2**20
 _GIBIBYTE_IN_MEBIBYTES = 1024
 
@@ -55,11 +53,6 @@ _MAY_BE_UNKNOWN = (
     *("used_millicores", "used_mebibytes", "pods_waiting"),
     *("executions_running", "executions_waiting"),
 )
-# What sparklines show.
-TREND_COLUMNS = (
-    *("requested_millicores", "allocatable_millicores", "requested_mebibytes", "allocatable_mebibytes"),
-    "executions_waiting",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ def moments(samples: Iterable[PoolPoint], width: int, *, until: int) -> PoolMome
     minutes: list[int] = []
     points: list[PoolPoint | None] = []
     for minute in [*sorted(stretches), until // width * width]:
-        if minutes and minute - minutes[-1] > _GAP * width:
+        if minutes and minute - minutes[-1] > GAP * width:
             minutes.append(minutes[-1] + width)
             points.append(None)
         if minute in stretches and (not minutes or minutes[-1] != minute):
@@ -297,13 +290,13 @@ def history_rows(found: PoolMoments) -> list[PoolHistoryRow]:
     return [
         PoolHistoryRow(
             at=one.at,
-            nodes=_nodes(one),
+            nodes=nodes_words(one),
             cpu=_three(one.requested_millicores, one.used_millicores, one.allocatable_millicores, format_cores),
-            memory=_three(one.requested_mebibytes, one.used_mebibytes, one.allocatable_mebibytes, _memory),
+            memory=_three(one.requested_mebibytes, one.used_mebibytes, one.allocatable_mebibytes, memory_words),
             gpus=_three(one.requested_gpus, None, one.allocatable_gpus, str) if one.allocatable_gpus else "",
-            running=_count(one.executions_running),
-            waiting=_count(one.executions_waiting),
-            pods_waiting=_count(one.pods_waiting),
+            running=count_words(one.executions_running),
+            waiting=count_words(one.executions_waiting),
+            pods_waiting=count_words(one.pods_waiting),
         )
         for one in reversed(known)
     ]
@@ -316,93 +309,15 @@ def _three(requested: int, used: int | None, allocatable: int, words: Callable[[
     return _("{requested}, {used} used of {allocatable}", used=words(used), **amounts)
 
 
-def _count(number: int | None) -> str:
+def count_words(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _memory(mebibytes: int) -> str:
+def memory_words(mebibytes: int) -> str:
     return format_bytes(mebibytes * _MEBIBYTE)
 
 
-# --- A row for each pool ---
-
-
-@dataclass(frozen=True, slots=True)
-class Trends:
-    """By pool: stretches of time, oldest first, as rows of their first minute and `TREND_COLUMNS`; and the newest sample, of a pool that
-    is not gone."""
-
-    stretches: dict[str, list[tuple[int, ...]]]
-    newest: dict[str, PoolPoint]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolTrend:
-    """One pool: its newest figures, "" once it is gone, and sparklines that lead there."""
-
-    title: str
-    query: str
-    is_chosen: bool
-    nodes: str
-    cpu: str
-    cpu_line: Sparkline
-    memory: str
-    memory_line: Sparkline
-    waiting: str
-    waiting_line: Sparkline
-
-
-def pool_trends(
-    found: Trends, range: str, *, until: int, chosen: str, query_of: Callable[[str], str]
-) -> list[PoolTrend]:
-    """Return a row for all pools together, one for each by name, and one for the nodes without a pool."""
-    names = sorted(found.stretches, key=lambda name: (name != ALL_POOLS, not name, name))
-    return [_trend(name, found, range, until, name == chosen, query_of(name)) for name in names]
-
-
-def _trend(name: str, found: Trends, range: str, until: int, is_chosen: bool, query: str) -> PoolTrend:
-    minutes, cpu, cpu_most, memory, memory_most, waiting = zip(*found.stretches[name], strict=True)
-    span, gap = (until - RANGES[range], until), _GAP * width_of(RANGES[range], SPARK_POINTS)
-
-    def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> Sparkline:
-        lowest, highest = words(min(values)), words(max(values))
-        named = {"what": what, "range": RANGE_WORDS[range]}
-        told = (
-            _("{what} in {range}: {amount}", amount=lowest, **named)
-            if lowest == highest
-            else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
-        )
-        points = list(zip(minutes, values, strict=True))
-        return sparkline(points, span=span, top=top, words=told, gap=gap)
-
-    now = found.newest.get(name)
-    return PoolTrend(
-        title={ALL_POOLS: _("All pools"), "": _("No pool")}.get(name, name),
-        query=query,
-        is_chosen=is_chosen,
-        nodes="" if now is None else _nodes(now),
-        cpu=""
-        if now is None
-        else _(
-            "{requested} of {allocatable}",
-            requested=format_cores(now.requested_millicores),
-            allocatable=format_cores(now.allocatable_millicores),
-        ),
-        cpu_line=drawn(cpu, max(cpu_most), _("Cores requested"), format_cores),
-        memory=""
-        if now is None
-        else _(
-            "{requested} of {allocatable}",
-            requested=_memory(now.requested_mebibytes),
-            allocatable=_memory(now.allocatable_mebibytes),
-        ),
-        memory_line=drawn(memory, max(memory_most), _("Memory requested"), _memory),
-        waiting="" if now is None else _count(now.executions_waiting),
-        waiting_line=drawn(waiting, max(waiting), _("Executions waiting"), str),
-    )
-
-
-def _nodes(now: PoolPoint) -> str:
+def nodes_words(now: PoolPoint) -> str:
     if now.nodes_ready == now.nodes:
         return str(now.nodes)
     return _("{ready} of {nodes}", ready=now.nodes_ready, nodes=now.nodes)

@@ -20,7 +20,8 @@ from dashboard.nodes.pages.node import NODE
 from dashboard.nodes.pages.pod import POD
 from dashboard.nodes.pages.pool_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
-from dashboard.nodes.viewmodels.pool_history import PoolMoments, PoolTrend, Trends, pool_charts, pool_trends, section
+from dashboard.nodes.viewmodels.pool_history import PoolMoments, pool_charts, section
+from dashboard.nodes.viewmodels.pool_trends import PoolTrend, Trends, pool_trends
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
 from dashboard.shell.views.describing import node_description, pod_description

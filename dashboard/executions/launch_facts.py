@@ -15,8 +15,8 @@ from dashboard.executions.launch_waits import with_waits
 from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.executions.viewmodels.launch import Slots, slots
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
-from dashboard.queue.records import expected_wait, how_right, read_takeover
-from dashboard.queue.viewmodels.expected_wait import launch_wait
+from dashboard.starts.viewmodels.expected_wait import launch_wait
+from dashboard.starts.wait_records import expected_wait, how_right, read_takeover
 from dashboard.usage.budget_records import left_for_launch
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED

@@ -9,8 +9,8 @@ from math import inf
 from asgiref.sync import async_to_sync
 
 from dashboard.executions.viewmodels.fit_card import FitQuestion
-from dashboard.queue.records import expected_wait, how_right
-from dashboard.queue.viewmodels.expected_wait import launch_wait
+from dashboard.starts.viewmodels.expected_wait import launch_wait
+from dashboard.starts.wait_records import expected_wait, how_right
 from grid.core.labels import SIMULATED
 from grid.core.slices import in_slices
 from grid.diagnosis.imagepull import ImagePull

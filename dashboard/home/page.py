@@ -15,11 +15,11 @@ from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.home.records import HomeRecords, read_home
 from dashboard.home.viewmodels.my_executions import SHOWN, my_executions
 from dashboard.home.viewmodels.my_side import my_side
-from dashboard.queue.pages.expected import EXPECTED
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine, state_status
+from dashboard.starts.expected import EXPECTED
 from grid.core.labels import Keys
 from grid.database import threads as database
 from grid.kube.events import topic_about

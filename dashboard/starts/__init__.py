@@ -1,4 +1,5 @@
-"""How long executions take to start, on pages: the bars of one start, and the table and charts by tier, environment, pool or image.
+"""How long executions take to start, and when those that wait are expected to, on pages.
 
-It owns the words of each phase beside its usual time. The execution's page imports `startup_records` and `viewmodels.startup`.
+It owns the bars of one start, the table and charts by tier, environment, pool or image, and the expected waits, computed once for all
+pages of a process. Others import `startup_records`, `wait_records`, `expected`, `viewmodels.startup` and `viewmodels.expected_wait`.
 """

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
-from dashboard.queue.pages import expected
+from dashboard.starts import expected
 from grid.models import ConfigRecord, Execution, HardwareTier
 from grid.runtime.executions import read_rows
 from tests.browser import executing

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.queue.viewmodels.expected_wait import wait_line
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.fragments import render_fragment
+from dashboard.starts.viewmodels.expected_wait import wait_line
 from grid.models import AuditEntry, Execution, QueueOrder, State
 from grid.queue.expectation.basis import WaitEstimate
 from grid.runtime import Runtime

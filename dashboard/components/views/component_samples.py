@@ -10,10 +10,10 @@ from dashboard.executions.viewmodels.launch import slots
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments, misfits, refused_by_namespace
-from dashboard.queue.viewmodels.expected_wait import launch_wait, wait_note, with_note
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
+from dashboard.starts.viewmodels.expected_wait import launch_wait, wait_note, with_note
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeNote, size_note
 from grid.core.translation import gettext as _
 from grid.diagnosis.imagepull import ImagePull

@@ -36,11 +36,11 @@ from dashboard.executions.viewmodels.execution_actions import actions
 from dashboard.executions.viewmodels.leaving import leaving
 from dashboard.executions.viewmodels.run_files import run_files
 from dashboard.executions.viewmodels.timeline import timeline
-from dashboard.queue.pages.expected import EXPECTED
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.events import history
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.expected import EXPECTED
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
 from dashboard.usage.viewmodels.sizehints import size_note

@@ -22,10 +22,10 @@ from dashboard.executions.viewmodels.execution_lines import (
     runs_well,
     status_of,
 )
-from dashboard.queue.pages.expected import EXPECTED
-from dashboard.queue.viewmodels.expected_wait import with_note
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
+from dashboard.starts.expected import EXPECTED
+from dashboard.starts.viewmodels.expected_wait import with_note
 from grid.metrics.usage import Usage
 from grid.runtime import Runtime
 from grid.runtime.starts import STARTING

@@ -10,11 +10,11 @@ from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionL
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions import page_fragments
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.queue.pages.expected import EXPECTED
 from dashboard.shell.access import Viewer, may_observe, may_see_execution
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.expected import EXPECTED
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow

@@ -44,12 +44,12 @@ from dashboard.platformhealth.viewmodels.platform_health import (
     health,
     metrics_part,
 )
-from dashboard.queue.pages.expected import EXPECTED
 from dashboard.shell.access import Viewer, may_administer, may_observe
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.expected import EXPECTED
 from dashboard.tiers.tier_records import known_shapes
 from dashboard.usage.viewmodels.contention import contended_nodes
 from grid.core.translation import gettext as _

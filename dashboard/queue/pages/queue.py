@@ -6,12 +6,12 @@ from datetime import datetime
 
 from django.http import QueryDict
 
-from dashboard.queue.pages.expected import EXPECTED
-from dashboard.queue.records import WaitsRead
 from dashboard.queue.viewmodels.waiting import REGION, in_order, queue_fragments, queue_row
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.starts.expected import EXPECTED
+from dashboard.starts.wait_records import WaitsRead
 from grid.kube.hub import Topic
 from grid.models import State
 from grid.runtime import Runtime

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from dashboard.executions.viewmodels.told import message_of
-from dashboard.queue.viewmodels.expected_wait import WaitLine, wait_line
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural

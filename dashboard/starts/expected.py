@@ -3,9 +3,9 @@
 from datetime import datetime
 from functools import partial
 
-from dashboard.queue.records import WaitsRead, read_expectations
-from dashboard.queue.viewmodels.expected_wait import WaitLine, wait_line, wait_note
 from dashboard.shell.pages.periodic import PeriodicRead
+from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line, wait_note
+from dashboard.starts.wait_records import WaitsRead, read_expectations
 from grid.database import threads as database
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
-from dashboard.queue.pages.expected import EXPECTED, ExpectedWaits
-from dashboard.queue.records import WaitsRead
-from dashboard.queue.viewmodels.expected_wait import wait_note, with_note
 from dashboard.shell.viewmodels.states import StatusLine
+from dashboard.starts.expected import EXPECTED, ExpectedWaits
+from dashboard.starts.viewmodels.expected_wait import wait_note, with_note
+from dashboard.starts.wait_records import WaitsRead
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import Execution, State, WaitPrediction

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from dashboard.accounts.viewmodels.memberships import ProjectWork, work_sentences
-from dashboard.jobs.job_records import waiting_runs
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.jobs.jobrows import waiting_runs
 from grid.models import Execution, Membership, Project, Schedule, State, User
 from grid.projects.departures import LIVES
 

@@ -21,11 +21,9 @@ from grid.diagnosis.logfindings import LogFinding
 from grid.models import (
     AppShare,
     Execution,
-    ExecutionLog,
     LifecycleEntry,
     LogOccurrence,
     Membership,
-    ShippedLog,
     State,
     UsageInterval,
 )
@@ -161,13 +159,3 @@ def _newer_id(execution: Execution) -> str:
 def _part(execution: Execution, name: str) -> dict[str, Any]:
     part = (execution.spec or {}).get(name)
     return part if isinstance(part, dict) else {}
-
-
-def final_log(execution_id: str) -> str:
-    """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
-    return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""
-
-
-def lost_lines(execution_id: str) -> int:
-    """Return how many lines of the execution's log are missing at the log receiver."""
-    return ShippedLog.objects.filter(pk=execution_id).values_list("lost", flat=True).first() or 0

@@ -118,11 +118,6 @@ def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
     return _sweeps([(job_id, sweep)]).get((job_id, sweep))
 
 
-def waiting_runs() -> QuerySet[JobRun]:
-    """Return the open runs of all jobs that have no execution yet, or wait for their next attempt."""
-    return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
-
-
 def _present() -> QuerySet[Job]:
     rows = Job.objects.filter(deleted_at__isnull=True).select_related("owner", "project", "environment", "tier")
     return rows.order_by("-launched_at", "-pk")

@@ -1,4 +1,4 @@
-"""Reads the knowledge base from the database, synchronously, as values for pages."""
+"""Reads kept logs and the knowledge base from the database, synchronously, as values for pages."""
 
 from datetime import datetime, timedelta
 
@@ -7,10 +7,20 @@ from django.db.models import Count, Max
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine, knowledge_lines
 from grid.diagnosis.logpatterns import is_built_in
 from grid.logs.knowledge import pattern_of
-from grid.models import KnowledgeEntry, LogOccurrence
+from grid.models import ExecutionLog, KnowledgeEntry, LogOccurrence, ShippedLog
 
 COUNTED = timedelta(days=30)
 NEWEST = 50
+
+
+def final_log(execution_id: str) -> str:
+    """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
+    return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""
+
+
+def lost_lines(execution_id: str) -> int:
+    """Return how many lines of the execution's log are missing at the log receiver."""
+    return ShippedLog.objects.filter(pk=execution_id).values_list("lost", flat=True).first() or 0
 
 
 def read_knowledge(now: datetime) -> list[KnowledgeLine]:

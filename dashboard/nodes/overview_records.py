@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import chain
 
-from django.db import DatabaseError
-
 from dashboard.nodes.viewmodels.misconfigured import (
     AdminFacts,
     NeverStarted,
@@ -16,7 +14,6 @@ from dashboard.nodes.viewmodels.misconfigured import (
 )
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.translation import gettext as _
-from grid.database import writing
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms
 from grid.executions.preview import pod_needs
@@ -31,15 +28,6 @@ _CHANGES = [
     *(AuditEntry.Action.ENDED, AuditEntry.Action.SENT),
 ]
 LAUNCHES_LOOKED_AT = 1000  # the latest that have ended
-
-
-def database_problems() -> tuple[str, ...]:
-    """Return sentences that say what is wrong with the database or the folders; () when all can be read and written."""
-    try:
-        Execution.objects.unsettled().exists()
-        return tuple(writing.problems())
-    except DatabaseError as error:
-        return (_("The database does not answer as it should ({name}).", name=type(error).__name__),)
 
 
 def admin_facts(

@@ -7,8 +7,7 @@ from django.db import DatabaseError
 from django.http import QueryDict
 from django.utils import timezone
 
-from dashboard.nodes.overview_records import database_problems
-from dashboard.platformhealth.records import StoredHealth, framework_lines, read_health
+from dashboard.platformhealth.records import StoredHealth, database_problems, framework_lines, read_health
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart, caches_part, controller_part, database_part
 from dashboard.platformhealth.viewmodels.platform_page import (
     LightsView,

@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
+from django.db import DatabaseError
 from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS
 from grid.clusters.frameworkversions import environment_lines
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.database import writing
 from grid.environments.declaredversions import declared_by
-from grid.models import Environment, PlatformIncident, PlatformReport
+from grid.models import Environment, Execution, PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light, Workload
 from grid.platformhealth.versions import VersionLine
 
@@ -50,6 +52,15 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
         incidents,
         msgspec.convert(report.versions, tuple[VersionLine, ...]),
     )
+
+
+def database_problems() -> tuple[str, ...]:
+    """Return sentences that say what is wrong with the database or the folders; () when all can be read and written."""
+    try:
+        Execution.objects.unsettled().exists()
+        return tuple(writing.problems())
+    except DatabaseError as error:
+        return (_("The database does not answer as it should ({name}).", name=type(error).__name__),)
 
 
 def framework_lines(now: datetime) -> tuple[VersionLine, ...]:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from dashboard.jobs.job_records import waiting_runs
 from dashboard.secrets.viewmodel import SecretUses
 from grid.executions.progress import CREATED
+from grid.jobs.jobrows import waiting_runs
 from grid.models import Execution, Schedule, State, StoredSecret
 from grid.models.execution import object_name_of
 

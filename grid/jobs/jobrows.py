@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from grid.executions.launchrequest import JobSettings, RunAttempt
 from grid.executions.spec import JobSpec
@@ -21,6 +21,11 @@ def attempt_id(job_id: str, run: int, attempt: int) -> str:
     if run == attempt == 1:
         return job_id
     return hashlib.sha256(f"attempt {attempt} of run {run} of {job_id}".encode()).hexdigest()[:_ID_LENGTH]
+
+
+def waiting_runs() -> QuerySet[JobRun]:
+    """Return the open runs of all jobs that have no execution yet, or wait for their next attempt."""
+    return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
 
 
 def make_job(execution: Execution, settings: JobSettings, *, cluster: Mapping[str, Any] | None, id: str = "") -> Job:

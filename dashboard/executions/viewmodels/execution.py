@@ -121,6 +121,11 @@ class ExecutionRecord:
         return self.owner_is_active and self.contributes(self.owner_id)
 
     @property
+    def has_members(self) -> bool:
+        """Whether it runs in several pods: a head and workers."""
+        return self.cluster is not None
+
+    @property
     def name(self) -> str:
         return self.title or self.object_name
 

@@ -2,37 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from dashboard.executions.viewmodels.execution import CONTRIBUTING
 from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine
-from dashboard.workspaces.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
+from dashboard.workspaces.viewmodels.workspaces import MyExecution, WorkspaceRecord, fitting_button, workspace_card
 from grid.core.translation import gettext as _
 from grid.runtime.executions import ExecutionRow
 
 SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class MyExecution:
-    """One card. `environment` is the framework for a cluster. `execution_id` is "" for a stopped workspace, `workspace_id` is "" for
-    anything but a workspace."""
-
-    execution_id: str
-    workspace_id: str
-    name: str
-    environment: str
-    tier: str
-    project: str
-    status: StatusLine
-    since: datetime
-    button: Button
-    is_active: bool
-    advice: str = ""
-    why_not_resume: str = ""
-    launched_as: str = ""  # the execution that "Launch again" copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +49,6 @@ def my_executions(
         has_workspaces=bool(workspaces) or any(busy),
     )
     return Fragment("my-executions", "home/fragments/my_executions.html", shown)
-
-
-def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
-    """Return the workspace's card as its owner sees it."""
-    execution = workspace.latest
-    return MyExecution(
-        execution_id=execution.id if execution is not None and workspace.is_active else "",
-        workspace_id=workspace.id,
-        name=workspace.name,
-        environment=workspace.environment_name,
-        tier=workspace.tier_name,
-        project=workspace.project_name,
-        status=workspace.status,
-        since=workspace.since,
-        button=workspace.button(workspace.owner_id),
-        is_active=workspace.is_active,
-        why_not_resume=workspace.why_not_resume,
-        launched_as=execution.id if execution is not None else "",
-    )
 
 
 def _row_card(row: ExecutionRow, status_of: Callable[[ExecutionRow], tuple[StatusLine, str]]) -> MyExecution:

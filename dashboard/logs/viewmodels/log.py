@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
-from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.logs.viewmodels.log_level import LEVELS
 from dashboard.logs.viewmodels.log_lines import Cursor, LogRow, cursor_text, parse_cursor
 from grid.core.labels import APP_COMPONENT, HEAD
@@ -16,6 +15,21 @@ MAIN_CONTAINER = "run"
 ALL = "all"  # the choice that shows the logs of all pods merged
 MERGED_PODS = 24
 _ENDED_PHASES = ("Succeeded", "Failed")
+
+
+class LoggedExecution(Protocol):
+    """What the log viewer knows of an execution; `has_members` is true of one that runs in several pods."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def object_name(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def is_final(self) -> bool: ...
+    @property
+    def has_members(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +254,7 @@ def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def why_no_log(record: ExecutionRecord) -> str:
+def why_no_log(record: LoggedExecution) -> str:
     if record.is_final:
         return _("No log was kept: its program did not start, or wrote nothing.")
     if record.state == "stopping":

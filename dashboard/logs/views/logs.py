@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.executions.records import final_log, lost_lines
-from dashboard.executions.viewmodels.execution import ExecutionRecord
+from dashboard.logs.records import final_log, lost_lines
 from dashboard.logs.viewmodels.log import (
     ALL,
     MAIN_CONTAINER,
     LogElsewhere,
+    LoggedExecution,
     LogQuery,
     LogSource,
     LogView,
@@ -38,7 +38,7 @@ _ROWS = "logs/fragments/log_rows.html"
 _INCOMPLETE = _("The log is not complete.")
 
 
-async def execution_log_view(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> LogView:
+async def execution_log_view(request: HttpRequest, runtime: Runtime, record: LoggedExecution) -> LogView:
     """Return the log of the execution's pods while there are some, else the stored end of the log."""
     asked = LogQuery.parse(request.GET.dict())
     source = execution_source(runtime, record, asked)
@@ -81,10 +81,10 @@ async def log_answer(request: HttpRequest, view: LogView) -> HttpResponse:
     return await sync_to_async(render)(request, template, {"log": view})
 
 
-def execution_source(runtime: Runtime, record: ExecutionRecord, asked: LogQuery) -> LogSource | None:
+def execution_source(runtime: Runtime, record: LoggedExecution, asked: LogQuery) -> LogSource | None:
     found = runtime.pods.by("execution", record.id)
     pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
-    if record.cluster is None:
+    if not record.has_members:
         return log_source(pods, asked, main=record.object_name)
     together = all_source(pods)
     chosen = log_source([pod for pod in pods if pod.metadata.name == asked.pod], asked, main=asked.pod)
@@ -96,7 +96,7 @@ def pod_source(runtime: Runtime, namespace: str, name: str, asked: LogQuery) -> 
     return log_source([pod] if pod else [], asked, main=name)
 
 
-async def execution_log_file(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> HttpResponseBase:
+async def execution_log_file(request: HttpRequest, runtime: Runtime, record: LoggedExecution) -> HttpResponseBase:
     """Return all that the cluster has, pod after pod, or else the stored end of the log."""
     asked = LogQuery.parse(request.GET.dict())
     source = execution_source(runtime, record, asked)

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionLists
 from dashboard.executions.pages.executions import EXECUTIONS
 from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.nodes.overview_records import admin_facts, database_problems, environments_never_started
+from dashboard.nodes.overview_records import admin_facts, environments_never_started
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node_lists import NodeList, NodeLists
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
@@ -37,6 +37,7 @@ from dashboard.nodes.viewmodels.overview import (
     work_line,
     work_lines,
 )
+from dashboard.platformhealth.records import database_problems
 from dashboard.platformhealth.viewmodels.platform_health import (
     caches_part,
     controller_part,

@@ -1,4 +1,4 @@
-"""Puts a workspace into words: its present state, and the one button that fits; pure."""
+"""Puts a workspace into words: its present state, the one button that fits, and its card; pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -103,6 +103,45 @@ class WorkspaceRecord:
         if self.latest is None or not self.latest.is_active:
             return "resume" if self.why_not_resume == "" else "again"
         return fitting_button(self.latest.state, contributes=self.project_roles.get(user_id) in CONTRIBUTING)
+
+
+@dataclass(frozen=True, slots=True)
+class MyExecution:
+    """One card. `environment` is the framework for a cluster. `execution_id` is "" for a stopped workspace, `workspace_id` is "" for
+    anything but a workspace."""
+
+    execution_id: str
+    workspace_id: str
+    name: str
+    environment: str
+    tier: str
+    project: str
+    status: StatusLine
+    since: datetime
+    button: Button
+    is_active: bool
+    advice: str = ""
+    why_not_resume: str = ""
+    launched_as: str = ""  # the execution that "Launch again" copies
+
+
+def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
+    """Return the workspace's card as its owner sees it."""
+    execution = workspace.latest
+    return MyExecution(
+        execution_id=execution.id if execution is not None and workspace.is_active else "",
+        workspace_id=workspace.id,
+        name=workspace.name,
+        environment=workspace.environment_name,
+        tier=workspace.tier_name,
+        project=workspace.project_name,
+        status=workspace.status,
+        since=workspace.since,
+        button=workspace.button(workspace.owner_id),
+        is_active=workspace.is_active,
+        why_not_resume=workspace.why_not_resume,
+        launched_as=execution.id if execution is not None else "",
+    )
 
 
 def fitting_button(state: str, *, contributes: bool) -> Button:

@@ -18,13 +18,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.executions.launch_facts import pool_states, slots_of
 from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
 from dashboard.executions.views.launch import tier_offers, write_launched
-from dashboard.home.viewmodels.my_executions import workspace_card
 from dashboard.shell.access import may_manage_workspace, may_see_workspace
 from dashboard.shell.ids import id_in
 from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.usage.viewmodels.prices import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
-from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
+from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord, workspace_card
 from dashboard.workspaces.workspace_records import executions_of, page_of, read_workspace
 from grid.audit.entries import write_entry
 from grid.clusters.request import read_cluster_settings, stored_settings

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.urls import path, re_path
 
+from dashboard import composition as composition
 from dashboard.alerts.page import ALERTS
 from dashboard.executions.pages.execution import EXECUTION
 from dashboard.executions.pages.executions import EXECUTIONS

@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern
 
+from dashboard import composition as composition
 from dashboard.accounts import urls as accounts
 from dashboard.alerts import urls as alerts
 from dashboard.announcements import urls as announcements

@@ -64,9 +64,11 @@ ALERTS = AlertsPage()
 _board = Board[Sequence[AlertLine]](_("critical alerts"), critical_alerts, ())
 
 
-async def alert_updates() -> AsyncIterator[Sequence[PageUpdate]]:
-    """Yield the line about critical alerts whenever it changes. The first look, ten seconds after the page's first paint, yields it in any
-    case: what the browser shows is not known."""
+async def alert_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
+    """Yield the line about critical alerts whenever it changes, to those who operate. The first look, ten seconds after the page's first
+    paint, yields it in any case: what the browser shows is not known."""
+    if not may_operate(viewer):
+        return
     shown = None
     while True:
         await asyncio.sleep(LOOK_SECONDS + random.random() * SPREAD_SECONDS)

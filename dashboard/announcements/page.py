@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from dashboard.announcements.records import shown_announcements
 from dashboard.announcements.viewmodel import AnnouncementRecord, banners_fragment
+from dashboard.shell.access import Viewer
 from dashboard.shell.pages.board import Board
 from dashboard.shell.viewmodels.live import PageUpdate
+from grid.runtime import Runtime
 
 LOOK_SECONDS = 30.0
 KEPT_SECONDS = 15.0  # what one page has read serves all others meanwhile
@@ -18,13 +20,13 @@ SPREAD_SECONDS = 5.0
 _board = Board[Sequence[AnnouncementRecord]]("announcements", shown_announcements, ())
 
 
-async def announcement_updates(user_id: int) -> AsyncIterator[Sequence[PageUpdate]]:
+async def announcement_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
     """Yield the announcements of a person's page whenever they change. The first look, half a minute after the page's first paint, yields
     them in any case: what the browser shows is not known."""
     shown = None
     while True:
         await asyncio.sleep(LOOK_SECONDS + random.random() * SPREAD_SECONDS)
-        fragment = banners_fragment(await _board.value(KEPT_SECONDS), user_id, timezone.now())
+        fragment = banners_fragment(await _board.value(KEPT_SECONDS), viewer.id, timezone.now())
         if fragment != shown:
             shown = fragment
             yield [PageUpdate("replace", fragment.id, (fragment,))]

@@ -7,4 +7,5 @@ from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
+    path("first-steps/hide/", home.choose_first_steps, name="first-steps-hide"),
 ]

@@ -1,24 +1,26 @@
 """The first page after login: the user's own executions and workspaces, the month's cost, and the first steps of whoever has not launched
 yet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.home.page import HOME
 from dashboard.home.records import read_setup_facts, read_work_facts
-from dashboard.home.viewmodels.first_steps import SETUP, WORK, FirstSteps, setup_steps, work_steps
+from dashboard.home.viewmodels.first_steps import CARDS, SETUP, WORK, FirstSteps, setup_steps, work_steps
 from dashboard.shell.access import Role, role_of
 from dashboard.shell.views.live import live_page
-from dashboard.shell.views.preferences import hidden_first_steps, hide_first_steps
+from dashboard.shell.views.preferences import back, keep_cookie
 from dashboard.usage.usage_records import read_usage
 from dashboard.usage.viewmodels.usage import last_months, total_of
 from grid.models import User
 from grid.sharing.portsharing import ports_shared_with
+
+_STEPS_COOKIE = "first-steps-"
 
 
 @require_safe
@@ -27,12 +29,20 @@ async def home(request: HttpRequest) -> HttpResponse:
     if user.pk is not None:
         HOME.forget(user.pk)
     # Once nothing is left to do, the browser says so, and nothing is read any more.
-    asked = {WORK, SETUP} - hidden_first_steps(request, user.pk)
+    asked = {WORK, SETUP} - _hidden_first_steps(request, user.pk)
     context = await sync_to_async(_once)(user, asked) if isinstance(user, User) else {}
     cards: list[FirstSteps] = context.pop("cards", [])
     context["first_steps"] = [card for card in cards if not card.is_done]
     response = await live_page(request, HOME, "home/home.html", context=context)
-    hide_first_steps(response, user.pk, {card.card for card in cards if card.is_done})
+    _hide_first_steps(response, user.pk, {card.card for card in cards if card.is_done})
+    return response
+
+
+@require_POST
+def choose_first_steps(request: HttpRequest) -> HttpResponse:
+    """Hide a card of first steps for good, and redirect back to the page that the user was on."""
+    response = back(request)
+    _hide_first_steps(response, request.user.pk, {request.POST.get("card", "")} & set(CARDS))
     return response
 
 
@@ -55,3 +65,13 @@ def _first_steps(user: User, asked: set[str]) -> Iterator[FirstSteps]:
         yield setup_steps(read_setup_facts(user.pk))
     if WORK in asked and role is not Role.AUDITOR:
         yield work_steps(read_work_facts(user.pk))
+
+
+def _hidden_first_steps(request: HttpRequest, user_id: int | None) -> set[str]:
+    """Return the cards of first steps that the user has hidden or done, in this browser, which others may use too."""
+    return {card for card in CARDS if f"{_STEPS_COOKIE}{card}-{user_id}" in request.COOKIES}
+
+
+def _hide_first_steps(response: HttpResponse, user_id: int | None, cards: Iterable[str]) -> None:
+    for card in cards:
+        keep_cookie(response, f"{_STEPS_COOKIE}{card}-{user_id}", "hidden")

@@ -1,5 +1,5 @@
 """The frame that every page stands in, and what all pages are made with: live pages, lists, tables, form fields, formats, help.
 
 It owns access rules (`access`), middleware, the websocket of live pages and their sharing of the event loop (`pages`), and the common
-view-models and fragments. All rooms may import it; it knows none of them but for the few debts in `pyproject.toml`.
+view-models and fragments. All rooms may import it; it knows none of them.
 """

@@ -7,7 +7,6 @@ from dashboard.shell.views import health, help, icon, preferences, saved_views, 
 
 urlpatterns: list[URLPattern] = [
     path("table-view/", preferences.choose_table_view, name="table-view"),
-    path("first-steps/hide/", preferences.choose_first_steps, name="first-steps-hide"),
     path("views/", saved_views.view_save, name="view-save"),
     path("views/<int:id>/", saved_views.view_open, name="view-open"),
     path("views/<int:id>/default/", saved_views.view_default, name="view-default"),

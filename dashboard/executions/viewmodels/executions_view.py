@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.saved_views import ViewedTable
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.core.quantity import millicores, whole
 from grid.core.regexes import Expression
@@ -195,3 +196,16 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise ValueError(_("“{text}” is not a whole number", text=text))
     return int(text)
+
+
+def _viewed(title: str, show: str, columns: str = "") -> ViewedTable:
+    def query(asked: Mapping[str, str]) -> str:
+        return ExecutionsView.parse({**asked, "show": show}).query(page=1, before="", after="")
+
+    return ViewedTable(title, "executions", query, columns)
+
+
+VIEWED_TABLES = {
+    "executions": _viewed(_("Executions"), "", "executions"),
+    "ended": _viewed(_("Ended executions"), "ended"),
+}

@@ -16,6 +16,7 @@ from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.saved_views import ViewedTable
 from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
@@ -199,3 +200,10 @@ _SORT_KEYS: dict[str, Callable[[NodeSums], Any]] = {
     "cpu": lambda one: _requested_share(one, lambda each: each.cpu),
     "memory": lambda one: _requested_share(one, lambda each: each.memory),
 }
+
+
+def _viewed_query(asked: Mapping[str, str]) -> str:
+    return InfrastructureView.parse(asked).query(page=1)
+
+
+VIEWED_TABLES = {"nodes": ViewedTable(_("Nodes"), "infrastructure", _viewed_query, "nodes", is_for_observers=True)}

@@ -9,9 +9,10 @@ from django.db import DatabaseError
 
 from dashboard.notifications.records import latest_unread, unread_count
 from dashboard.notifications.viewmodels.notifications import NotificationRecord, bell_fragments, toast_fragment
+from dashboard.shell.access import Viewer
 from dashboard.shell.viewmodels.live import PageUpdate
 from grid.database import threads as database
-from grid.kube.hub import Hub
+from grid.runtime import Runtime
 from grid.runtime.notified import notified
 
 logger = logging.getLogger(__name__)
@@ -21,11 +22,12 @@ RETRY_SECONDS = 5.0
 SPREAD_SECONDS = 10.0  # over which pages read when the feed cannot say whose notifications changed
 
 
-async def bell_updates(hub: Hub, user_id: int) -> AsyncIterator[Sequence[PageUpdate]]:
+async def bell_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
     """Yield what changes the bell, and a toast for a notification that has come since; the page's first paint shows the number before."""
+    user_id = viewer.id
     mine, everybodys = notified(str(user_id)), notified()
     shown, is_told = (0, 0), False  # how many are unread, and the highest id so far
-    with hub.subscribe((mine, everybodys)) as subscription:
+    with runtime.hub.subscribe((mine, everybodys)) as subscription:
         while True:
             try:
                 unread, latest = await database.background.run(_read, user_id)

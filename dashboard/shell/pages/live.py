@@ -7,7 +7,7 @@ is noticed at once. It is closed within two seconds after its session has ended,
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -16,10 +16,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError
 from django.http import QueryDict
 
-from dashboard.alerts.page import alert_updates
-from dashboard.announcements.page import announcement_updates
-from dashboard.notifications.pages.notified import bell_updates
-from dashboard.shell.access import Viewer, may_operate
+from dashboard.shell.access import Viewer
 from dashboard.shell.pages.alarm import NEVER, time_limit
 from dashboard.shell.pages.feed import Feed, Feeds, rendered
 from dashboard.shell.pages.page import LivePage
@@ -43,6 +40,8 @@ _GOODBYES = {
 _SOCKET_ID = "live"  # the element that holds the connection, in base.html
 
 feeds = Feeds()
+# What changes beside every page, for its viewer; each room that has such a part adds it in `dashboard.composition`.
+BESIDE_PAGES: list[Callable[[Runtime, Viewer], AsyncIterator[Sequence[PageUpdate]]]] = []
 
 
 class SessionEnded(Exception):
@@ -107,10 +106,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
-                tasks.create_task(self._tell(runtime, bell_updates(runtime.hub, viewer.id)))
-                tasks.create_task(self._tell(runtime, announcement_updates(viewer.id)))
-                if may_operate(viewer):
-                    tasks.create_task(self._tell(runtime, alert_updates()))
+                for updates in BESIDE_PAGES:
+                    tasks.create_task(self._tell(runtime, updates(runtime, viewer)))
                 with SOCKETS.track_inprogress(), feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:

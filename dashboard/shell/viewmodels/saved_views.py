@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from grid.core.translation import gettext as _
 
 NAME_LENGTH = 60
@@ -25,17 +23,7 @@ class ViewedTable:
     is_for_observers: bool = False
 
 
-def _executions(show: str) -> Callable[[Mapping[str, str]], str]:
-    return lambda asked: ExecutionsView.parse({**asked, "show": show}).query(page=1, before="", after="")
-
-
-VIEWED_TABLES: Mapping[str, ViewedTable] = {
-    "executions": ViewedTable(_("Executions"), "executions", _executions(""), "executions"),
-    "ended": ViewedTable(_("Ended executions"), "executions", _executions("ended")),
-    "nodes": ViewedTable(
-        _("Nodes"), "infrastructure", lambda asked: InfrastructureView.parse(asked).query(page=1), "nodes", True
-    ),
-}
+VIEWED_TABLES: dict[str, ViewedTable] = {}  # by name; each room that has one adds it in `dashboard.composition`
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,30 +4,27 @@ The frameworks are not polled here: the controller writes their figures to annot
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, CompanionCard
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of
 from dashboard.clusters.viewmodels.troubles import troubles
 from dashboard.clusters.viewmodels.workers import worker_cells
-from dashboard.executions.pages.execution_pods import explain, pods_of
-from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.told import message_of
-from dashboard.shell.viewmodels.kinds import KINDS, framework_name
+from dashboard.executions.kinds import Presence
+from dashboard.executions.pages.execution_pods import POD_STATES, explain, pods_of
+from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, Person
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import state_status
 from grid.core.labels import APP_COMPONENT, HEAD, Keys
 from grid.core.translation import gettext as _
-from grid.diagnosis.clusters import ClusterSnapshot, Member, summary
+from grid.diagnosis.clusters import ClusterSnapshot, Member, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Autoscaler, Node, Pod, is_ready
 from grid.runtime import Runtime
-
-CLUSTER_STATES = frozenset({"deploying", "preparing", "running"})  # in which the pods tell the condition
 
 
 def is_head(pod: Pod) -> bool:
@@ -66,42 +63,33 @@ def cluster_diagnosis(facts: ClusterSnapshot, found: Sequence[Diagnosis]) -> Dia
     return Diagnosis("running" if facts.head_is_up and facts.ready else "cluster", summary(facts), worst, "")
 
 
-def cluster_fragments(
-    runtime: Runtime,
-    record: ExecutionRecord,
-    facts: ClusterSnapshot,
-    found: Sequence[Diagnosis],
-    *,
-    is_operator: bool,
-    sees_all: bool,
-    now: datetime,
-) -> list[Fragment]:
-    """Return the fragments that a cluster's page has in addition to every execution's."""
-    assert record.cluster is not None
-    keys = Keys.under(settings.LABEL_PREFIX)
-    shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
-    return [
-        troubles(shown, is_operator=is_operator, sees_all=sees_all),
-        *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
-        autoscaling(record.cluster, facts.autoscaler, is_final=record.is_final),
-    ]
+def cluster_summary(runtime: Runtime, other: Companion, now: datetime) -> Diagnosis | None:
+    """Return one diagnosis of an attached cluster, for the card on the page of what it is attached to."""
+    cluster = cluster_of(other)
+    if cluster is None:
+        return None
+    return cluster_diagnosis(cluster_snapshot(runtime, other.id, cluster, other.node_pool, now), ())
 
 
-def companion_fragment(runtime: Runtime, other: Companion, now: datetime, *, to_owner: bool) -> Fragment:
-    """Return the companion's card in its present state."""
-    row = runtime.executions.get(other.id)
-    state = row.state if row else other.state
-    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
-    sentence, kind = status.note, KINDS.get(other.kind, other.kind)
-    if other.cluster is not None:
-        kind = _("{framework} cluster", framework=framework_name(other.cluster.framework))
-        if state in CLUSTER_STATES:
-            look = cluster_snapshot(runtime, other.id, other.cluster, other.node_pool, now)
-            sentence = summary(look)
-            if state != "running":
-                sentence = state_status(state, diagnosis=cluster_diagnosis(look, ()))[0].note
-    card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
-    return Fragment("companion", "clusters/fragments/companion.html", card)
+def cluster_presence(
+    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
+) -> Presence:
+    """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
+    cluster = cluster_of(record)
+    assert cluster is not None
+    snapshot = cluster_snapshot(runtime, record.id, cluster, record.node_pool, now, sees_all=viewer.sees_all)
+    diagnoses = explain_cluster(snapshot, now=now)
+    if not viewer.may_read:
+        diagnoses = tuple(replace(one, evidence=()) for one in diagnoses)
+    first = snapshot.head.pod if snapshot.head is not None else next(filter(is_head, pods), None)
+    return Presence(
+        pod=first,
+        diagnosis=cluster_diagnosis(snapshot, diagnoses) if record.state in POD_STATES else None,
+        pods=[pod for pod in pods if pod is first],
+        nodes=_nodes(runtime, record, pods),
+        workers=snapshot.on_nodes,
+        fragments=_fragments(runtime, record, snapshot, diagnoses, viewer, now),
+    )
 
 
 def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
@@ -114,11 +102,31 @@ def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
     )
 
 
-def cluster_nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
+def _nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
     """Return the nodes of the workers' pool on which the cluster's pods run, and those that are not ready yet."""
     used = {pod.spec.node_name for pod in pods}
     pool = _pool(runtime, record.node_pool)
     return [node for node in pool if node.metadata.name in used or not is_ready(node)]
+
+
+def _fragments(
+    runtime: Runtime,
+    record: ExecutionRecord,
+    facts: ClusterSnapshot,
+    found: Sequence[Diagnosis],
+    viewer: Person,
+    now: datetime,
+) -> list[Fragment]:
+    """Return the fragments that a cluster's page has in addition to every execution's."""
+    cluster = cluster_of(record)
+    assert cluster is not None
+    keys = Keys.under(settings.LABEL_PREFIX)
+    shown = found if record.state in POD_STATES and record.stop_requested_at is None else ()
+    return [
+        troubles(shown, is_operator=viewer.is_operator, sees_all=viewer.sees_all),
+        *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
+        autoscaling(cluster, facts.autoscaler, is_final=record.is_final),
+    ]
 
 
 def _member(runtime: Runtime, pod: Pod, now: datetime, sees_all: bool) -> Member:

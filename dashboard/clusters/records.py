@@ -1,21 +1,20 @@
-"""Reads stored clusters from the database, synchronously, as values for pages: the spec, the samples and the attached execution."""
+"""Reads stored clusters from the database, synchronously, as values for pages: the spec and the samples."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion
-from dashboard.clusters.viewmodels.samples import SamplePoint
+from dashboard.clusters.viewmodels.clusters import ClusterRecord
+from dashboard.clusters.viewmodels.samples import SamplePoint, SampleRow, sample_rows, scale_events
+from dashboard.executions.viewmodels.execution import ExecutionRecord
 from grid.models import ClusterSample, Execution
 
 RECENT = timedelta(minutes=20)
 _SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
-def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
-    """Return the cluster's values, or None for another kind of execution. With `now`, its recent samples are read too."""
-    if execution.kind != "cluster":
-        return None
+def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
+    """Return the cluster's values; with `now`, its recent samples are read too."""
     spec = _dict(_dict(execution.spec).get("cluster"))
     head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
     recent: Sequence[SamplePoint] = ()
@@ -41,25 +40,6 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
     )
 
 
-def companion(execution: Execution) -> Companion | None:
-    """Return the execution that this cluster is attached to, or else the newest cluster attached to this execution; None without any."""
-    other = execution.attached_to
-    if other is not None:
-        return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
-    found = execution.attached.order_by("-requested_at").first()
-    if found is None:
-        return None
-    return Companion(
-        id=found.pk,
-        kind=found.kind,
-        name=found.title or found.object_name,
-        object_name=found.object_name,
-        state=found.state,
-        node_pool=found.node_pool,
-        cluster=cluster_record(found),
-    )
-
-
 def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
     """Return all samples, or those after a time, oldest first. The controller thins old samples: a week of a steady cluster has some
     2,500."""
@@ -67,6 +47,12 @@ def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequenc
     if after is not None:
         found = found.filter(at__gt=after)
     return [SamplePoint(*values) for values in found.values_list(*_SAMPLE)]
+
+
+def samples_table(record: ExecutionRecord) -> list[SampleRow]:
+    """Return the chart's values as rows of a table."""
+    samples = read_samples(record.id)
+    return sample_rows(samples, scale_events(samples, record.lifecycle))
 
 
 def _dict(value: Any) -> dict[str, Any]:

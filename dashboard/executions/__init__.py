@@ -1,6 +1,6 @@
 """The pages of executions: the launch form, the live list, one execution with its life, and stopping it.
 
 It owns the card that says before a launch what it takes and costs, the words of all states, and the records that other pages show of an
-execution. Others may import `records`, `viewmodels.execution`, `viewmodels.states`, `viewmodels.executions_view` and the lists in
-`pages`.
+execution. It knows no kind: `kinds` has the registered faces, and `launch_sections` what they add to the launch form. Others may import
+these, `records`, `viewmodels.execution`, `viewmodels.node_reasons`, `viewmodels.executions_view` and the lists in `pages`.
 """

@@ -4,23 +4,23 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 from django import forms
 from django.conf import settings
 from django.db.models import Model, QuerySet
 
-from dashboard.clusters.forms.cluster import ClusterForm, linked_cluster
-from dashboard.jobs.forms.jobs import TYPED, JobPart
+from dashboard.executions.launch_sections import SECTIONS, LaunchSection, SectionPlace, attached_kind
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launchrequest import DEFAULTS, LaunchRequest
+from grid.executions.launchrequest import LaunchRequest
 from grid.executions.offers import environments_for, projects_for, tiers_for
 from grid.executions.request import validate
 from grid.models import Environment, HardwareTier, Project, User
-from grid.models.environment import Kind
 
 _Offered = TypeVar("_Offered", bound=Model)
 
@@ -30,7 +30,6 @@ _NOT_OFFERED = {
     "environment": _("The environment that was asked for is not available to you; choose another."),
     "tier": _("The hardware tier that was asked for is not available to you; choose another."),
 }
-ATTACHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB})
 
 
 def new_token() -> str:
@@ -40,10 +39,12 @@ def new_token() -> str:
 
 def linked(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the initial values that an address asks for; whatever is unknown is left out, and nothing of it is checked here."""
-    own = {name: query[name] for name in (*_NOT_OFFERED, "title", *TYPED) if query.get(name)}
-    own = {name: text for name, text in own.items() if "\0" not in text}  # which PostgreSQL does not take in a question
-    cluster = linked_cluster(query)
-    return own | cluster | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
+    found = {name: query[name] for name in (*_NOT_OFFERED, "title") if query.get(name)}
+    for section in SECTIONS.values():
+        found |= section.linked(query)
+    # PostgreSQL does not take a NUL character in a question.
+    found = {name: value for name, value in found.items() if not (isinstance(value, str) and "\0" in value)}
+    return found | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
 
 
 class MachineForm(forms.Form):
@@ -92,7 +93,7 @@ class MachineForm(forms.Form):
 
     @property
     def was_refused(self) -> bool:
-        """True when the form was sent and has errors, here or in the cluster part."""
+        """True when the form was sent and has errors, here or in a section."""
         return self.is_bound and not self.is_valid()
 
     def offer(self, name: str, queryset: QuerySet[Any]) -> None:
@@ -121,8 +122,7 @@ class MachineForm(forms.Form):
 class LaunchForm(MachineForm):
     """The form of one `kind` of execution, on which its environments and tiers depend.
 
-    `cluster` is the cluster part, for a cluster itself or for one that may be attached; None where there can be no cluster. `job` is the
-    part of a job; None for all else.
+    `own` is the section of the kind itself, `attached` that of the kind with which it may be launched; None without one.
     """
 
     project = forms.ModelChoiceField(
@@ -145,73 +145,64 @@ class LaunchForm(MachineForm):
         user: User,
         kind: str,
         initial: Mapping[str, Any] | None = None,
-        cluster_slots: int = 0,
+        slots: int = 0,
         pools: Pools | None = None,
         like: "LaunchForm | None" = None,
     ) -> None:
-        """Create the form; `cluster_slots` are left for a cluster's workers, `pools` is None while the nodes are not known."""
+        """Create the form; `slots` of the user are free, `pools` is None while the nodes are not known."""
         super().__init__(data, user=user, kind=kind, initial=initial or {}, like=like)
         self.kind = kind
         self.pools = pools
-        self.is_cluster = kind == Kind.CLUSTER
+        section = SECTIONS.get(kind)
+        self.has_machine = section is None or section.has_machine
         self.projects: QuerySet[Project] = like.projects if like is not None else projects_for(user)
         self.offer("project", self.projects)
-        if self.is_cluster:
-            # A cluster alone has no environment and tier but those of its workers.
+        if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
-        part = ClusterForm(
-            data,
-            user=user,
-            initial=self._cluster_initial(),
-            slots=cluster_slots,
-            is_attached=not self.is_cluster,
-            offers=like.cluster.offers if like is not None and like.cluster is not None else None,
-        )
-        self.job = JobPart(data, user=user, initial=self.initial) if kind == Kind.JOB else None
-        self.cluster: ClusterForm | None = (
-            part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
-        )
+        self.attached_kind = attached_kind(kind)
+        place = SectionPlace(user, self.initial, self.chosen_environment, slots, False, like.own if like else None)
+        beside = replace(place, is_attached=True, like=like.attached if like else None)
+        self.own: LaunchSection | None = section.offered(data, place) if section is not None else None
+        other = SECTIONS.get(self.attached_kind)
+        self.attached: LaunchSection | None = other.offered(data, beside) if other else None
 
     @property
-    def wants_cluster(self) -> bool:
-        return self.is_cluster or bool(self["with_cluster"].value())
+    def wants_attached(self) -> bool:
+        return self.has_machine and bool(self["with_cluster"].value())
+
+    @property
+    def sections(self) -> list[LaunchSection]:
+        """The sections whose values count."""
+        return [one for one in (self.attached if self.wants_attached else None, self.own) if one is not None]
 
     def is_valid(self) -> bool:
-        parts = (self.cluster if self.wants_cluster else None, self.job)
-        return super().is_valid() and not any(part is not None and part.errors for part in parts)
+        return super().is_valid() and not any(section.errors for section in self.sections)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        if self.wants_cluster and (self.cluster is None or not self.cluster.is_bound):
+        needed = ([] if self.has_machine else [self.own]) + ([self.attached] if self.wants_attached else [])
+        if any(section is None or not section.is_bound for section in needed):
             self.add_error(
                 None,
                 _("A cluster like this is not available to you. Choose from what is offered below, and launch again."),
             )
-        is_cluster_read = not self.wants_cluster or (self.cluster is not None and self.cluster.is_valid())
-        is_job_read = self.job is None or self.job.is_valid()
-        if is_cluster_read and is_job_read and not self.errors:
+        are_read = [section.is_valid() for section in self.sections]
+        if all(are_read) and not self.errors:
             self.add_problems(validate(self.request(), pools=self.pools))
         return cleaned
 
     def request(self) -> LaunchRequest:
         """Return what to launch; the form must have no errors."""
-        data = self.cleaned_data
-        cluster = self.cluster.request() if self.cluster and self.wants_cluster else None
-        return LaunchRequest(
-            owner=self.user,
-            project=data["project"],
-            environment=cluster.environment if cluster and self.is_cluster else data["environment"],
-            tier=cluster.tier if cluster and self.is_cluster else data["tier"],
-            kind=self.kind,
-            title=data["title"],
-            cluster=cluster,
-            job=self.job.settings() if self.job else DEFAULTS,
-        )
+        own = {name: self.cleaned_data[name] for name in (*_NOT_OFFERED, "title") if name in self.fields}
+        of_sections = [section.launch_values() for section in self.sections]
+        values = {name: value for of_section in of_sections for name, value in of_section.items()}
+        return LaunchRequest(owner=self.user, kind=self.kind, **own, **values)
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Add each problem at its field, which may be in the cluster part or the job's."""
-        problems = self.job.add_problems(problems) if self.job else problems
-        super().add_problems(self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems)
+        """Add each problem at its field, which may be in a section."""
+        for section in self.sections:
+            problems = section.add_problems(problems)
+        super().add_problems(problems)
 
     def execution_id(self) -> str:
         """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only.
@@ -227,8 +218,7 @@ class LaunchForm(MachineForm):
             request.environment.pk,
             request.tier.pk,
             request.title,
-            *(self.cluster.choices() if self.cluster and request.cluster else ()),
-            *(self.job.choices() if self.job else ()),
+            *(choice for section in self.sections for choice in section.choices()),
         )
         text = "\x00".join(parts)
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
@@ -241,18 +231,17 @@ class LaunchForm(MachineForm):
             if name in self.fields and asked.get(name) and not self._offered[name].filter(pk=str(asked[name])).exists()
         ]
         self.withheld = frozenset(gone)
-        return [_NOT_OFFERED[name] for name in gone] + (self.cluster.not_offered(asked) if self.cluster else [])
+        of_sections = [section.not_offered(asked) for section in (self.attached, self.own) if section is not None]
+        return [*(_NOT_OFFERED[name] for name in gone), *chain.from_iterable(of_sections)]
 
     def link(self) -> dict[str, str]:
         """Return the values with which the form can be opened again, by somebody else too; `linked` reads them."""
         own = {name: self.chosen(name) for name in _NOT_OFFERED if name in self.fields}
         values = {"kind": self.kind, **own, "title": str(self["title"].value() or "")}
-        if self.cluster is not None and self.wants_cluster:
-            if not self.is_cluster:
-                values["with_cluster"] = "on"
-            values |= self.cluster.link()
-        if self.job is not None:
-            values |= self.job.link()
+        if self.attached is not None and self.wants_attached:
+            values["with_cluster"] = "on"
+        for section in self.sections:
+            values |= section.link()
         return {name: value for name, value in values.items() if value}
 
     @cached_property
@@ -260,9 +249,9 @@ class LaunchForm(MachineForm):
         """The form bound to its own initial values, as a browser would send them unchanged."""
         own = {name: self.chosen(name) for name in ("project", "environment", "tier")}
         typed = {"title": self["title"].value() or "", "token": self["token"].value() or ""}
-        cluster = self.cluster.as_sent() if self.cluster else {}
-        job = self.job.as_sent() if self.job else {}
-        data = {**own, **typed, **job, **cluster, **({"with_cluster": "on"} if self["with_cluster"].value() else {})}
+        parts = [section.as_sent() for section in (self.own, self.attached) if section is not None]
+        data = {**own, **typed, **({"with_cluster": "on"} if self.wants_attached else {})}
+        data |= {name: value for part in parts for name, value in part.items()}
         return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, like=self)
 
     @property
@@ -272,13 +261,6 @@ class LaunchForm(MachineForm):
     @property
     def chosen_tier(self) -> HardwareTier | None:
         return _one(self.tiers, self.chosen("tier"))
-
-    def _cluster_initial(self) -> dict[str, Any]:
-        """Return the initial values of the cluster part; the default framework is the first one of the chosen environment."""
-        environment = self.chosen_environment
-        made_for = next(iter(environment.frameworks), "") if environment else ""
-        first: dict[str, Any] = {"framework": made_for}
-        return first | dict(self.initial)
 
 
 def _one(offered: Iterable[_Offered], id: str) -> _Offered | None:

@@ -156,10 +156,11 @@ def question_of(
 def _choices(
     form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
 ) -> Iterable[TierChoice]:
-    """Yield the other tiers of the form's main choice: of the workers for a cluster alone, else of the execution itself."""
+    """Yield the other tiers of the form's main choice: of the kind's own section where that has one, else of the execution itself."""
     asked = form.request().tier
-    field, offered = ("worker_tier", form.cluster.tiers) if form.is_cluster and form.cluster else ("tier", form.tiers)
-    at = (len(pods) - 1) if form.is_cluster else 0
+    of_section = form.own.main_tiers() if form.own is not None else None
+    field, offered = of_section or ("tier", form.tiers)
+    at = 0 if of_section is None else len(pods) - 1  # of a cluster's pods the workers are the last
     for tier in offered:
         if tier.pk == asked.pk:
             continue

@@ -6,15 +6,14 @@ from typing import Any
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
-from dashboard.clusters.records import cluster_record, companion
+from dashboard.executions.kinds import face_of
 from dashboard.executions.run_files_records import run_files_record
 from dashboard.executions.run_records import run_place
-from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, LifecycleLine
 from dashboard.shell.access import Viewer, may_observe
 from dashboard.starts.startup_records import start_of, usual_start
 from dashboard.usage.size_records import size_facts
 from dashboard.usage.viewmodels.prices import Spending
-from dashboard.workspaces.shutdown_records import stop_outlook
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.diagnosis import logfindings
 from grid.diagnosis.logfindings import LogFinding
@@ -77,8 +76,8 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         node_name=execution.node_name,
         lifecycle=_lifecycle(execution),
         spending=_spending(execution.pk),
-        cluster=cluster_record(execution, now=timezone.now()),
-        companion=companion(execution),
+        kind_record=face_of(execution.kind).read(execution, timezone.now()),
+        companion=_companion(execution),
         owner_is_active=execution.owner.is_active,
         is_settled=execution.settled_at is not None,
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
@@ -94,7 +93,6 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         findings=_findings(execution),
         start=start_of(execution.pk),
         usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
-        stop_outlook=stop_outlook(execution, timezone.now()),
     )
 
 
@@ -117,6 +115,26 @@ def _findings(execution: Execution) -> tuple[LogFinding, ...]:
         cure, link = (entry.cure, entry.link) if entry else ("", "")
         found.append(LogFinding(one.entry, one.meaning, one.line, cure, link))
     return tuple(found)
+
+
+def _companion(execution: Execution) -> Companion | None:
+    """Return the execution that this one is attached to, or else the newest that is attached to it; None without any."""
+    other = execution.attached_to
+    if other is not None:
+        return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
+    attached = execution.attached.order_by("-requested_at").first()
+    if attached is None:
+        return None
+    return Companion(
+        id=attached.pk,
+        kind=attached.kind,
+        name=attached.title or attached.object_name,
+        object_name=attached.object_name,
+        state=attached.state,
+        is_attached=True,
+        node_pool=attached.node_pool,
+        kind_record=face_of(attached.kind).read(attached, None),
+    )
 
 
 def _spending(execution_id: str) -> Spending:

@@ -25,5 +25,4 @@ urlpatterns: list[URLPattern] = [
     path("executions/<id:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
     path("executions/<id:id>/stop/", stopping.execution_stop, name="execution-stop"),
     path("executions/<id:id>/keep/", keeping.execution_keep, name="execution-keep"),
-    path("executions/<id:id>/use/", executions.execution_use, name="execution-use"),
 ]

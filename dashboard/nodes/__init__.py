@@ -1,5 +1,4 @@
 """The operators' pages of the cluster: the overview, infrastructure with its pools, one node, one pod, and what they used over time.
 
-It owns the words of a node's state, drains, marks and limits of pools, and the charts of use. Others import `viewmodels.nodes` and
-`viewmodels.node_reasons`.
+It owns the words of a node's state, drains, marks and limits of pools, and the charts of use. Others import `viewmodels.nodes`.
 """

@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern] = [
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("infrastructure/history/", infrastructure.pool_history, name="pool-history"),
     path("infrastructure/use/", use_history.pool_use_values, name="pool-use"),
+    path("executions/<id:id>/use/", use_history.execution_use, name="execution-use"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
     path("nodes/<str:name>/use/", use_history.node_use, name="node-use"),
     path("nodes/<str:name>/cordon/", node_tasks.node_cordon, name="node-cordon"),

@@ -7,7 +7,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.clusters.viewmodels.clusters import price_at_bounds
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Facts, facts
 from tests.clusters import clustering
@@ -36,7 +35,7 @@ def price(record: ExecutionRecord, *, workers: int) -> str:
 
 def test_prices_are_said_at_the_bounds() -> None:
     assert (
-        price_at_bounds(clustering.RECORD, Decimal("0.40"))
+        clustering.RECORD.price_at_bounds(Decimal("0.40"))
         == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"
     )
 

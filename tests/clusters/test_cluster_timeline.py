@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.fragments import render_fragment
 from grid.kube.objects import Event, RawObject
@@ -27,7 +28,7 @@ def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
     assert sum("New node requested" in one for one in html) == 2
     assert sum("3 pods" in one for one in html) == 1
     assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
-    alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
+    alone = timeline(replace(record, kind_record=KindRecord()), events, [], assigned_node="")
     assert sum("New node requested" in render_fragment(one, now=NOW) for one in alone) == 3
 
 
@@ -73,7 +74,7 @@ def test_a_metric_that_cannot_be_read_is_told_once() -> None:
 def test_what_we_saw_ourselves_is_told_at_once_and_what_kubernetes_said_is_folded() -> None:
     away = replace(entered("queued"), to_state="", reason="controller_away", message="Until 09:05.", event_uid="ours-1")
     killed = replace(away, reason="Killing", message="Stopping container run", event_uid="theirs-1")
-    record = replace(RECORD, lifecycle=(away, killed), cluster=None)
+    record = replace(RECORD, lifecycle=(away, killed), kind_record=KindRecord())
     shown = {one.id: render_fragment(one, now=NOW) for one in timeline(record, [], [], assigned_node="")}
     ours, theirs = (next(html for html in shown.values() if text in html) for text in ("Until 09:05.", "Stopping"))
     assert "<details" not in ours

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lines
-from dashboard.clusters.viewmodels.clusters import CompanionCard
 from dashboard.clusters.viewmodels.restart import lost_by_restart
 from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, chart, sample_rows, scale_events, thinned
 from dashboard.clusters.viewmodels.troubles import troubles
 from dashboard.clusters.viewmodels.workers import COMPACT_FROM, WorkerCell, worker_cells
-from dashboard.executions.viewmodels.execution import Person, facts, head
+from dashboard.executions.viewmodels.execution import CompanionCard, Person, facts, head
 from dashboard.executions.viewmodels.execution_actions import Actions, actions
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.listing import EmptyState
@@ -40,7 +39,7 @@ NOW = MOMENT + timedelta(minutes=5)
 OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
 RECORD = replace(
     executing.RECORD, id="c", kind="cluster", title="Features", object_name="cluster-c", state="running", slots=6,
-    cost_per_hour=Decimal("0.40"), started_at=MOMENT, cluster=clustering.RECORD,
+    cost_per_hour=Decimal("0.40"), started_at=MOMENT, kind_record=clustering.RECORD,
     spending=Spending(running=((Decimal("0.10"), MOMENT),)),
 )  # fmt: skip
 EMPTY = EmptyState("There are no workers yet.", "They come.")
@@ -98,7 +97,7 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
 
 def test_the_other_half_of_a_pair_looks_as_stored() -> None:
     card = CompanionCard("c", "Dask cluster", "Features <b>", "Running", "ok", "2 of 3 workers; 1 waits for a node.")
-    fragment = Fragment("companion", "clusters/fragments/companion.html", card)
+    fragment = Fragment("companion", "executions/fragments/companion.html", card)
     assert_golden("cluster-companion", render_fragment(fragment, now=NOW))
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from dashboard import composition as composition
 from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.core.labels import KEYS
 from grid.kube.objects import RawObject

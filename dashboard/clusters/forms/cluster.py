@@ -11,16 +11,17 @@ from django import forms
 from django.conf import settings
 from django.db.models import Model, QuerySet
 
+from dashboard.executions.launch_sections import LaunchSection, SectionPlace
 from dashboard.executions.viewmodels.launch import tier_option
 from grid.clusters.request import workers_within
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
-from grid.core.errors import Problem
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.executions.launchrequest import ClusterRequest
 from grid.executions.offers import environments_for, tiers_for
-from grid.models import Environment, HardwareTier, User
+from grid.executions.spec import parse_spec
+from grid.models import Environment, Execution, HardwareTier, User
 from grid.models.environment import Framework, Kind
 
 _BOXES = ("autoscale", "on_demand")
@@ -51,12 +52,6 @@ class WholeNumberField(forms.CharField):
     def validate(self, value: Any) -> None:
         if value is None:
             raise forms.ValidationError(self.error_messages["required"], code="required")
-
-
-def linked_cluster(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the initial values that an address asks for."""
-    found = {name: query[name] for name in ClusterForm.base_fields if query.get(name)}
-    return found | {name: query[name] == "on" for name in _BOXES if name in query}
 
 
 def _choice(sentence: str) -> dict[str, str]:
@@ -101,9 +96,13 @@ class ClusterOffers:
         return self._tiers_for[framework]
 
 
-class ClusterForm(forms.Form):
+class ClusterForm(LaunchSection):
     """The cluster part. It is unbound when none of its fields was sent, and then shows a cluster that can be launched as it is."""
 
+    template = "clusters/fragments/cluster_form.html"
+    attached_template = "clusters/fragments/attached_cluster.html"
+    attaches_to = frozenset({Kind.WORKSPACE, Kind.JOB})
+    has_machine = False
     use_required_attribute = False  # the part may be hidden, where a browser could not point at a missing field
     framework = forms.ChoiceField(label=_("Framework"), error_messages=_choice(_("Choose a framework.")))
     cluster_environment = forms.ModelChoiceField(
@@ -182,9 +181,58 @@ class ClusterForm(forms.Form):
         self._offer(environments)
         self._describe()
 
-    @property
-    def is_offered(self) -> bool:
-        return bool(self.frameworks)
+    @classmethod
+    def offered(cls, data: Mapping[str, Any] | None, place: SectionPlace) -> "ClusterForm | None":
+        made_for = next(iter(place.environment.frameworks), "") if place.environment else ""
+        part = cls(
+            data,
+            user=place.user,
+            initial={"framework": made_for, **place.initial},
+            slots=place.slots - 1 - place.is_attached,  # the head takes one, and so does what it is attached to
+            is_attached=place.is_attached,
+            offers=place.like.offers if isinstance(place.like, ClusterForm) else None,
+        )
+        return part if part.frameworks else None
+
+    @classmethod
+    def linked(cls, query: Mapping[str, str]) -> dict[str, Any]:
+        found: dict[str, Any] = {name: query[name] for name in cls.base_fields if query.get(name)}
+        return found | {name: query[name] == "on" for name in _BOXES if name in query}
+
+    @classmethod
+    def typed_in(cls, execution: Execution) -> dict[str, Any]:
+        """Return the initial values of a previous cluster; {} when its spec cannot be read any more."""
+        try:
+            spec = parse_spec(execution).cluster
+        except ValueError:
+            return {}
+        if spec is None:
+            return {}
+        scaling = spec.scaling
+        grown = {
+            "workers_maximum": spec.workers_maximum,
+            "target_cpu": scaling.target_cpu,
+            "target_memory": scaling.target_memory,
+            "on_demand": scaling.on_demand,
+        }
+        return {
+            "framework": spec.framework,
+            "cluster_environment": execution.environment_id,
+            "head_tier": execution.head_tier_id,
+            "worker_tier": execution.tier_id,
+            "workers_minimum": spec.workers_minimum,
+            "autoscale": scaling.autoscale,
+            "local_storage": spec.local_storage,
+            **(grown if scaling.autoscale else {}),
+        }
+
+    def launch_values(self) -> dict[str, Any]:
+        request = self.request()
+        machine = {} if self.is_attached else {"environment": request.environment, "tier": request.tier}
+        return {"cluster": request, **machine}
+
+    def main_tiers(self) -> tuple[str, Sequence[HardwareTier]] | None:
+        return None if self.is_attached else ("worker_tier", self.tiers)
 
     @property
     def autoscales(self) -> bool:
@@ -224,16 +272,6 @@ class ClusterForm(forms.Form):
         """Return all chosen values as texts, to tell two launches apart."""
         chosen = vars(self.request()).values()
         return [str(one.pk if isinstance(one, Model) else one) for one in chosen]
-
-    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Add each problem at its field; return those that are not about a field of this form."""
-        foreign = []
-        for problem in problems:
-            if problem.path in self.fields:
-                self.add_error(problem.path, problem.message)
-            else:
-                foreign.append(problem)
-        return foreign
 
     def link(self) -> dict[str, str]:
         """Return the values for an address that opens the form like this; a box that is not ticked says so."""

@@ -1,21 +1,20 @@
-"""The stored values of an on-demand cluster beyond those of every execution, and its price; pure.
-
-`ClusterRecord` is a part of `ExecutionRecord`; `Companion` is the other half of a pair that starts and ends together, a workspace
-or job and its cluster.
-"""
+"""The stored values of an on-demand cluster beyond those of every execution, and its price; pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord
+from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.shell.viewmodels.kinds import framework_name
+from dashboard.shell.viewmodels.sizes import size_words
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterRecord:
+class ClusterRecord(KindRecord):
     """A stored cluster. The workers' tier is the execution's own. The targets are in percent of the requests; 0 means that the
     autoscaler ignores the metric. `wanted_before` has the desired number of workers over the last 20 minutes."""
 
@@ -36,50 +35,47 @@ class ClusterRecord:
     pending_tasks: int | None = None
     wanted_before: tuple[tuple[datetime, int], ...] = ()
 
+    has_members = True
+
     @property
     def framework_name(self) -> str:
         return framework_name(self.framework)
 
+    @property
+    def words(self) -> str:
+        return _("{framework} cluster", framework=self.framework_name)
 
-@dataclass(frozen=True, slots=True)
-class Companion:
-    """The attached cluster of a workspace or job; or, with `cluster` None, the workspace or job of an attached cluster."""
+    @property
+    def open_word(self) -> str:
+        return _("Open {framework_name}", framework_name=self.framework_name)
 
-    id: str
-    kind: str
-    name: str
-    object_name: str
-    state: str
-    node_pool: str = ""
-    cluster: ClusterRecord | None = None
+    @property
+    def head(self) -> tuple[str, str]:
+        return self.head_tier_name, size_words(self.head_millicores, self.head_memory_bytes, self.head_gpus)
 
+    def prices(self, cost_per_hour: Decimal, *, workers: int, has_started: bool) -> tuple[str, str]:
+        """Before a cluster starts, the price is that of its minimum; one of a fixed size has no bounds."""
+        workers = workers if has_started else max(workers, self.workers_minimum)
+        is_fixed = self.workers_minimum == self.workers_maximum
+        return self._price(cost_per_hour, workers), "" if is_fixed else self.price_at_bounds(cost_per_hour)
 
-@dataclass(frozen=True, slots=True)
-class CompanionCard:
-    """A companion in words; `sentence` says its present state."""
+    def slots_words(self, slots: int) -> str:
+        return _("{slots}: one for the head, one for each worker that it may have", slots=slots)
 
-    id: str
-    kind: str
-    name: str
-    word: str
-    severity: str
-    sentence: str
+    def price_at_bounds(self, worker_cost_per_hour: Decimal) -> str:
+        """Return the prices at the minimum and at the maximum of workers."""
+        counts = dict.fromkeys((self.workers_minimum, self.workers_maximum))
+        return ", ".join(self._price(worker_cost_per_hour, count) for count in counts)
 
-
-def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:
-    """Return for example "$1.40 an hour with 3 workers"."""
-    return _price(cluster, worker_cost_per_hour, workers)
-
-
-def price_at_bounds(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> str:
-    """Return the prices at the minimum and at the maximum of workers."""
-    counts = dict.fromkeys((cluster.workers_minimum, cluster.workers_maximum))
-    return ", ".join(_price(cluster, worker_cost_per_hour, count) for count in counts)
+    def _price(self, worker_cost_per_hour: Decimal, workers: int) -> str:
+        """Return for example "$1.40 an hour with 3 workers"."""
+        price = price_words(self.head_cost_per_hour + worker_cost_per_hour * workers)
+        return _("{price} with {workers}", price=price, workers=plural(workers, "worker", "workers"))
 
 
-def _price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, workers: int) -> str:
-    price = price_words(cluster.head_cost_per_hour + worker_cost_per_hour * workers)
-    return _("{price} with {workers}", price=price, workers=plural(workers, "worker", "workers"))
+def cluster_of(record: ExecutionRecord | Companion) -> ClusterRecord | None:
+    """Return the stored cluster of an execution; None of another kind."""
+    return record.kind_record if isinstance(record.kind_record, ClusterRecord) else None
 
 
 def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
+from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis

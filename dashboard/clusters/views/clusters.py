@@ -16,14 +16,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.clusters.forms.resize import ResizeForm
-from dashboard.clusters.records import read_samples
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, price_at_bounds
+from dashboard.clusters.records import read_samples, samples_table
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of
 from dashboard.clusters.viewmodels.restart import lost_by_restart
 from dashboard.clusters.viewmodels.samples import chart, scale_events, thinned
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.viewmodels.leaving import left_sentence
-from dashboard.executions.views.executions import samples_table, seen
+from dashboard.executions.views.executions import seen
 from dashboard.shell.access import Viewer
 from grid.audit.entries import differences, write_entry
 from grid.clusters.changes import resize, restart_head
@@ -92,7 +92,7 @@ async def _resize_page(
     context = {
         "record": record,
         "form": form,
-        "price": price_at_bounds(cluster, record.cost_per_hour),
+        "price": cluster.price_at_bounds(record.cost_per_hour),
         "slots": record.slots,
     }
     return await sync_to_async(render)(request, "clusters/execution_resize.html", context, status=status)
@@ -100,9 +100,10 @@ async def _resize_page(
 
 async def _seen_cluster(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:
     viewer, record = await seen(request, id)
-    if record.cluster is None:
+    cluster = cluster_of(record)
+    if cluster is None:
         raise Http404(_NO_CLUSTER)
-    return viewer, record, record.cluster
+    return viewer, record, cluster
 
 
 async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:

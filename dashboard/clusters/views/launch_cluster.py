@@ -3,30 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from dashboard.clusters.forms.cluster import ClusterForm
 from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
-from dashboard.executions.forms import ATTACHABLE_KINDS, LaunchForm
+from dashboard.executions.forms import LaunchForm
 from dashboard.executions.launch_facts import card_of, cluster_known, running_by_tier, slots_of
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots
+from dashboard.executions.views.launch import link_of, posted_form
 from dashboard.shell.viewmodels.kinds import KINDS
-from grid.diagnosis.launchfit import Pools
 from grid.environments.declaredversions import version_mismatch
 from grid.executions.preview import pod_plan
-from grid.executions.spec import parse_spec, tier_spec
-from grid.models import Execution, HardwareTier, User
+from grid.executions.spec import tier_spec
+from grid.models import HardwareTier, User
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 
-_TIER_FIELDS = frozenset({"tier", "head_tier", "worker_tier"})
 _CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # reset to the framework's configured defaults
 
 
@@ -40,15 +37,9 @@ class FrameworkCard:
     is_chosen: bool
 
 
-def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
-    """Return the form as it is filled in now, bound to the posted values."""
-    assert isinstance(request.user, User)
-    return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
-
-
 def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     """Return the template context of the whole page; an unbound form is estimated with its initial values."""
-    part = form.cluster
+    part = _part_of(form)
     if part is None:
         return {"cluster": None}
     return {
@@ -57,25 +48,10 @@ def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -
             FrameworkCard(name.value, name.label, ", ".join(part.versions[name]), name == part.chosen_framework)
             for name in part.frameworks
         ],
-        "wants_cluster": form.wants_cluster,
+        "wants_cluster": _is_wanted(form),
         "kind_word": KINDS[form.kind].lower(),
         **_estimate_context(form if part.is_bound else form.as_sent, held, running),
     }
-
-
-def link_of(form: LaunchForm) -> str:
-    """Return the address that opens the form with its present values."""
-    return f"{reverse('launch')}?{urlencode(form.link())}"
-
-
-def with_choice(data: QueryDict) -> QueryDict:
-    """Return the posted values with the tier of the pressed button "Choose ..." in its field."""
-    field, _, id = data.get("choose", "").partition(":")
-    if field not in _TIER_FIELDS or not id:
-        return data
-    changed = data.copy()
-    changed[field] = id
-    return changed
 
 
 @require_POST
@@ -96,36 +72,13 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
     return render(request, "clusters/fragments/cluster_choices.html", {"cluster": part})
 
 
-def cluster_initial(execution: Execution) -> dict[str, Any]:
-    """Return the form's fields as a previous cluster was launched with; {} when its spec cannot be read any more."""
-    try:
-        spec = parse_spec(execution).cluster
-    except ValueError:
-        return {}
-    if spec is None:
-        return {}
-    scaling = spec.scaling
-    grown = {
-        "workers_maximum": spec.workers_maximum,
-        "target_cpu": scaling.target_cpu,
-        "target_memory": scaling.target_memory,
-        "on_demand": scaling.on_demand,
-    }
-    return {
-        "framework": spec.framework,
-        "cluster_environment": execution.environment_id,
-        "head_tier": execution.head_tier_id,
-        "worker_tier": execution.tier_id,
-        "workers_minimum": spec.workers_minimum,
-        "autoscale": scaling.autoscale,
-        "local_storage": spec.local_storage,
-        **(grown if scaling.autoscale else {}),
-    }
+def _part_of(form: LaunchForm) -> ClusterForm | None:
+    """Return the form's cluster section, of a cluster alone or of an attached one."""
+    return next((one for one in (form.own, form.attached) if isinstance(one, ClusterForm)), None)
 
 
-def workers_left(held: Slots, kind: str) -> int:
-    """Return the free slots left for workers: the head takes one, and so does the execution that the cluster is attached to."""
-    return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
+def _is_wanted(form: LaunchForm) -> bool:
+    return form.wants_attached or not form.has_machine
 
 
 def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
@@ -133,20 +86,20 @@ def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     held = slots_of(form.user)
     running = running_by_tier()
     estimated = _estimate_context(form, held, running)
-    context = {"is_update": True, "cluster": form.cluster, "link": link_of(form), **estimated}
+    context = {"is_update": True, "cluster": _part_of(form), "link": link_of(form), **estimated}
     context["card"] = card_of(form, held, known, running)
     return render(request, "executions/fragments/fit_card.html", context)
 
 
 def _estimate_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
-    part = form.cluster
+    part = _part_of(form)
     plan = _plan(form, part, running) if form.errors is not None and part and part.errors is not None else None
     shown: Estimate | None = estimate(plan, held, form.pools) if plan else None
     return {
         "estimate": shown,
-        "has_estimate": part is not None and form.wants_cluster,
-        "mismatch": _mismatch(form, part) if part and form.wants_cluster else "",
+        "has_estimate": part is not None and _is_wanted(form),
+        "mismatch": _mismatch(form, part) if part and _is_wanted(form) else "",
     }
 
 
@@ -156,7 +109,7 @@ def _plan(form: LaunchForm, part: ClusterForm, running: Mapping[str, int]) -> Cl
     head, worker = typed.get("head_tier"), typed.get("worker_tier")
     minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
     own = form.chosen_tier
-    if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
+    if head is None or worker is None or not 1 <= minimum <= maximum or (part.is_attached and own is None):
         return None
     return ClusterPlan(
         head=_machine(head, running),

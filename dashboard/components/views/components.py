@@ -15,9 +15,9 @@ from django.views.decorators.http import require_safe
 
 from dashboard.components.views.component_samples import LONG_NAME, component_samples
 from dashboard.components.views.frame_samples import frame_samples
+from dashboard.executions.viewmodels.node_reasons import node_reasons
 from dashboard.executions.viewmodels.timeline import TimelineItem
 from dashboard.home.viewmodels.first_steps import WorkFacts, work_steps
-from dashboard.nodes.viewmodels.node_reasons import node_reasons
 from dashboard.nodes.viewmodels.nodes import Share
 from dashboard.shell.access import admin_required, viewer_of
 from dashboard.shell.viewmodels.freshness import FreshnessView, broken_view

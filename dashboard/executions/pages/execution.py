@@ -9,20 +9,13 @@ from datetime import datetime
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.clusters.page import (
-    CLUSTER_STATES,
-    cluster_diagnosis,
-    cluster_fragments,
-    cluster_nodes,
-    cluster_objects,
-    cluster_snapshot,
-    companion_fragment,
-    is_head,
-)
-from dashboard.executions.pages.execution_pods import explain, pods_of
+from dashboard.executions.kinds import Presence, face_of
+from dashboard.executions.pages.execution_pods import POD_STATES, pods_of
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import (
     CONTRIBUTING,
+    Companion,
+    CompanionCard,
     ExecutionRecord,
     Head,
     Person,
@@ -36,24 +29,24 @@ from dashboard.executions.viewmodels.execution_actions import actions
 from dashboard.executions.viewmodels.leaving import leaving
 from dashboard.executions.viewmodels.run_files import run_files
 from dashboard.executions.viewmodels.timeline import timeline
+from dashboard.executions.viewmodels.told import message_of
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.events import history
+from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.states import state_status
 from dashboard.starts.expected import EXPECTED
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
 from dashboard.usage.viewmodels.sizehints import size_note
-from dashboard.workspaces.viewmodels.shutdown import stop_notice
 from grid.core.translation import gettext as _
 from grid.database import threads as database
-from grid.diagnosis.clusters import explain_cluster
-from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.startup import StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
 from grid.kube.events import topic_about
 from grid.kube.hub import NAME, Topic
-from grid.kube.objects import Event, Node, Pod, is_ready
+from grid.kube.objects import Event, Pod, is_ready
 from grid.runtime import Runtime
 from grid.runtime.contention import EXECUTION as SHORT_OF_CPU
 from grid.runtime.contention import TOPIC as CONTENTION
@@ -172,8 +165,8 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 
 def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
     """Return what the page says first: the state and its cause, for who takes the history with them."""
-    _group, diagnosis, *_others = _present(runtime, record, _pods(runtime, record), viewer, now)
-    return head_of(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
+    shown = _present(runtime, record, _pods(runtime, record), viewer, now)
+    return head_of(record, shown.diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
 
 
 def execution_fragments(
@@ -181,32 +174,28 @@ def execution_fragments(
 ) -> list[Fragment]:
     """Return all fragments of the page, also for an execution that ended long ago."""
     pods = _pods(runtime, record)
-    first, diagnosis, workers, extra = _present(runtime, record, pods, viewer, now)
-    if record.cluster is not None:
-        listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)
-    else:
-        listed, nodes = pods, list(runtime.nodes.by("pool", record.node_pool))
-    node = first.spec.node_name if first is not None else ""
-    links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
+    shown = _present(runtime, record, pods, viewer, now)
+    node = shown.pod.spec.node_name if shown.pod is not None else ""
+    links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
     found = [
-        head(record, diagnosis, viewer, EXPECTED.line(record.id, record.state, now)),
+        head(record, shown.diagnosis, viewer, EXPECTED.line(record.id, record.state, now)),
         leaving(record, viewer),
-        stop_notice(record.stop_outlook, may_keep=viewer.may_stop),
-        actions(record, viewer, is_ready=first is not None and is_ready(first)),
+        *face_of(record.kind).fragments(record, viewer),
+        actions(record, viewer, is_ready=shown.pod is not None and is_ready(shown.pod)),
         steps(record),
-        waterfall(_start(record, first, events, nodes, now), record.usual_start, is_final=record.is_final),
+        waterfall(_start(record, shown, events, now), record.usual_start, is_final=record.is_final),
         _size(record, viewer),
         _contention(runtime, record, viewer),
-        facts(record, viewer, pods=links, node=node, workers=workers, now=now),
+        facts(record, viewer, pods=links, node=node, workers=shown.workers, now=now),
         _files(record, viewer),
-        *extra,
+        *shown.fragments,
     ]
     if record.companion is not None:
-        found.append(companion_fragment(runtime, record.companion, now, to_owner=viewer.is_owner))
+        found.append(_companion(runtime, record.companion, now, to_owner=viewer.is_owner))
     if view.tab == "":
-        assigned = "" if record.cluster is not None else node or record.node_name
-        found += timeline(record, events, nodes, assigned_node=assigned)
+        assigned = "" if record.has_members else node or record.node_name
+        found += timeline(record, events, shown.nodes, assigned_node=assigned)
     elif view.tab == "events":
         found += history(events)
     return found
@@ -219,26 +208,32 @@ def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:
     )
 
 
-def _present(
-    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
-) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
-    """Return the pod that counts and its diagnosis; of a cluster, also the workers that hold a node and the fragments about it."""
-    if record.cluster is not None:
-        first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
-    else:
-        first, workers, extra = pods[0] if pods else None, 0, list[Fragment]()
-        diagnosis = explain(runtime, first, now, sees_all=viewer.sees_all) if first is not None else None
-    if diagnosis is not None and not viewer.may_read:
-        diagnosis = replace(diagnosis, evidence=())
-    return first, diagnosis, workers, extra
+def _present(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime) -> Presence:
+    """Return what its kind shows of its pods, without the programs' messages for those who may not read them."""
+    shown = face_of(record.kind).present(runtime, record, pods, viewer, now)
+    if shown.diagnosis is not None and not viewer.may_read:
+        return replace(shown, diagnosis=replace(shown.diagnosis, evidence=()))
+    return shown
 
 
-def _start(
-    record: ExecutionRecord, pod: Pod | None, events: Sequence[Event], nodes: Sequence[Node], now: datetime
-) -> StartMeasures | None:
+def _companion(runtime: Runtime, other: Companion, now: datetime, *, to_owner: bool) -> Fragment:
+    """Return the companion's card in its present state."""
+    row = runtime.executions.get(other.id)
+    state = row.state if row else other.state
+    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
+    sentence, kind = status.note, other.kind_record.words or KINDS.get(other.kind, other.kind)
+    summary = face_of(other.kind).summary(runtime, other, now) if state in POD_STATES else None
+    if summary is not None:
+        sentence = summary.sentence if state == "running" else state_status(state, diagnosis=summary)[0].note
+    card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
+    return Fragment("companion", "executions/fragments/companion.html", card)
+
+
+def _start(record: ExecutionRecord, shown: Presence, events: Sequence[Event], now: datetime) -> StartMeasures | None:
     """Return the stored start, or while it starts what is known of it now; None where it was never measured."""
     if record.start is not None or record.state not in STARTING:
         return record.start
+    pod = shown.pod
     own = [event for event in events if pod is not None and event.involved_object.name == pod.metadata.name]
     node_name = pod.spec.node_name if pod is not None else ""
     facts = StartFacts(
@@ -248,27 +243,10 @@ def _start(
         ran=False,
         pod=pod,
         events=start_events(own, pod),
-        node=next((node for node in nodes if node.metadata.name == node_name), None),
-        is_cluster=record.cluster is not None,
+        node=next((node for node in shown.nodes if node.metadata.name == node_name), None),
+        is_cluster=record.has_members,
     )
     return of_phases(start_phases(facts), ran=False)
-
-
-def _cluster(
-    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
-) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
-    """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
-    assert record.cluster is not None
-    look = cluster_snapshot(runtime, record.id, record.cluster, record.node_pool, now, sees_all=viewer.sees_all)
-    found = explain_cluster(look, now=now)
-    if not viewer.may_read:
-        found = tuple(replace(one, evidence=()) for one in found)
-    extra = cluster_fragments(
-        runtime, record, look, found, is_operator=viewer.is_operator, sees_all=viewer.sees_all, now=now
-    )
-    first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
-    diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None
-    return first, diagnosis, look.on_nodes, extra
 
 
 def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
@@ -307,9 +285,9 @@ def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> l
 
 
 def _objects(runtime: Runtime, record: ExecutionRecord) -> list[tuple[str, str]]:
-    """Return the kinds and names of the objects that events may be about: pods, also a deleted one, and a cluster's controllers."""
+    """Return the kinds and names of the objects that events may be about: pods, also a deleted one, and what makes them."""
     names = dict.fromkeys([*(pod.metadata.name for pod in pods_of(runtime, record.id)), record.object_name])
-    return [*(("Pod", name) for name in names), *(cluster_objects(record) if record.cluster is not None else ())]
+    return [*(("Pod", name) for name in names), *face_of(record.kind).objects(record)]
 
 
 EXECUTION = ExecutionPage()

@@ -11,6 +11,9 @@ from grid.runtime import Runtime
 from grid.runtime.caches import id_of
 from grid.runtime.executions import ExecutionRow
 
+# In which the pods tell the condition.
+POD_STATES = frozenset({"deploying", "preparing", "running"})
+
 
 def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
     found, trusted = runtime.pods.by("execution", execution_id), settings.GRID_NAMESPACE

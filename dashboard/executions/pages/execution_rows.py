@@ -7,8 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from dashboard.clusters.page import CLUSTER_STATES
-from dashboard.executions.pages.execution_pods import explain
+from dashboard.executions.pages.execution_pods import POD_STATES, explain
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.execution_lines import (
@@ -270,7 +269,7 @@ def entry_status(
 def head_trouble(runtime: Runtime, group: Group, now: datetime) -> Status | None:
     """Return the status of a cluster's head when that has a problem: without its head a cluster is of no use."""
     head = next((entry for entry in group.entries if entry.is_head), None)
-    if head is None or group.head.state not in CLUSTER_STATES:
+    if head is None or group.head.state not in POD_STATES:
         return None
     status = entry_status(runtime, head, now)
     return status if status[0].severity == "problem" else None

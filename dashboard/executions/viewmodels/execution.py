@@ -10,11 +10,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
+from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.executions.viewmodels.run_files import RunFilesRecord
 from dashboard.executions.viewmodels.run_place import RunPlace
 from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
-from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
@@ -22,11 +22,10 @@ from dashboard.shell.viewmodels.sizes import size_words
 from dashboard.shell.viewmodels.states import ENDED_STATES, StatusLine, state_status, state_word
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
-from dashboard.usage.viewmodels.prices import Spending, price_words
+from dashboard.usage.viewmodels.prices import Spending
 from dashboard.usage.viewmodels.sizehints import SizeFacts
-from dashboard.workspaces.viewmodels.shutdown import StopOutlook
 from grid.core.translation import gettext as _
-from grid.core.wording import money, plural
+from grid.core.wording import money
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
 from grid.queue.quota import about_owner
@@ -51,6 +50,33 @@ class LifecycleLine:
     count: int
     actor: str
     event_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """The other half of a pair that starts together: with `is_attached` what was launched with this execution, and ends with it; else the
+    execution with which this one was launched."""
+
+    id: str
+    kind: str
+    name: str
+    object_name: str
+    state: str
+    is_attached: bool = False
+    node_pool: str = ""
+    kind_record: KindRecord = field(default_factory=KindRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionCard:
+    """A companion in words; `sentence` says its present state."""
+
+    id: str
+    kind: str
+    name: str
+    word: str
+    severity: str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +114,7 @@ class ExecutionRecord:
     node_name: str
     lifecycle: tuple[LifecycleLine, ...]
     spending: Spending = field(default_factory=Spending)
-    cluster: ClusterRecord | None = None
+    kind_record: KindRecord = field(default_factory=KindRecord)
     companion: Companion | None = None
     owner_is_active: bool = True
     is_settled: bool = True  # it has ended, and its pod has been seen gone
@@ -106,7 +132,6 @@ class ExecutionRecord:
     findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
     start: StartMeasures | None = None  # once it ran, or ended before
     usual_start: UsualStart = field(default_factory=UsualStart)
-    stop_outlook: StopOutlook | None = None  # None without a limit
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -122,8 +147,7 @@ class ExecutionRecord:
 
     @property
     def has_members(self) -> bool:
-        """Whether it runs in several pods: a head and workers."""
-        return self.cluster is not None
+        return self.kind_record.has_members
 
     @property
     def name(self) -> str:
@@ -249,7 +273,7 @@ def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person
     message = record.message if viewer.is_owner else about_owner(record.message, record.owner_username)
     status, advice = state_status(record.state, message=message, diagnosis=current)
     since = record.state_since
-    if record.cluster is not None and current is not None and record.state == "running":
+    if record.has_members and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
         status = StatusLine("wait", _("Restarting") if record.is_restarting else _("Stopping"), record.stopping_words)
@@ -319,14 +343,13 @@ def facts(
 ) -> Fragment:
     """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
     `workers` is the number of a cluster's workers that hold a node now."""
-    cluster, started, (price, price_bounds) = record.cluster, record.started_at, _prices(record, workers)
+    own, started, (price, price_bounds) = record.kind_record, record.started_at, _prices(record, workers)
+    head_tier, head_size = own.head
     return Fragment(
         "facts",
         "executions/fragments/execution_facts.html",
         Facts(
-            kind=KINDS.get(record.kind, record.kind)
-            if cluster is None
-            else _("{framework} cluster", framework=cluster.framework_name),
+            kind=own.words or KINDS.get(record.kind, record.kind),
             workspace_id=record.workspace_id,
             workspace_name=record.workspace_name,
             run=record.run,
@@ -337,14 +360,12 @@ def facts(
             image=record.image,
             tier=record.tier_name,
             size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
-            head_tier=cluster.head_tier_name if cluster else "",
-            head_size=size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)
-            if cluster
-            else "",
+            head_tier=head_tier,
+            head_size=head_size,
             price=price,
             price_bounds=price_bounds,
             cost=_cost(record, now),
-            slots=_slots(record),
+            slots=own.slots_words(record.slots),
             node=node or record.node_name,
             node_is_link=person.sees_all and bool(node),
             pods=tuple(pods),
@@ -363,20 +384,8 @@ def _cost(record: ExecutionRecord, now: datetime) -> str:
 
 
 def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
-    """Return the price of an hour now, and its bounds for a cluster of variable size, "" otherwise. Before a cluster starts, the price
-    is that of its minimum; both are "" when it has ended."""
-    cluster = record.cluster
-    if cluster is None:
-        return price_words(record.cost_per_hour), ""
-    if record.is_final:
+    """Return the price of an hour now and its bounds; both are "" when what has workers has ended."""
+    if record.has_members and record.is_final:
         return "", ""
-    workers = workers if record.started_at else max(workers, cluster.workers_minimum)
-    now = price_now(cluster, record.cost_per_hour, workers=workers)
-    is_fixed = cluster.workers_minimum == cluster.workers_maximum
-    return now, "" if is_fixed else price_at_bounds(cluster, record.cost_per_hour)
-
-
-def _slots(record: ExecutionRecord) -> str:
-    if record.cluster is not None:
-        return _("{slots}: one for the head, one for each worker that it may have", slots=record.slots)
-    return plural(record.slots, "slot", "slots") if record.slots > 1 else ""
+    has_started = record.started_at is not None
+    return record.kind_record.prices(record.cost_per_hour, workers=workers, has_started=has_started)

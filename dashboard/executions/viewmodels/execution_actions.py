@@ -35,7 +35,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
     shows_open = person.may_open and record.opens and not record.is_final
-    shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
+    shows_change = person.may_change and record.has_members and not record.is_final and not stop_asked
     may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
     shows_restart = person.is_owner and person.contributes and not stop_asked and record.state in STARTED_STATES
     return Fragment(
@@ -63,11 +63,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
 def _open_word(record: ExecutionRecord) -> str:
     if record.kind == "job":
         return _("Open its page")
-    return (
-        _("Open")
-        if record.cluster is None
-        else _("Open {framework_name}", framework_name=record.cluster.framework_name)
-    )
+    return record.kind_record.open_word
 
 
 def _why_not_resume(record: ExecutionRecord) -> str:
@@ -80,7 +76,7 @@ def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) 
     """Return why it cannot be opened now; "" when it can. A cluster can as soon as its head is up: its page shows the workers joining."""
     if stop_asked:
         return _("It is stopping.")
-    if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
+    if record.has_members and record.state in ("deploying", "preparing", "running"):
         return "" if is_ready else _("You can open it as soon as its head is up.")
     if record.state != "running":
         return _("You can open it as soon as it runs.")

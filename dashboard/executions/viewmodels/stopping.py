@@ -168,7 +168,7 @@ def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
     if other is not None and other.state not in ENDED_STATES:
         sentences.append(
             _("Its cluster {name} ends too.", name=other.name)
-            if other.cluster is not None
+            if other.is_attached
             else _(
                 "The {kind} {name} continues without this cluster.",
                 kind=KINDS.get(other.kind, other.kind).lower(),

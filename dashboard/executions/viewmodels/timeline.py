@@ -3,11 +3,10 @@
 A stored line and a live event may be the same event; only the live one is then shown, because its count is newer.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from dashboard.clusters.viewmodels.samples import rescale_words
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Head, LifecycleLine
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState
@@ -76,6 +75,8 @@ _HEADLINES = {
     "FailedRescale": _("The number of workers could not be changed"),
 }
 
+# By reasons, what puts the messages of events into plain words; kinds register theirs.
+EVENT_WORDS: dict[str, Callable[[str], str]] = {}
 _COUNTS_STARTS = frozenset(
     {"restarted", "out_of_memory", "head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"}
 )
@@ -141,7 +142,7 @@ def timeline(
     for node in nodes:
         items += _arrival(node, record, assigned_node)
     items.sort(key=_when, reverse=True)
-    items = _together(_without_echoes(items)) if record.cluster is not None else items
+    items = _together(_without_echoes(items)) if record.has_members else items
     if not items:
         empty = EmptyState(_("Nothing yet."), _("Every step appears here as it happens."))
         return [Fragment("timeline-none", "shell/fragments/empty_item.html", empty, region=REGION)]
@@ -253,8 +254,8 @@ def _mark(is_warning: bool, reason: str) -> str:
 
 def _in_words(item: TimelineItem) -> TimelineItem:
     """Return an item in our words, where there are any. Kubernetes' reasons are CamelCase; those in small letters are ours."""
-    if item.reason == "SuccessfulRescale":
-        return replace(item, message=rescale_words(item.message))
+    if item.reason in EVENT_WORDS:
+        return replace(item, message=EVENT_WORDS[item.reason](item.message))
     return item if item.reason.islower() else replace(item, is_raw=True)
 
 

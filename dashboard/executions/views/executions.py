@@ -12,10 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Qu
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.clusters.records import read_samples
-from dashboard.clusters.viewmodels.samples import SampleRow, sample_rows, scale_events
-from dashboard.clusters.viewmodels.workers import LEGEND
 from dashboard.executions.history import ended_choices, ended_page
+from dashboard.executions.kinds import PAGE_PARTS, face_of
 from dashboard.executions.pages.execution import EXECUTION, ExecutionView, execution_fragments, person, present_head
 from dashboard.executions.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.executions.records import read_record
@@ -24,10 +22,8 @@ from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.executions.viewmodels.leaving import left_sentence
 from dashboard.executions.viewmodels.timeline import lifecycle_text
-from dashboard.jobs.metric_records import metrics_table
 from dashboard.logs.viewmodels.log import LogView
 from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
-from dashboard.nodes.views.use_history import execution_use_section, execution_values
 from dashboard.shell.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.shell.exports import note_export_of
 from dashboard.shell.viewmodels.kinds import KINDS
@@ -96,13 +92,11 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     tab = tab if tab in tabs else ""
     context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
     context["logs_more"] = may_operate(viewer) and not record.is_final
-    context["use"] = await execution_use_section(request, record, tab)
+    for part in PAGE_PARTS:
+        context |= await part(request, record, tab)
     if tab == "log":
         context["log"] = await execution_log_view(request, runtime, record)
-    if record.run is not None and who.may_read:
-        context["metrics"] = await sync_to_async(metrics_table)(id)
-    if record.cluster is not None:
-        context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
+    context |= await sync_to_async(face_of(record.kind).context)(record, who)
     if runtime.executions.get(id) is not None:
         query = QueryDict(urlencode({"id": id, "tab": tab} if tab else {"id": id}))
         EXECUTION.remember(runtime, id, record, before)
@@ -113,13 +107,6 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
         "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now),
     }
     return await sync_to_async(render)(request, "executions/execution.html", context)
-
-
-@require_safe
-async def execution_use(request: HttpRequest, id: str) -> HttpResponse:
-    """Return the values of the charts of its use as JSON."""
-    _, record = await seen(request, id)
-    return await execution_values(request, record)
 
 
 @require_safe
@@ -154,12 +141,6 @@ async def current_viewer(request: HttpRequest) -> Viewer:
     if viewer is None:
         raise PermissionDenied(_("You have no access to this page."))
     return viewer
-
-
-def samples_table(record: ExecutionRecord) -> list[SampleRow]:
-    """Return the chart's values as rows of a table."""
-    samples = read_samples(record.id)
-    return sample_rows(samples, scale_events(samples, record.lifecycle))
 
 
 async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, ExecutionRecord]:

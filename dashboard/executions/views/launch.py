@@ -3,31 +3,31 @@
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.clusters.views.launch_cluster import cluster_context, cluster_initial, link_of, with_choice, workers_left
 from dashboard.executions.forms import LaunchForm, linked, new_token
+from dashboard.executions.kinds import face_of
 from dashboard.executions.last_launches import last_launches
 from dashboard.executions.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
+from dashboard.executions.launch_sections import SECTIONS, attached_kind
 from dashboard.executions.records import visible_executions
 from dashboard.executions.run_records import run_place
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
-from dashboard.jobs.forms.jobs import typed_in
 from dashboard.shell.access import viewer_of
 from dashboard.shell.ids import id_in
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.usage.size_records import hint_of
 from dashboard.usage.viewmodels.sizehints import SizeHint
-from dashboard.workspaces.workspace_records import has_stopped
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -36,9 +36,7 @@ from grid.executions.offers import LAUNCHABLE_KINDS, kinds_for
 from grid.executions.preview import pod_plan
 from grid.executions.request import submit
 from grid.executions.spec import tier_spec
-from grid.jobs import jobs
 from grid.models import AuditEntry, Execution, HardwareTier, Job, User, Workspace
-from grid.models.environment import Kind
 from grid.runtime import get_runtime
 
 _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
@@ -67,7 +65,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
-        form = LaunchForm(with_choice(request.POST), user=request.user, kind=kind, pools=known.pools)
+        form = LaunchForm(_with_choice(request.POST), user=request.user, kind=kind, pools=known.pools)
         if not is_check and form.is_valid():
             launched = _submit(request, form)
             if launched is not None:
@@ -76,13 +74,15 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
         return redirect(again)
     else:
         wanted = _wanted(kind, model) | linked(request.GET)
-        initial, left = last.first_choices(kind) | wanted, workers_left(held, kind)
-        form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, pools=known.pools)
+        initial, free = last.first_choices(kind) | wanted, held.maximum - held.used
+        form = LaunchForm(initial=initial, user=request.user, kind=kind, slots=free, pools=known.pools)
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
     running = running_by_tier()
-    context = _context(form, kinds, known.pools, held, running) | cluster_context(form, held, running)
+    context = _context(form, kinds, known.pools, held, running)
+    for shown in (form.attached_kind, form.kind):
+        context |= face_of(shown).launch_context(form, held, running)
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
     context |= {"notes_of_link": notes, "link": link_of(form)}
     if "check" in request.POST:
@@ -95,13 +95,12 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
     """Redirect to the new execution, or to what this form has launched before. Return None, with errors in the form, when rejected."""
     wanted = form.execution_id()
     try:
-        after = form.job.cleaned_data["after"] if form.job else None
         with transaction.atomic():
-            if after is not None:
-                run = jobs.create(form.request(), after=after, now=timezone.now(), job_id=wanted, pools=form.pools)
-                write_entry(form.user, run.job, {}, action=AuditEntry.Action.LAUNCHED)
-                return redirect("job", id=run.job_id)
-            execution = submit(form.request(), now=timezone.now(), execution_id=wanted, pools=form.pools)
+            asked, now = form.request(), timezone.now()
+            for section in form.sections:
+                if url := section.launch(asked, id=wanted, now=now, pools=form.pools):
+                    return redirect(url)
+            execution = submit(asked, now=now, execution_id=wanted, pools=form.pools)
             write_launched(form.user, execution)
         return redirect("execution", id=execution.pk)
     except Rejected as refused:
@@ -121,6 +120,27 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
             return None
         messages.info(request, _("This form was sent twice; it was launched once."))
         return redirect(address)
+
+
+def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
+    """Return the form as it is filled in now, bound to the posted values."""
+    assert isinstance(request.user, User)
+    return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
+
+
+def link_of(form: LaunchForm) -> str:
+    """Return the address that opens the form with its present values."""
+    return f"{reverse('launch')}?{urlencode(form.link())}"
+
+
+def _with_choice(data: QueryDict) -> QueryDict:
+    """Return the posted values with the tier of the pressed button "Choose ..." in its field."""
+    field, _unused, id = data.get("choose", "").partition(":")
+    if not field.endswith("tier") or not id:
+        return data
+    changed = data.copy()
+    changed[field] = id
+    return changed
 
 
 def write_launched(person: User, execution: Execution) -> None:
@@ -155,20 +175,25 @@ def _of_own_job(user: User, model: Execution | None) -> str:
 
 
 def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
-    """Return the values of the execution to launch again, and of its cluster; {} without one of this kind."""
+    """Return the values of the execution to launch again, and of what was launched with it; {} without one of this kind."""
     if model is None or model.kind != kind:
         return {}
-    attached = model if kind == Kind.CLUSTER else model.attached.order_by("requested_at").first()
-    cluster = cluster_initial(attached) if attached else {}
+    attached = model.attached.order_by("requested_at").first() if attached_kind(kind) else None
+    beside = _typed_in(attached)
     return {
         "project": model.project_id,
         "environment": model.environment_id,
         "tier": model.tier_id,
         "title": model.title,
-        **typed_in(model),
-        **cluster,
-        "with_cluster": bool(cluster),
+        **_typed_in(model),
+        **beside,
+        "with_cluster": bool(beside),
     }
+
+
+def _typed_in(execution: Execution | None) -> dict[str, Any]:
+    section = SECTIONS.get(execution.kind) if execution is not None else None
+    return section.typed_in(execution) if section is not None and execution is not None else {}
 
 
 def _context(
@@ -182,7 +207,7 @@ def _context(
         missing = _(
             "You are not a contributor of any project yet. Ask an admin to create one for you or to add you to one."
         )
-    elif (form.is_cluster and form.cluster is None) or not environments:
+    elif (not form.has_machine and form.own is None) or not environments:
         missing = _("No environment is offered for this kind of work. Ask your admin to add one.")
     elif not offers:
         missing = _("No hardware tier is offered to you for this kind of work. Ask your admin.")
@@ -194,10 +219,9 @@ def _context(
         "chosen_project": form.chosen("project"),
         "chosen_environment": chosen,
         "tiers": cards,
-        "size_hint": _size_hint(form, cards) if not missing and not form.is_cluster else None,
+        "size_hint": _size_hint(form, cards) if not missing and form.has_machine else None,
         "slots": held,
         "missing": missing,
-        "has_stopped": form.kind == Kind.WORKSPACE and has_stopped(form.user.pk),
         "token": form["token"].value() or new_token(),
     }
 

@@ -5,8 +5,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from dashboard.clusters.views.launch_cluster import posted_form
 from dashboard.executions.launch_facts import check_of, pool_states
+from dashboard.executions.views.launch import posted_form
 from grid.diagnosis.launchfit import Pools
 from grid.runtime import get_runtime
 

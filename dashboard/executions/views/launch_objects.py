@@ -7,9 +7,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dashboard.clusters.views.launch_cluster import posted_form
 from dashboard.executions.launch_facts import drafted, pool_states
 from dashboard.executions.viewmodels.manifest import as_yaml
+from dashboard.executions.views.launch import posted_form
 from grid.diagnosis.launchfit import Pools
 from grid.executions.preview import Preview
 from grid.executions.storage import Storage

@@ -1,7 +1,8 @@
 """The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,17 +11,21 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.forms.models import ModelChoiceIterator
+from django.urls import reverse
 
+from dashboard.executions.launch_sections import LaunchSection, SectionPlace
 from dashboard.shell.forms.fields import MAXIMUM_TEXT, PairsField, wrong_length
-from grid.core.errors import Problem
+from grid.audit.entries import write_entry
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
-from grid.executions.launchrequest import JobSettings
+from grid.diagnosis.launchfit import Pools
+from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.offers import projects_for
+from grid.jobs import jobs
 from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder
-from grid.models import Execution, Job, JobRun, User
+from grid.models import AuditEntry, Execution, Job, JobRun, User
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = Expression(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
@@ -113,8 +118,10 @@ class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
         return _("Run {number} of {job} ({project})", number=number, job=job, project=project)
 
 
-class JobPart(forms.Form):
+class JobPart(LaunchSection):
     """What a job runs with; every field may be empty. `after` offers the open runs of the user's projects."""
+
+    template = "jobs/fragments/launch_job.html"
 
     command = ScriptField(
         label=_("Command"),
@@ -192,6 +199,35 @@ class JobPart(forms.Form):
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = runs_to_wait_for(user)
 
+    @classmethod
+    def offered(cls, data: Mapping[str, Any] | None, place: SectionPlace) -> "JobPart":
+        return cls(data, user=place.user, initial=place.initial)
+
+    @classmethod
+    def linked(cls, query: Mapping[str, str]) -> dict[str, Any]:
+        return {name: query[name] for name in TYPED if query.get(name)}
+
+    @classmethod
+    def typed_in(cls, execution: Execution) -> dict[str, Any]:
+        """Return the initial values as an execution of another person's job ran with them."""
+        spec = execution.spec.get("job") or {}
+        names = {name: name for name in ("command", "variables", "folder", "files_at", "page_port")} | {
+            "timeout": "timeout_seconds"
+        }
+        return {field: spec[name] for field, name in names.items() if spec.get(name)}
+
+    def launch_values(self) -> dict[str, Any]:
+        return {"job": self.settings()}
+
+    def launch(self, request: LaunchRequest, *, id: str, now: datetime, pools: Pools | None) -> str:
+        """Launch what starts after another run: a job with a run that waits."""
+        after = self.cleaned_data["after"]
+        if after is None:
+            return ""
+        run = jobs.create(request, after=after, now=now, job_id=id, pools=pools)
+        write_entry(request.owner, run.job, {}, action=AuditEntry.Action.LAUNCHED)
+        return reverse("job", args=[run.job_id])
+
     def settings(self) -> JobSettings:
         """Return what was typed; the form must have no errors."""
         typed = self.cleaned_data
@@ -220,16 +256,6 @@ class JobPart(forms.Form):
     def as_sent(self) -> dict[str, str]:
         """Return the values that a browser would send unchanged."""
         return {name: str(self[name].value() or "") for name in (*TYPED, "after")}
-
-    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Add the problems at fields of this part; return the others."""
-        others = []
-        for problem in problems:
-            if problem.path in self.fields:
-                self.add_error(problem.path, problem.message)
-            else:
-                others.append(problem)
-        return others
 
     @property
     def short_fields(self) -> list[forms.BoundField]:
@@ -302,15 +328,6 @@ def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
     """Return the open runs in projects in which the user may launch, the latest first."""
     open_runs = JobRun.objects.filter(outcome="", job__project__in=projects_for(user))
     return open_runs.select_related("job__project").order_by("-pk")
-
-
-def typed_in(execution: Execution) -> dict[str, Any]:
-    """Return the initial values of a job's fields as an execution of another person's job ran with them; {} for other kinds."""
-    spec = execution.spec.get("job") or {}
-    names = {name: name for name in ("command", "variables", "folder", "files_at", "page_port")} | {
-        "timeout": "timeout_seconds"
-    }
-    return {field: spec[name] for field, name in names.items() if spec.get(name)}
 
 
 def typed_of(job: Job) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.executions.viewmodels.execution_entry import PARTS_IN_NAMES
-from dashboard.nodes.viewmodels.node_reasons import NodeReasons, node_reasons
+from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.element_ids import element_id, namespaced
 from dashboard.shell.viewmodels.kinds import framework_name, kind_name
 from dashboard.shell.viewmodels.listing import EmptyState

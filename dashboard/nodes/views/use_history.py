@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.executions.pages.execution_pods import pods_of
 from dashboard.executions.viewmodels.execution import ExecutionRecord
+from dashboard.executions.views.executions import seen
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE
 from dashboard.nodes.pages.pod import POD
@@ -49,10 +50,11 @@ async def pod_use_section(request: HttpRequest, namespace: str, name: str) -> Us
     return await _section(request, Subject(name, namespace), failures, reverse("pod-use", args=[namespace, name]))
 
 
-async def execution_use_section(request: HttpRequest, record: ExecutionRecord, tab: str) -> UseSection:
+async def execution_use_section(request: HttpRequest, record: ExecutionRecord, tab: str) -> dict[str, UseSection]:
+    """Return what the execution's page is given."""
     runtime, url = get_runtime(), reverse("execution-use", args=[record.id])
     failures = _failures_of_execution(runtime, record)
-    return await _section(request, subject_of(runtime, record), failures, url, {"tab": tab} if tab else {})
+    return {"use": await _section(request, subject_of(runtime, record), failures, url, {"tab": tab} if tab else {})}
 
 
 async def pool_use(pool: str, range: str) -> UseSection | None:
@@ -86,9 +88,10 @@ async def pod_use(request: HttpRequest, namespace: str, name: str) -> HttpRespon
     return await _values(request, Subject(name, namespace), _failures_of_pod(get_runtime(), namespace, name))
 
 
-async def execution_values(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
-    """Return the values of an execution that the caller may see."""
-    runtime = get_runtime()
+@require_safe
+async def execution_use(request: HttpRequest, id: str) -> HttpResponse:
+    """Return the values of the charts of its use as JSON."""
+    runtime, (_viewer, record) = get_runtime(), await seen(request, id)
     return await _values(request, subject_of(runtime, record), _failures_of_execution(runtime, record))
 
 

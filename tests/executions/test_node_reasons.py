@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.executions.viewmodels.execution import Head
-from dashboard.nodes.viewmodels.node_reasons import node_reasons
+from dashboard.executions.viewmodels.node_reasons import node_reasons
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine

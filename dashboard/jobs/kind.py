@@ -1,0 +1,22 @@
+"""How an attempt of a job's run is shown on the pages that all executions have."""
+
+from typing import Any
+
+from dashboard.executions.kinds import ExecutionKindFace
+from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
+from dashboard.jobs.forms.jobs import JobPart
+from dashboard.jobs.metric_records import metrics_table
+from grid.models.environment import Kind
+
+
+def _context(record: ExecutionRecord, viewer: Person) -> dict[str, Any]:
+    if record.run is None or not viewer.may_read:
+        return {}
+    return {"kind_section": "jobs/fragments/execution_section.html", "metrics": metrics_table(record.id)}
+
+
+JOB = ExecutionKindFace(
+    Kind.JOB,
+    context=_context,
+    section=JobPart,
+)

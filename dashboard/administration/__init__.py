@@ -1,5 +1,5 @@
 """Editing what admins decide: tiers, environments, projects and the knowledge base, by the same views and forms.
 
-It owns the list, form, archive and undo pages that differ only in their `EditedKind`. The rooms of what is edited import the base form
-and the views where theirs differ; they own their tables and words.
+It owns the list, form, archive and undo pages, the base form and `EditedKind`. The room of what is edited has its `EditedKind` in `edited`,
+with the form, and with what it adds to the pages; it owns its tables and words.
 """

@@ -1,55 +1,17 @@
-"""Puts into words what admins edit: tiers as table rows, pools, settings, and old and new values in the history; pure."""
+"""Puts into words what admins edit: how much uses it, settings, and old and new values in the history; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
-from dashboard.usage.viewmodels.prices import price_number, price_words
-from grid.core.quantity import format_bytes, millicores, whole
+from dashboard.shell.viewmodels.format import price_number
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
-from grid.core.wording import listed, plural
-from grid.diagnosis.nodeshapes import PoolShapes
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
-_GPU_SUFFIX = "/gpu"
-_KINDS = {
-    "workspace": _("workspaces"),
-    "job": _("jobs"),
-    "app": _("apps"),
-    "cluster": _("clusters"),
-}  # all others are frameworks
 _PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
-
-
-class TierLike(Protocol):
-    """The part of `grid.models.HardwareTier` that is used here."""
-
-    @property
-    def node_pool(self) -> str: ...
-    @property
-    def cores(self) -> str: ...
-    @property
-    def memory(self) -> str: ...
-    @property
-    def gpus(self) -> int: ...
-    @property
-    def gpu_resource(self) -> str: ...
-    @property
-    def effective_cores_limit(self) -> str: ...
-    @property
-    def effective_memory_limit(self) -> str: ...
-    @property
-    def shared_memory(self) -> str: ...
-    @property
-    def ephemeral_storage(self) -> str: ...
-    @property
-    def cost_per_hour(self) -> Decimal: ...
-    @property
-    def kinds(self) -> Sequence[str]: ...
 
 
 class EntryLike(Protocol):
@@ -70,46 +32,6 @@ class EntryLike(Protocol):
     @property
     def changes(self) -> Any: ...
     def get_action_display(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class TierWords:
-    """A tier's sizes in words. `limits` is a sentence about limits above the requests, `kinds` lists what may run on the tier, `warm`
-    tells of its warm-up hours."""
-
-    cores: str
-    memory: str
-    shared_memory: str
-    per_core: str
-    gpus: str
-    limits: str
-    price: str
-    kinds: str
-    warm: str
-
-
-@dataclass(frozen=True, slots=True)
-class PeopleWords:
-    """The members of a project: its owner, and all others in one text."""
-
-    owner: str
-    others: str
-
-
-def people_words(members: Iterable[tuple[str, str]]) -> PeopleWords:
-    """Return the members in words from their names and roles; viewers come last and are marked as such."""
-    by_role: dict[str, list[str]] = {"owner": [], "contributor": [], "viewer": []}
-    for name, role in members:
-        by_role[role].append(name)
-    viewers = [_("{name} (viewer)", name=name) for name in sorted(by_role["viewer"])]
-    others = [*sorted(by_role["contributor"]), *viewers]
-    return PeopleWords("".join(by_role["owner"]), ", ".join(others) or _("nobody else"))
-
-
-@dataclass(frozen=True, slots=True)
-class PoolWords:
-    name: str
-    size: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,27 +56,6 @@ class HistoryLine:
     changes: tuple[FieldChange, ...]
     is_new: bool
     can_be_taken_back: bool
-
-
-def tier_words(tier: TierLike, warm: str = "") -> TierWords:
-    return TierWords(
-        cores=cores_words(tier.cores),
-        memory=memory_words(tier.memory),
-        shared_memory=memory_words(tier.shared_memory) if tier.shared_memory else "",
-        per_core=_per_core(tier.cores, tier.memory),
-        gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
-        limits=_limits(tier),
-        price=price_words(tier.cost_per_hour),
-        warm=warm,
-        kinds=", ".join(
-            _KINDS.get(kind, _("{framework} clusters", framework=kind.capitalize())) for kind in tier.kinds
-        ),
-    )
-
-
-def pool_words(pools: Iterable[PoolShapes]) -> list[PoolWords]:
-    """Return each pool with the size of its largest node, so that an admin can size a tier to fit."""
-    return [PoolWords(pool.name, _pool_size(pool)) for pool in pools]
 
 
 def in_use_sentence(count: int) -> str:
@@ -211,51 +112,6 @@ def _span(seconds: int) -> str:
             parts.append(f"{seconds // size} {unit}")
             seconds %= size
     return " ".join(parts) if not seconds else ""
-
-
-def _limits(tier: TierLike) -> str:
-    disk = _("{size} of disk", size=memory_words(tier.ephemeral_storage))
-    above = []
-    if tier.effective_cores_limit != tier.cores:
-        above.append(cores_words(tier.effective_cores_limit))
-    if tier.effective_memory_limit != tier.memory:
-        above.append(memory_words(tier.effective_memory_limit))
-    return (
-        _("up to {above}, if the node has room; {disk}", above=listed(above), disk=disk)
-        if above
-        else _("same as request; {disk}", disk=disk)
-    )
-
-
-def _per_core(cores: str, memory: str) -> str:
-    try:
-        return format_bytes(whole(memory) * 1000 // millicores(cores))
-    except (ValueError, ZeroDivisionError):
-        return ""
-
-
-def _pool_size(pool: PoolShapes) -> str:
-    shapes = (pool.next,) if pool.next is not None else pool.shapes
-    if not shapes:
-        return _("no node now, at most {maximum}", maximum=pool.maximum)
-    gpu_names = sorted({name for shape in shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
-    sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in shapes}
-    milli, memory, *gpus = max(sizes)
-    words = [cores_words(f"{milli}m"), format_bytes(memory)]
-    words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
-    size = ", ".join(words)
-    if pool.next is not None:
-        return _(
-            "no node now, at most {maximum}; when last seen on {seen}: {size}",
-            maximum=pool.maximum,
-            seen=pool.seen,
-            size=size,
-        )
-    count = sum(shape.nodes + shape.away for shape in shapes)
-    nodes = plural(count, "node", "nodes")
-    if len(sizes) > 1:
-        return _("{nodes}, the largest {size}", nodes=nodes, size=size)
-    return _("{nodes}, each {size}", nodes=nodes, size=size) if count > 1 else f"{nodes}, {size}"
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:

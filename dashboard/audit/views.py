@@ -11,13 +11,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.views.people import HISTORY_LABELS as PEOPLE_LABELS
-from dashboard.administration.views.edited_kinds import ENVIRONMENTS, KNOWLEDGE, TIERS
 from dashboard.announcements.forms import AnnouncementForm
 from dashboard.audit.records import read_audit, urls_of
 from dashboard.audit.viewmodel import KINDS, AuditView, audit_head, audit_lines, audit_rows, sealing_sentence
+from dashboard.environments.edited import ENVIRONMENTS
+from dashboard.logs.edited import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
 from dashboard.shell.access import may_read_audit, viewer_of
 from dashboard.shell.exports import note_export
+from dashboard.tiers.edited import TIERS
 from dashboard.usage.forms import BudgetForm
 from grid.audit.sealing import MOST_COUNTED, unsealed_count
 from grid.core.translation import gettext as _

@@ -3,8 +3,8 @@
 from django.urls import URLPattern
 
 from dashboard.administration.urls import catalogue
-from dashboard.administration.views.edited_kinds import ENVIRONMENTS
 from dashboard.environments import views as revisions
+from dashboard.environments.edited import ENVIRONMENTS
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [

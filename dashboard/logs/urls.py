@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from dashboard.administration.urls import catalogue
-from dashboard.administration.views.edited_kinds import KNOWLEDGE
+from dashboard.logs.edited import KNOWLEDGE
 from dashboard.logs.views import knowledge, verbose_logs
 from dashboard.shell.routes import path
 

@@ -1,5 +1,5 @@
 """The pages of projects: the list, one with its members, and the form in which its owner and admins change it.
 
-It owns changing a person's role in a project. Files, secrets and budgets of a project have pages in their own rooms; others may import
-`forms`.
+It owns changing a person's role in a project, and `edited`, which is what admins edit. Files, secrets and budgets of a project have pages
+in their own rooms; others may import `forms`.
 """

@@ -3,8 +3,8 @@
 from django.urls import URLPattern
 
 from dashboard.administration.urls import catalogue
-from dashboard.administration.views.edited_kinds import PROJECTS
 from dashboard.projects import views as projects
+from dashboard.projects.edited import PROJECTS
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [

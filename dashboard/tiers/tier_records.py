@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from django.db.models import Count, Min, Q, QuerySet
 
-from dashboard.administration.viewmodel import TierWords, tier_words
 from dashboard.tiers.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tier_check
+from dashboard.tiers.viewmodels.tiers import TierWords, tier_words
 from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

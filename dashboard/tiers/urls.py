@@ -3,8 +3,8 @@
 from django.urls import URLPattern
 
 from dashboard.administration.urls import catalogue
-from dashboard.administration.views.edited_kinds import TIERS
 from dashboard.shell.routes import path
+from dashboard.tiers.edited import TIERS
 from dashboard.tiers.views import rush, tier_checking
 
 urlpatterns: list[URLPattern] = [

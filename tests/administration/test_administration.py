@@ -7,9 +7,9 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.administration.forms import TierForm
 from dashboard.administration.views.administration import _save, _version
 from dashboard.projects.forms import ProjectForm
+from dashboard.tiers.forms.tier import TierForm
 from grid.models import AuditEntry, Environment, HardwareTier, Project, User
 from grid.secrets import storedsecrets
 from tests.administration.administering import CLUSTER_ENVIRONMENT

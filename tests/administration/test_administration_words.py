@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.administration.viewmodel import FieldChange, amount, history_lines, number, pool_words, tier_words
+from dashboard.administration.viewmodel import FieldChange, amount, history_lines, number
+from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus

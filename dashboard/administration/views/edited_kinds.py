@@ -1,21 +1,26 @@
-"""The kinds of objects that admins edit, all of them in the views of `administration`."""
+"""One kind of object that admins edit, in the views of `administration`; each kind is in its own room."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import models
 from django.db.models import Prefetch
+from django.http import HttpRequest
 
-from dashboard.administration.forms import CatalogueForm, EnvironmentForm, TierForm
-from dashboard.logs.forms import KnowledgeForm
-from dashboard.projects.forms import ProjectForm
+from dashboard.administration.forms import CatalogueForm
+from dashboard.shell.viewmodels.confirmation import Confirmation
 from grid.core.translation import gettext as _
-from grid.models import Environment, HardwareTier, KnowledgeEntry, Membership, Project
+from grid.diagnosis.nodeshapes import PoolShapes
+from grid.models import AuditEntry
+
+Pools = Mapping[str, PoolShapes]
 
 
 @dataclass(frozen=True, slots=True)
 class EditedKind:
-    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names."""
+    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names. The room of a kind
+    overrides the methods with what it adds to the views."""
 
     name: str
     singular: str
@@ -28,6 +33,7 @@ class EditedKind:
     related: tuple["str | Prefetch[Any]", ...] = ()  # the relations that its list fetches along
     is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
     while_archived: str = _("nobody can choose it")
+    roles: frozenset[str] = frozenset()  # the names of people's roles in its history, which are no fields of the model
 
     @property
     def table(self) -> str:
@@ -37,50 +43,29 @@ class EditedKind:
     def object_type(self) -> str:
         return self.model._meta.model_name or ""
 
+    async def pools(self) -> Pools | None:
+        """Return the shapes of the pools' nodes; None until the nodes are read, and of a kind that needs none."""
+        return None
 
-TIERS = EditedKind(
-    "tiers",
-    "tier",
-    _("Hardware tiers"),
-    HardwareTier,
-    TierForm,
-    _("The sizes of machine that people choose from."),
-    _("New hardware tier"),
-    _("Archive the hardware tier {name}?"),
-    related=("groups",),
-    is_frozen_at_launch=True,
-)
-ENVIRONMENTS = EditedKind(
-    "environments",
-    "environment",
-    _("Environments"),
-    Environment,
-    EnvironmentForm,
-    _("The images and commands that run."),
-    _("New environment"),
-    _("Archive the environment {name}?"),
-    is_frozen_at_launch=True,
-)
-PROJECTS = EditedKind(
-    "projects",
-    "project",
-    _("Projects"),
-    Project,
-    ProjectForm,
-    _("Who works together, and where their files are."),
-    _("New project"),
-    _("Archive the project {name}?"),
-    # The users joined: asked for apart, each would be a condition, and SQLite takes a thousand.
-    related=(Prefetch("memberships", Membership.objects.select_related("user")),),
-)
-KNOWLEDGE = EditedKind(
-    "knowledge",
-    "knowledge-entry",
-    _("Knowledge base"),
-    KnowledgeEntry,
-    KnowledgeForm,
-    _("Known lines in the logs of failed programs: what they mean, and the usual cure."),
-    _("New entry"),
-    _("Archive the entry {name}?"),
-    while_archived=_("no log is searched for it"),
-)
+    def words(self, instance: Any) -> object:
+        """Return what stands beside the object in its table."""
+        return None
+
+    def list_context(self, instances: Sequence[Any], pools: Pools | None) -> dict[str, Any]:
+        """Return more of the template context of the list."""
+        return {}
+
+    def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
+        """Return more of the template context of the form; `instance` is None for a new object."""
+        return {}
+
+    def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
+        """Return what to ask before a valid form is saved; None when nothing is, or when the answer was yes."""
+        return None
+
+    def has_problem(self, instance: Any, pools: Pools | None) -> bool:
+        """Return whether the saved object has a problem, which its own page says."""
+        return False
+
+    def restore_roles(self, instance: Any, entry: AuditEntry) -> None:
+        """Undo the part of a change that is of `roles`. Raise ValidationError when that cannot be."""

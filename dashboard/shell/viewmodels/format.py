@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 
 from grid.core.translation import gettext as _
 
@@ -59,3 +60,9 @@ def percent(part: int, whole: int) -> int:
 def spreadsheet_text(text: str) -> str:
     """Return a text for a cell of a CSV file; one that a spreadsheet would compute is quoted with an apostrophe."""
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def price_number(cost: Decimal) -> str:
+    """Return an amount with two decimal places, or with as many as it needs."""
+    exact = f"{cost.normalize():f}"
+    return exact if len(exact.partition(".")[2]) > 2 else f"{cost:,.2f}"

@@ -1,6 +1,5 @@
 """What the tier doctor says of a tier that is being edited: on its form, and as a fragment that follows the typing."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -9,18 +8,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST
 
-from dashboard.administration.forms import TierForm
+from dashboard.administration.views.edited_kinds import Pools
 from dashboard.shell.access import admin_required
+from dashboard.tiers.forms.tier import TierForm
 from dashboard.tiers.tier_records import check, compared_tier, known_shapes
 from dashboard.tiers.viewmodels.tierchecks import relaunch_sentence
 from grid.core.translation import gettext as _
-from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import Execution, HardwareTier
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
 from grid.tiers.tierrequests import sidecars
 
-Pools = Mapping[str, PoolShapes]
 _DECIDING = frozenset(
     {"node_pool", "cores", "memory", "gpus", "gpu_resource", "ephemeral_storage", "tolerations", "cost_per_hour"}
 )

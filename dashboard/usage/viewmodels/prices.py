@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from dashboard.shell.viewmodels.format import price_number
 from grid.core.translation import gettext as _
 from grid.core.wording import CURRENCY
 
@@ -36,8 +37,3 @@ def price_words(cost_per_hour: Decimal) -> str:
         if cost_per_hour
         else _("free")
     )
-
-
-def price_number(cost: Decimal) -> str:
-    exact = f"{cost.normalize():f}"
-    return exact if len(exact.partition(".")[2]) > 2 else f"{cost:,.2f}"

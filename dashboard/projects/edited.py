@@ -1,0 +1,103 @@
+"""Projects as admins edit them: with their people, whose roles a change may take away."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import Prefetch
+from django.http import HttpRequest
+
+from dashboard.accounts.records import losses
+from dashboard.administration.views.edited_kinds import EditedKind
+from dashboard.projects.forms import ProjectForm
+from dashboard.projects.viewmodel import PeopleWords, people_words
+from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.format import either
+from grid.core.translation import gettext as _
+from grid.models import AuditEntry, Membership, Project, User
+
+# The roles of a project's members by their field names in an audit entry.
+_ROLES = {
+    "owner": Membership.Role.OWNER,
+    "contributors": Membership.Role.CONTRIBUTOR,
+    "viewers": Membership.Role.VIEWER,
+}
+
+
+class _Projects(EditedKind):
+    __slots__ = ()
+
+    def words(self, instance: Any) -> PeopleWords:
+        return people_words((one.user.get_username(), one.role) for one in instance.memberships.all())
+
+    def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
+        """Return what to ask before saving: whose executions in a project it stops. None when it stops none, or when the answer was yes."""
+        if form.instance._state.adding or "confirmed" in request.POST:
+            return None
+        sentences = losses(form.instance, form.contributing())
+        sent = [
+            (name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values
+        ]
+        question = Confirmation(
+            _("Save changes to {subject}"),
+            str(form.instance),
+            sentences,
+            action_url=request.path,
+            answer=_("Save"),
+            keep=_("Do not save"),
+            keep_url=request.path,
+            fields=[*sent, ("confirmed", "on")],
+        )
+        return question if sentences else None
+
+    def restore_roles(self, instance: Project, entry: AuditEntry) -> None:
+        """Give the members whose role the entry changed their old role back. Raise ValidationError when one has another role by now."""
+        before, after = (
+            _roles_in({name: entry.changes[name][at] for name in entry.changes.keys() & _ROLES.keys()}) for at in (0, 1)
+        )
+        present = _roles_in(instance.people())
+        concerned = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        if any(present.get(name) != after.get(name) for name in concerned):
+            raise ValidationError(_("the people of the project have changed since. Change them here instead."))
+        roles = {name: role for name, role in (present | before).items() if name not in concerned or name in before}
+        # A new account may have the username of a deleted one.
+        users = {
+            user.get_username(): user for user in User.objects.filter(username__in=roles, date_joined__lte=entry.at)
+        }
+        users |= {user.get_username(): user for user in instance.members.all()}
+        if gone := sorted(roles.keys() - users.keys()):
+            raise ValidationError(_("the account {gone} no longer exists.", gone=either(gone)))
+        named: dict[str, list[User]] = {
+            role: [users[name] for name in roles if roles[name] == role] for role in Membership.Role.values
+        }
+        if not named[Membership.Role.OWNER]:
+            raise ValidationError(_("it had no owner then."))
+        instance.assign(
+            owner=named[Membership.Role.OWNER][0],
+            contributors=named[Membership.Role.CONTRIBUTOR],
+            viewers=named[Membership.Role.VIEWER],
+        )
+
+
+def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
+    """Return the role by username; `people` is what `Project.people` returns, or a part of it."""
+    found: dict[str, str] = {}
+    for name, role in _ROLES.items():
+        chosen = people.get(name) or []
+        found |= dict.fromkeys([chosen] if isinstance(chosen, str) else chosen, role.value)
+    return found
+
+
+PROJECTS = _Projects(
+    "projects",
+    "project",
+    _("Projects"),
+    Project,
+    ProjectForm,
+    _("Who works together, and where their files are."),
+    _("New project"),
+    _("Archive the project {name}?"),
+    # The users joined: asked for apart, each would be a condition, and SQLite takes a thousand.
+    related=(Prefetch("memberships", Membership.objects.select_related("user")),),
+    roles=frozenset(_ROLES),
+)

@@ -1,0 +1,188 @@
+"""The admins' form for a hardware tier."""
+
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group
+
+from dashboard.administration.forms import ID_HELP, CatalogueForm
+from dashboard.shell.forms.fields import PairsField, RowsField, TolerationsField
+from dashboard.shell.forms.layout import Section
+from dashboard.shell.viewmodels.format import price_number
+from dashboard.tiers.forms.warm import WARM_FIELDS, WARM_HELP, WARM_LABELS, WARM_WIDGETS, WarmFieldsMixin
+from dashboard.workspaces.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS
+from grid.core.translation import gettext as _
+from grid.models import HardwareTier
+from grid.models.environment import Framework, Kind
+
+_PRICE_PLACES = Decimal("0.0001")
+
+
+class TierForm(WarmFieldsMixin, CatalogueForm):
+    """The form of a tier; it checks the node pool against the cluster's pools when they are known (`pools` is not None)."""
+
+    layout = (
+        Section(
+            _("What it is"), _("Shown to people when they choose."), ("id", "name", "cost_per_hour", "description")
+        ),
+        Section(
+            _("Machine"),
+            _("What an execution requests from its node, and the most that it may use."),
+            (
+                *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
+                *("ephemeral_storage", "gpus", "gpu_resource"),
+            ),
+        ),
+        Section(
+            _("Availability"),
+            _("Who may use it, for which kinds, and how many at once."),
+            ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
+        ),
+        Section(
+            _("Shut-down"),
+            _("When workspaces and apps on it are stopped by themselves. Empty: as the central configuration says."),
+            ("idle_minutes", "lifetime_hours"),
+        ),
+        Section(
+            _("Warm-up hours"),
+            _(
+                "When nodes are kept ready for it, so that launches start at once. Any launch may take the place of a placeholder."
+            ),
+            WARM_FIELDS,
+            is_closed=True,
+        ),
+        Section(
+            _("Kubernetes details"),
+            _("Spot nodes, tolerations, labels and annotations of the pods."),
+            ("spot_allowed", "tolerations", "extra_labels", "extra_annotations"),
+            is_closed=True,
+        ),
+    )
+    units = {
+        "cost_per_hour": _("per hour"),
+        "cores": _("cores"),
+        "cores_limit": _("cores"),
+        **LIMIT_UNITS,
+    }
+    kinds = forms.MultipleChoiceField(
+        label=_("Kinds"),
+        choices=[*Kind.choices, *((name.value, _("{framework} clusters", framework=name.label)) for name in Framework)],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Kinds that may run on it; choose none to allow all. Cluster covers every framework."),
+    )
+    groups = RowsField(
+        Group.objects.order_by("name"),
+        label=_("Groups"),
+        help_text=_("Groups that may use it; choose none to allow everybody."),
+    )
+    tolerations = TolerationsField(
+        label=_("Tolerations"),
+        required=False,
+        help_text=_("One per line, as kubectl writes taints: nvidia.com/gpu=present:NoSchedule"),
+    )
+    extra_labels = PairsField(
+        label=_("Extra labels"), kind="label", required=False, help_text=_("One name=value per line.")
+    )
+    extra_annotations = PairsField(
+        label=_("Extra annotations"), kind="annotation", required=False, help_text=_("One name=value per line.")
+    )
+
+    class Meta:
+        model = HardwareTier
+        fields = (
+            "id",
+            "name",
+            "description",
+            "node_pool",
+            "cores",
+            "cores_limit",
+            "memory",
+            "memory_limit",
+            "gpus",
+            "gpu_resource",
+            "shared_memory",
+            "ephemeral_storage",
+            "cost_per_hour",
+            "is_default",
+            "is_visible",
+            "maximum_simultaneous",
+            "groups",
+            "kinds",
+            "idle_minutes",
+            "lifetime_hours",
+            *WARM_FIELDS,
+            "spot_allowed",
+            "tolerations",
+            "extra_labels",
+            "extra_annotations",
+        )
+        labels = {
+            "name": _("Name"),
+            "description": _("Description"),
+            "node_pool": _("Node pool"),
+            "cores": _("Cores"),
+            "memory": _("Memory"),
+            "shared_memory": _("Shared memory"),
+            "ephemeral_storage": _("Ephemeral storage"),
+            "id": "Id",
+            "cores_limit": _("Core limit"),
+            "memory_limit": _("Memory limit"),
+            "gpus": _("GPUs"),
+            "gpu_resource": _("GPU resource"),
+            "cost_per_hour": _("Price"),
+            "is_default": _("Chosen by default"),
+            "is_visible": _("Shown in the launch form"),
+            "maximum_simultaneous": _("Executions at once"),
+            **LIMIT_LABELS,
+            **WARM_LABELS,
+            "spot_allowed": _("May run on spot nodes"),
+        }
+        help_texts = {
+            "id": ID_HELP,
+            "node_pool": _("The pool whose nodes run it."),
+            "cores": _("For example 2, or 500m for half a core."),
+            "cores_limit": _("Leave empty for the same as the request."),
+            "memory": _("For example 4Gi or 512Mi."),
+            "memory_limit": _("Leave empty for the same as the request, which is recommended."),
+            "shared_memory": _("Size of /dev/shm if 64 MB is not enough, for example 1Gi. It counts as memory."),
+            "ephemeral_storage": _(
+                "How much it may write to the node's disk before it is evicted: temporary files, logs, "
+                "scratch space. Files in the project and in HOME do not count."
+            ),
+            "gpus": _("Whole GPUs; 0 for none."),
+            "gpu_resource": _("Kubernetes resource name, e.g. nvidia.com/gpu."),
+            "cost_per_hour": _("In your currency; 0 is shown as free."),
+            "is_default": _("Only one tier can be the default."),
+            "is_visible": _("When hidden, running executions keep it."),
+            "maximum_simultaneous": _("Of all people together; leave empty for no limit."),
+            "idle_minutes": _("0 never stops an idle execution on it."),
+            "lifetime_hours": _("0 for no maximum lifetime."),
+            **WARM_HELP,
+            "spot_allowed": _("Cheaper nodes that the cloud may reclaim at any time."),
+        }
+        widgets = {
+            "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),
+            "cost_per_hour": forms.TextInput(attrs={"inputmode": "decimal"}),
+            **WARM_WIDGETS,
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            self.initial["cost_per_hour"] = price_number(self.instance.cost_per_hour)
+
+    def clean_cost_per_hour(self) -> Decimal:
+        """Round the price to the database's decimal places, so that saving the same price is no change."""
+        price: Decimal = self.cleaned_data["cost_per_hour"]
+        return price.quantize(_PRICE_PLACES)
+
+    def clean_node_pool(self) -> str:
+        pool: str = self.cleaned_data["node_pool"]
+        if self.pools is not None and pool not in self.pools:
+            known = ", ".join(sorted(self.pools)) or _("none")
+            raise forms.ValidationError(
+                _("There is no node pool “{pool}” in the cluster. It has: {known}.", pool=pool, known=known)
+            )
+        return pool

@@ -1,10 +1,13 @@
 """Fixtures shared by all tests: the people of every page test, and a clean central configuration."""
 
+import contextlib
 import gc
+import importlib
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,13 +91,27 @@ def _uses_database(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Ten thousand tests are made and none is thrown away: a fifth of the time would go into looking for garbage."""
     gc.disable()
     try:
+        _import_from_own_place(session.config)
         return (yield)
     finally:
         gc.enable()
+
+
+def _import_from_own_place(config: pytest.Config) -> None:
+    """Each worker begins elsewhere and goes round, so that it finds compiled what others began with; else each compiles everything."""
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    if not worker or config.args != config.getini("testpaths"):
+        return
+    tests = Path(__file__).parent
+    modules = sorted(tests.rglob("test_*.py"))
+    first = len(modules) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for module in modules[first:] + modules[:first]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting says what is wrong with it
+            importlib.import_module(".".join(module.relative_to(tests.parent).with_suffix("").parts))
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packaging.utils import canonicalize_name
 
 from tests.support.advisories import ROOT, locked
@@ -99,6 +97,10 @@ def _licence(id: str) -> list[dict[str, Any]]:
 
 def invalid(text: str) -> str:
     """Return what CycloneDX' schema says against a bill of materials; "" when it is valid."""
+    # Importing it takes seconds, which all who collect the tests would wait.
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     return str(error or "")
 

@@ -29,9 +29,10 @@ import aiohttp
 
 from benchmarks.marks import connect, percentile, running
 from benchmarks.wholegrid import change, create_executions, follow_page, log_in, pod
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.scripts import Session
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 _NAMESPACE = "compute-grid"
 _FILES = {"small": 1024, "large": 8 * 2**20}

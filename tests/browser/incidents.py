@@ -1,6 +1,5 @@
 """Incidents on the stage, each as a cluster would show it: the objects, events and conditions, and nothing of ours that says the cause."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from grid.nodes.contention import ROUNDS
 from tests.browser import executing, overviewing
 from tests.browser.server import Stage
 from tests.support import builders
+from tests.support.waiting import eventually
 
 NODE = "default-7f4k2"
 ID, NOISY_ID = "aaaa2222bb", "bbbb3333cc"
@@ -115,8 +115,7 @@ async def cpu_stolen(stage: Stage) -> None:
         pod = executing._pod(id, minutes=9, node=NODE, phase="Running", ready=True, containers=[container])
         stage.cluster.put(PODS, pod)
     runtime, keys = stage.runtime, {id: f"{builders.NAMESPACE}/workspace-{id}" for id in used}
-    while len(runtime.pods.by("node", NODE)) < len(used) or runtime.nodes.get(NODE) is None:  # noqa: ASYNC110 - as in `scenes.empty`
-        await asyncio.sleep(0.02)
+    await eventually(lambda: len(runtime.pods.by("node", NODE)) == len(used) and runtime.nodes.get(NODE))
     pods = {keys[id]: Usage(millicores, 2**30) for id, (_, millicores) in used.items()}
     for place in range(ROUNDS):
         at = datetime.now(UTC).timestamp() - 15 * (ROUNDS - place)

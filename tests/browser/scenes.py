@@ -1,6 +1,5 @@
 """What browser tests put on the stage; each scene runs inside the server's process."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from grid.models import User
 from grid.models.dataplane import LOCAL
 from tests.browser.server import Stage
 from tests.support import builders
+from tests.support.waiting import eventually
 
 STATUS = """
 autoscalerStatus: Running
@@ -34,8 +34,11 @@ async def empty(stage: Stage) -> None:
             stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
     runtime = stage.runtime
     runtime.data_planes[LOCAL].controller._is_readable = False  # whether one works is not known, and so not said
-    while not runtime.freshness().synced or runtime.freshness().error or len(runtime.nodes) or len(runtime.pods):  # noqa: ASYNC110 - nothing announces freshness
-        await asyncio.sleep(0.02)
+    await eventually(
+        lambda: (
+            runtime.freshness().synced and not (runtime.freshness().error or len(runtime.nodes) or len(runtime.pods))
+        )
+    )
     runtime.contention.look()
     use_history._histories.clear()  # of a Prometheus that a scene brought
 

@@ -12,6 +12,7 @@ from grid.models.dataplane import LOCAL
 from tests.controller.world import World
 from tests.support.builders import NAMESPACE
 from tests.support.shop import Shop
+from tests.support.waiting import eventually
 
 
 @pytest.mark.django_db(transaction=True)
@@ -26,9 +27,7 @@ def test_it_admits_and_creates_with_the_database_in_another_thread(transactional
         controller = Controller(world.cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token", front_key=str))
         task = asyncio.create_task(controller.run())
         try:
-            async with asyncio.timeout(20):
-                while await sync_to_async(state)() != "created":  # noqa: ASYNC110 - a row cannot wake anybody
-                    await asyncio.sleep(0.02)
+            await eventually(sync_to_async(state), holds=lambda state: state == "created")
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from grid.core.hashing import HashingQueue, TooBusy
+from tests.support.waiting import wait_until
 
 
 @contextmanager
@@ -23,8 +24,7 @@ def occupied(queue: HashingQueue, *addresses: str) -> Iterator[None]:
     with ThreadPoolExecutor(len(addresses)) as threads:
         held = [threads.submit(hold, address) for address in addresses]
         try:
-            while queue.length < len(addresses):
-                time.sleep(0.001)
+            wait_until(lambda: queue.length == len(addresses))
             yield
         finally:
             release.set()

@@ -8,8 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import psutil
 
 from tests.support import migrated
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 200.0
@@ -75,13 +75,6 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
-        time.sleep(0.02)
-
-
 @contextlib.contextmanager
 def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
     temporary = folder / "temporary"
@@ -115,7 +108,7 @@ def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
         )
     web = WebProcess(port, process, log, temporary, environment)
     try:
-        eventually(lambda: _answers(web), "the web process to answer", _START_SECONDS)
+        wait_until(lambda: _answers(web), _START_SECONDS, "the web process to answer")
         yield web
     finally:
         process.terminate()

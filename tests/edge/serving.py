@@ -11,6 +11,7 @@ from typing import Any
 
 from grid.edge.connections import ConnectionLimits
 from grid.edge.server import make_server
+from tests.support.waiting import eventually
 
 PATIENT = ConnectionLimits(head_seconds=20, body_idle_seconds=20, send_seconds=20, linger_seconds=0.4)
 SHORT = ConnectionLimits(head_seconds=0.4, body_idle_seconds=0.4, send_seconds=0.4, linger_seconds=0.4)
@@ -134,8 +135,7 @@ async def serving(
         app, message_bytes=message_bytes, trusted_proxies=trusted_proxies, limits=limits, ping_seconds=ping_seconds
     )
     running = asyncio.create_task(server.serve(sockets=[listening]))
-    while not server.started:  # noqa: ASYNC110 - uvicorn does not announce it
-        await asyncio.sleep(0.01)
+    await eventually(lambda: server.started)
     found = Serving(listening.getsockname()[1], app)
     try:
         yield found
@@ -156,9 +156,3 @@ def refusals(records: list[logging.LogRecord]) -> list[str]:
     """The lines of log that say a refusal, and any that has a traceback, which none may have."""
     assert [record.getMessage() for record in records if record.exc_info] == []
     return [record.getMessage() for record in records if record.getMessage().startswith("refused ")]
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - an application's end is not announced
-            await asyncio.sleep(0.01)

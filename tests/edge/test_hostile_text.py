@@ -6,7 +6,8 @@ import psutil
 import pytest
 
 from tests.edge.hostiletext import HARMLESS, LINES, Asker, common_pages, health_of, pages, repositories_in, store_for
-from tests.edge.process import WebProcess, eventually, web_process
+from tests.edge.process import WebProcess, web_process
+from tests.support.waiting import wait_until
 
 # A busy machine may take a second by chance; quadratic expressions took 7 s and more. `python -m benchmarks.hostiletext` measures
 # the milliseconds.
@@ -67,5 +68,5 @@ def test_workers_that_read_texts_end_with_the_web_process(tmp_path_factory: pyte
         Asker(process).ask(*pages(HARMLESS)["notebook"])
         workers = psutil.Process(process.process.pid).children(recursive=True)
         assert any("anyio.to_process" in worker.cmdline() for worker in workers)
-    eventually(lambda: not any(worker.is_running() for worker in workers), "the workers to end")
+    wait_until(lambda: not any(worker.is_running() for worker in workers), 30, "the workers to end")
     assert "Traceback" not in process.log.read_text()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.edge.serving import PATIENT, SHORT, App, eventually, head, refusals, serving
+from tests.edge.serving import PATIENT, SHORT, App, head, refusals, serving
+from tests.support.waiting import eventually
 
 Caplog = pytest.LogCaptureFixture
 

@@ -16,7 +16,7 @@ import pytest
 from grid.edge import textwork
 from grid.edge.textwork import INLINE_BYTES, TextTooLong, TextWorkBusy, TextWorkers
 from grid.observability import logcontext
-from tests.edge.process import eventually
+from tests.support.waiting import wait_until
 
 LONG = INLINE_BYTES + 1
 SECONDS = 60.0  # far more than a worker needs to start beside other tests
@@ -139,12 +139,12 @@ def test_worker_ends_itself_when_its_parent_is_gone(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     parent = subprocess.Popen([sys.executable, "-c", _PARENT, str(pid_file)], cwd=Path(__file__).parents[2])
     try:
-        eventually(lambda: pid_file.exists() and pid_file.read_text() != "", "the worker to begin", SECONDS)
+        wait_until(lambda: pid_file.exists() and pid_file.read_text(), SECONDS, "the worker to begin")
     finally:
         parent.kill()
         parent.wait()
     worker = int(pid_file.read_text())
-    eventually(lambda: not psutil.pid_exists(worker), "the worker to end", SECONDS)
+    wait_until(lambda: not psutil.pid_exists(worker), SECONDS, "the worker to end")
 
 
 _PARENT = """

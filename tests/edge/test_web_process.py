@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.edge.process import PASSWORD, WebProcess, eventually, rest, status, web_process
+from tests.edge.process import PASSWORD, WebProcess, rest, status, web_process
 from tests.edge.serving import UPGRADE
 from tests.edge.test_websocket import BINARY, CONTINUATION, TEXT, frame
+from tests.support.waiting import wait_until
 
 MIB = 2**20
 ATTACKER, COLLEAGUE = "127.0.0.2", "127.0.0.3"
@@ -98,7 +99,7 @@ def test_unfinished_uploads_to_the_login_page_leave_nothing_on_the_disk(web: Web
                 for _ in range(16):
                     connection.sendall(b"" if number % 2 else b"100000\r\n")
                     connection.sendall(b"a" * MIB if number % 2 else b"a" * MIB + b"\r\n")
-        eventually(lambda: len(lines()) == 4, "four lines of log")
+        wait_until(lambda: len(lines()) == 4, 30, "four lines of log")
         assert [path for path in web.temporary.rglob("*") if path.is_file()] == []
         assert _deleted_files(web) == []
         assert web.resident() - before < 32 * MIB
@@ -129,7 +130,7 @@ def test_a_thousand_abandoned_connections_keep_nobody_waiting(web: WebProcess, l
         assert status(web.get("/login/", source=COLLEAGUE)) == 200
         assert time.monotonic() - started < 5
         assert sum("reason=too-many-connections" in line for line in lines()) == 488
-        eventually(lambda: _connections(web) == 0, "the abandoned connections to be cut", 60)
+        wait_until(lambda: _connections(web) == 0, 60, "the abandoned connections to be cut")
     assert status(web.get("/login/", source=ATTACKER)) == 200
     assert not any("Traceback" in line for line in lines())
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.edge.serving import PATIENT, SHORT, UPGRADE, App, Client, Serving, eventually, head, refusals, serving
+from tests.edge.serving import PATIENT, SHORT, UPGRADE, App, Client, Serving, head, refusals, serving
+from tests.support.waiting import eventually
 
 Caplog = pytest.LogCaptureFixture
 CONTINUATION, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import psutil
 
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 # Pulling JupyterLab takes a minute and is the same for every test; the first one does it, for real.
@@ -33,13 +34,6 @@ def claim_of(name: str) -> dict[str, Any]:
 
 
 START_SECONDS = 240.0  # on a machine on which others start too; two cores alone take 15
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
-        time.sleep(0.05)
 
 
 class Place(Protocol):

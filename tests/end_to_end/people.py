@@ -5,7 +5,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.end_to_end.grid import Place, wait_until
+from tests.end_to_end.grid import Place
+from tests.support.waiting import wait_until
 
 PULL = 300_000  # milliseconds; JupyterLab is downloaded for real
 SOON = 60_000

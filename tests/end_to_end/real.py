@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.end_to_end.grid import IMAGES, ROOT, wait_until
+from tests.end_to_end.grid import IMAGES, ROOT
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 ADMIN = os.environ.get("REAL_KUBECONFIG", "")
 # Shell commands that end and start the API server.

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.end_to_end.grid import ROOT, wait_until
+from tests.end_to_end.grid import ROOT
 from tests.end_to_end.scripts import Session
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager") or ""
 AMTOOL = shutil.which("amtool") or ""

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.pages import ready_workers, words
 from tests.end_to_end.scripts import Session, put_into_project, with_dask
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

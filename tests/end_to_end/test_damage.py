@@ -14,9 +14,10 @@ import pytest
 
 from grid.core.keptfiles import SECRET_KEY, KeptFile, damages
 from grid.management.varfiles import KEPT_FILES
-from tests.end_to_end.grid import ROOT, Grid, wait_until
+from tests.end_to_end.grid import ROOT, Grid
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
 from tests.support.smalldisk import fill, small_disk
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from grid.clusters.registration import NAME
-from tests.end_to_end.grid import Grid, Place, wait_until
+from tests.end_to_end.grid import Grid, Place
 from tests.end_to_end.scripts import Session, put_into_project, with_dask
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -16,9 +16,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.end_to_end.following import Follower, Knows, event, has_ended, has_failed, is_unscheduled, waits_for
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.people import log_in
 from tests.end_to_end.scripts import Session
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

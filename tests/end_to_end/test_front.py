@@ -8,8 +8,9 @@ import urllib.request
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.grid import NAMESPACE, Grid, wait_until
+from tests.end_to_end.grid import NAMESPACE, Grid
 from tests.end_to_end.people import PULL, SOON, launch, log_in, open_lab, run_cell, stop
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,

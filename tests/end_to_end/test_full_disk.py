@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.scripts import Session
 from tests.support.smalldisk import fill, small_disk
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -8,8 +8,9 @@ import pytest
 
 from grid.core.labels import KEYS
 from tests.edge.hostiletext import HARMLESS, LINES, health_of
-from tests.end_to_end.grid import NAMESPACE, Grid, wait_until
+from tests.end_to_end.grid import NAMESPACE, Grid
 from tests.end_to_end.scripts import Session
+from tests.support.waiting import wait_until
 
 # A busy machine may take a second by chance; quadratic expressions took 7 s and more.
 BOUND_SECONDS = 2.0

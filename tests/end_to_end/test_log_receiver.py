@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.scripts import Session
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SECRET = "Bearer 0815-hush-hush"

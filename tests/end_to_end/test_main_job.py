@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -28,6 +28,7 @@ from tests.end_to_end.people import (
     upload,
     was_not_reloaded,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 

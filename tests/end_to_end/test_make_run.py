@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.end_to_end.grid import ROOT, Grid, wait_until
+from tests.end_to_end.grid import ROOT, Grid
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.scripts import Session
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

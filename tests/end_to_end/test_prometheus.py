@@ -10,8 +10,9 @@ import psutil
 import pytest
 
 from grid.sandbox.prometheus import installed
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.scripts import Session
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,

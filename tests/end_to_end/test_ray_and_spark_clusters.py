@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.pages import links, nodes, words
 from tests.end_to_end.scripts import Session, put_into_project
 from tests.support.turns import rays_turn
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 

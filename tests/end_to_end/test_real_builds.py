@@ -15,8 +15,8 @@ from grid.environments.jobbuilder import JobBuilder
 from grid.environments.revisions import BuildProgress
 from grid.kube.http import connect
 from grid.models import EnvironmentRevision
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import ACCESS, DEPLOY, RealGrid, cluster_of_its_own, needs_real_cluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs_real_cluster]
 SPACE = "compute-grid-builds"

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import (
     API_DOWN,
     API_UP,
@@ -23,6 +22,7 @@ from tests.end_to_end.real import (
 )
 from tests.end_to_end.scripts import Session, put_into_project
 from tests.end_to_end.test_demand import SLEEPERS, demand_of
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), needs_real_cluster]
 

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -37,6 +36,7 @@ from tests.end_to_end.real import (
     probe,
 )
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900), needs_real_cluster]
 

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, TimeoutError, expect
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid
 from tests.end_to_end.people import SOON, launch, log_in
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 BUILD = 480_000  # milliseconds; its terminal is compiled

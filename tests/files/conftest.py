@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.pages import two_pools as two_pools
 from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
 from tests.support.shop import worker_tier as worker_tier
+from tests.support.waiting import wait_until
 
 
 @dataclass
@@ -46,10 +46,8 @@ class Run:
     def start(self, *prefix: str) -> subprocess.Popen[bytes]:
         """Start it as the kubelet does, under another command if one is given, and return when the files are there or it has ended."""
         process = self.start_unready(*prefix)
-        deadline = time.monotonic() + 60
-        while not (self.task.ready.exists() and _catches_sigterm(process.pid)) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        ready = self.task.ready
+        wait_until(lambda: (ready.exists() and _catches_sigterm(process.pid)) or process.poll() is not None)
         return process
 
     def start_unready(self, *prefix: str) -> subprocess.Popen[bytes]:
@@ -131,10 +129,7 @@ def read(repository: Repository) -> Callable[[str, str], str | None]:
 
 def see_end_of(pid: str) -> None:
     """Wait until a process that was killed is gone, or a zombie: a kill takes effect when the machine has time for it."""
-    deadline = time.monotonic() + 60
-    while _is_alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not _is_alive(pid))
 
 
 def _is_alive(pid: str) -> bool:

@@ -1,13 +1,13 @@
 """The executor as two ordinary containers: one that only prepares, and one that is told of the program's end by a file."""
 
 import signal
-import time
 from pathlib import Path
 
 from grid.files.executor import GONE, UNUSABLE
 from grid.files.repositories import Repository
 from tests.files.conftest import Runs
 from tests.files.test_executor import Read
+from tests.support.waiting import wait_until
 
 
 def test_the_setup_step_prepares_the_files_and_ends_without_a_word(runs: Runs) -> None:
@@ -35,9 +35,8 @@ def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: 
     assert run.start().wait(60) == UNUSABLE  # without patience
     patient = runs(only_prepare=True, patience=600)
     process = patient.start_unready()
-    while not patient.task.git.exists():  # it has begun
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_until(patient.task.git.exists)  # it has begun
+    assert process.poll() is None
     (repository.path / "away").replace(settings)
     assert process.wait(60) == 0
 

@@ -5,8 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,16 +14,10 @@ import pytest
 
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from tests.support.smalldisk import fill
+from tests.support.waiting import wait_until
 
 SLEEPER = "import signal,sys,pathlib,time; pathlib.Path(sys.argv[1]).write_text('up'); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def program(folder: Path, name: str, code: str, *, stop_seconds: float = 5.0) -> SupervisedProgram:

@@ -8,9 +8,9 @@ import re
 
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.people import PULL, configure, fill_launch_form, press_launch
 from tests.pictures.studio import Studio
+from tests.support.waiting import wait_until
 
 # Its loss falls and its accuracy rises, each rate's in another way.
 TRAINING = """\

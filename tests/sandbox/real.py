@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import ADMIN, RealGrid
+from tests.support.waiting import wait_until
 
 NAMESPACE = "sandbox-tests"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import RealGrid, needs_real_cluster
 from tests.sandbox.real import NAMESPACE, apply, joined, start_nodes
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from grid.sandbox.client import Object
-from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import RealGrid, needs_real_cluster
 from tests.sandbox.real import NAMESPACE, apply, joined
 from tests.sandbox.serviceproxy.test_with_cluster import client_pod, deployment
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]
 

@@ -3,7 +3,6 @@
 import http.client
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from grid.metrics.levels import PrometheusLevels
 from grid.servicelevels import default_targets, status_of
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 PROGRAMS = {name: shutil.which(name) for name in ("prometheus", "promtool")}
 STEP, HOURS = 300, 30
@@ -61,22 +61,18 @@ def address(tmp_path: Path) -> Iterator[str]:
     options += [f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=100y"]
     process = subprocess.Popen([prometheus, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _await_ready(port)
+        wait_until(lambda: _is_ready(port), what="Prometheus to be ready")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait()
 
 
-def _await_ready(port: int) -> None:
-    until = time.monotonic() + 60
-    while True:
-        with suppress(OSError), closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as asking:
-            asking.request("GET", "/-/ready")
-            if asking.getresponse().status == HTTPStatus.OK:
-                return
-        assert time.monotonic() < until, "Prometheus does not become ready"
-        time.sleep(0.1)
+def _is_ready(port: int) -> bool:
+    with suppress(OSError), closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as asking:
+        asking.request("GET", "/-/ready")
+        return asking.getresponse().status == HTTPStatus.OK
+    return False
 
 
 @pytest.mark.slow

@@ -137,12 +137,6 @@ class Browser:
         await asyncio.wait_for(self.running, 30)
 
 
-async def until(condition: Any, within: float = 30.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 - nothing announces what a fake browser has taken
-            await asyncio.sleep(0.01)
-
-
 class Clock:
     """A clock that a test moves; both kinds of time go on together."""
 

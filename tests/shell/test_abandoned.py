@@ -18,10 +18,11 @@ from grid.kube.hub import Subscription
 from grid.kube.resources import NODES
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.shell.live import Browser, cookie_of, until
+from tests.shell.live import Browser, cookie_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/live/infrastructure/"
@@ -42,14 +43,14 @@ async def test_nothing_stays_of_sockets_that_were_abandoned_or_closed(
         for place, browser in enumerate(browsers):
             await asyncio.wait_for(browser.sending.wait(), 30)
             if place % 2:
-                await until(browser.is_let_go)
+                await eventually(browser.is_let_go)
             await browser.leave()
 
     await round_of_sockets(0)
     before = alive()
     for number in range(1, 4):
         await round_of_sockets(number)
-    await until(lambda: not alive() - before)  # tasks that were cancelled end a moment later
+    await eventually(lambda: not alive() - before)  # tasks that were cancelled end a moment later
     assert not len(feeds) and not runtime.hub.is_watched("nodes")
 
 

@@ -34,10 +34,11 @@ from grid.observability.telemetry import REGISTRY
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.shell.browsing import client_of
-from tests.shell.live import Browser, Clock, changed, connected, connection, cookie_of, until
+from tests.shell.live import Browser, Clock, changed, connected, connection, cookie_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/live/infrastructure/"
@@ -81,7 +82,7 @@ async def test_from_a_change_to_the_screen_is_measured_for_each_browser(
         fill(runtime, cluster)
         for socket in (one, other):
             await socket.message_about("node-b")
-        await until(lambda: measured()[0] >= before[0] + 2)
+        await eventually(lambda: measured()[0] >= before[0] + 2)
     assert 0 < measured()[1] - before[1] < (measured()[0] - before[0]) * (time.monotonic() - began)
 
 
@@ -209,7 +210,7 @@ class SlowPage(BrokenPage):
 async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_interval(runtime: Runtime) -> None:
     page = SlowPage()
     with Feeds(Pace(rest_factor=1e6)).joined(page, runtime, OPERATOR, ""):
-        await until(lambda: page.looks >= 3)
+        await eventually(lambda: page.looks >= 3)
 
 
 async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
@@ -226,7 +227,7 @@ async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
             fill(runtime, cluster)
             await asyncio.wait_for(feed.after(version), 5)
     browser.open.set()
-    await until(lambda: len(browser.taken) == 3)
+    await eventually(lambda: len(browser.taken) == 3)
     assert "type-4" in browser.taken[2]["text"]
     assert not any(f"type-{number}" in browser.taken[2]["text"] for number in range(4))
     await browser.leave()
@@ -234,7 +235,7 @@ async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
 
 async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: Runtime) -> None:
     browser = Browser(PATH, impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
-    await until(browser.is_let_go)
+    await eventually(browser.is_let_go)
     assert len(feeds) == 0
     await browser.leave()
 

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,6 +15,7 @@ import pytest
 from grid.clusters.frameworks import ray_node
 from tests.clusters.frameworks.ray_cluster import RAY, cluster_spec
 from tests.support.ports import free_ports
+from tests.support.waiting import wait_until
 
 PROGRAM = RAY.head(cluster_spec()).command[3]
 NODE = "ab" * 28
@@ -108,9 +108,7 @@ def test_a_node_tells_its_port_in_its_own_session_though_its_address_has_gone_to
         ray_node.temp_directory(address).unlink()
         ray_node.temp_directory(address).symlink_to(other.parent)
         own.mkdir()
-        deadline = time.monotonic() + 30
-        while not (told := [*own.iterdir(), *other.iterdir()]) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        told = wait_until(lambda: [*own.iterdir(), *other.iterdir()])
         process.kill()
     assert [path.parent for path in told] == [own]
 

@@ -22,6 +22,7 @@ from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.clusters.frameworks.spark_cluster import spark_spec
 from tests.clusters.frameworks.spark_processes import Container, Machine
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -128,13 +129,9 @@ class Cluster:
             return None
 
     async def until(self, right: Callable[[ClusterReport], bool], what: str) -> ClusterReport:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            report = await self.ask()
-            if report is not None and right(report):
-                return report
-            assert time.monotonic() < deadline, f"{what}: {report}"
-            await asyncio.sleep(0.5)
+        return await eventually(
+            self.ask, what, holds=lambda report: report is not None and right(report), within=PATIENCE_SECONDS
+        )
 
     async def joined(self, count: int) -> ClusterReport:
         return await self.until(lambda report: len(report.workers) == count, f"{count} workers joined")

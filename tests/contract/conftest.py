@@ -19,7 +19,8 @@ from tests.contract.client import Client
 from tests.contract.embedded import EmbeddedCluster
 from tests.contract.kubeconfig import Connection, read_kubeconfig
 from tests.contract.manifests import metadata, pod
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 MakeSpace = Callable[[], Awaitable[Space]]

@@ -3,16 +3,12 @@
 `Space(client, "")` is the cluster itself: cluster-scoped resources, and lists across all namespaces.
 """
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from tests.contract.client import Answer, Client, Object, Watch
-
-DEADLINE_SECONDS = 60.0
-POLL_SECONDS = 0.05
+from tests.support.waiting import eventually
 
 GROUPS = {
     "": "/api/v1",
@@ -43,7 +39,6 @@ PATCH_TYPES = {
     "json": "application/json-patch+json",
 }
 PatchKind = Literal["merge", "strategic", "json"]
-Seen = TypeVar("Seen")
 
 
 class Space:
@@ -102,36 +97,26 @@ class Space:
 
     async def until(self, resource: str, name: str, condition: Callable[[Object], object], why: str) -> Object:
         """Waits until the object exists and satisfies the condition; returns it."""
-
-        async def look() -> Object | None:
-            answer = await self.get(resource, name)
-            return answer.body if answer.status == 200 and condition(answer.body) else None
-
-        return await eventually(look, f"{resource} {name}: {why}")
+        answer: Answer = await eventually(
+            lambda: self.get(resource, name),
+            f"{resource} {name}: {why}",
+            holds=lambda answer: answer.status == 200 and condition(answer.body),
+        )
+        return answer.body
 
     async def until_gone(self, resource: str, name: str) -> None:
-        async def look() -> bool:
-            return (await self.get(resource, name)).status == 404
-
-        await eventually(look, f"{resource} {name} should be gone")
+        await eventually(
+            lambda: self.get(resource, name),
+            f"{resource} {name} should be gone",
+            holds=lambda answer: answer.status == 404,
+        )
 
     async def until_items(
         self, resource: str, condition: Callable[[list[Object]], object], why: str, **query: str
     ) -> list[Object]:
         """Waits until the listed objects together satisfy the condition; returns them."""
 
-        async def look() -> tuple[list[Object]] | None:
-            items: list[Object] = (await self.listing(resource, **query)).ok()["items"]
-            # An empty list may be what is awaited, and it is falsy: in a tuple it is not.
-            return (items,) if condition(items) else None
+        async def items() -> list[Object]:
+            return (await self.listing(resource, **query)).ok()["items"]  # type: ignore[no-any-return]
 
-        return (await eventually(look, f"{resource}: {why}"))[0]
-
-
-async def eventually(look: Callable[[], Awaitable[Seen | None]], why: str, timeout: float = DEADLINE_SECONDS) -> Seen:
-    """Looks until something truthy is seen; fails with `why` after the deadline."""
-    deadline = time.monotonic() + timeout
-    while not (seen := await look()):
-        assert time.monotonic() < deadline, f"not within {timeout} s: {why}"
-        await asyncio.sleep(POLL_SECONDS)
-    return seen
+        return await eventually(items, f"{resource}: {why}", holds=condition)

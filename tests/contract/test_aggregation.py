@@ -11,7 +11,8 @@ import pytest_asyncio
 from tests.contract.aggregated import OwnApi, api_service, external_name, own_api
 from tests.contract.client import Client, Object
 from tests.contract.kubeconfig import Connection
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("reaches_us")
 

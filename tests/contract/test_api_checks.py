@@ -14,7 +14,8 @@ from grid.platformhealth.apichecks.running import run_checks
 from grid.platformhealth.apichecks.scratch import Scratch, make_namespace, namespace_of, remove
 from tests.contract.conftest import MakeSpace, chosen_kubeconfig
 from tests.contract.embedded import EmbeddedCluster
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 
 @pytest_asyncio.fixture

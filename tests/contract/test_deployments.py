@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.contract.client import Object
 from tests.contract.manifests import RUNNING_AND_READY, deployment
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 HASH = "pod-template-hash"
 NEW_IMAGE = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "registry.example/app:2"}]}}}}

@@ -13,7 +13,8 @@ import pytest_asyncio
 from tests.contract.aggregated import OwnApi, api_service, external_name, own_api
 from tests.contract.client import Object
 from tests.contract.manifests import RUNNING_AND_READY, deployment
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 API = "v1beta1.external.metrics.k8s.io"
@@ -78,11 +79,10 @@ def autoscaler(name: str, target: Object, *, selector: Object | None = SELECTOR)
 
 
 async def until(space: Space, name: str, holds: Any, why: str) -> Object:
-    async def look() -> Object | None:
-        found = (await space.get("horizontalpodautoscalers", name)).ok(200)
-        return found if holds(found) else None
+    async def read() -> Object:
+        return (await space.get("horizontalpodautoscalers", name)).ok(200)
 
-    return await eventually(look, why, PATIENCE_SECONDS)
+    return await eventually(read, why, holds=holds, within=PATIENCE_SECONDS)
 
 
 def condition(found: Object, kind: str) -> Object:

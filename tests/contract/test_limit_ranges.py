@@ -7,7 +7,8 @@ import pytest
 from tests.contract.client import Object
 from tests.contract.conftest import MakeSpace
 from tests.contract.manifests import pod
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 
 def limit_range(name: str, *limits: Object) -> Object:

@@ -7,7 +7,8 @@ import pytest_asyncio
 
 from tests.contract.client import Object
 from tests.contract.manifests import pod
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 
 def priority_class(name: str, **fields: object) -> Object:

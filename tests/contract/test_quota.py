@@ -5,7 +5,8 @@ import asyncio
 from tests.contract.client import Object
 from tests.contract.conftest import MakeSpace
 from tests.contract.manifests import config_map, pod, quota
-from tests.contract.space import Space, eventually
+from tests.contract.space import Space
+from tests.support.waiting import eventually
 
 
 def asking(name: str, cpu: str) -> Object:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,6 @@ from grid.sandbox.client import (
 from grid.sandbox.cluster import client_of
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
-_DEADLINE_SECONDS = 30.0
 
 
 class FastClock:
@@ -98,14 +97,6 @@ async def api_server(folder: Path, clock: Clock) -> AsyncIterator[Client]:
             yield client
     finally:
         await server.stop()
-
-
-async def eventually(condition: Callable[[], object], what: str) -> None:
-    """Waits until the condition holds; fails with `what` after a generous real deadline."""
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        await asyncio.sleep(0.01)
 
 
 def make_node(

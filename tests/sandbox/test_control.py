@@ -24,6 +24,7 @@ from grid.sandbox.pools import DEFAULT_POOLS
 from grid.sandbox.population import Population, Size
 from tests.end_to_end.grid import ROOT
 from tests.sandbox.apiserver.conftest import Api
+from tests.support.waiting import eventually
 
 PODS = "/api/v1/pods"
 
@@ -89,9 +90,7 @@ async def test_each_failure_changes_the_cluster(
 ) -> None:
     before = population.state()["changes"]
     assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
-    async with asyncio.timeout(10):
-        while population.state()["changes"] == before:  # noqa: ASYNC110  nobody tells of it
-            await asyncio.sleep(0.02)
+    await eventually(lambda: population.state()["changes"] != before)
 
 
 @pytest.mark.parametrize("name", ["stock-out", "bad-image", "out-of-memory", "crash-loop", "node-lost", "taint"])
@@ -172,13 +171,9 @@ async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_
     environment = {**os.environ, "GRID_DEMO": "1", "GRID_VAR": str(tmp_path / "var")}
     with process(command, log=tmp_path / "log", env=environment):
         kubeconfig = tmp_path / "data" / "kubeconfig"
-        async with asyncio.timeout(60):
-            while not kubeconfig.exists():  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        await eventually(kubeconfig.exists)
         async with Client.from_kubeconfig(kubeconfig) as client:
-            async with asyncio.timeout(60):
-                while (await client.get("/sandbox/population"))["pods"] < 500:  # noqa: ASYNC110
-                    await asyncio.sleep(0.2)
+            await eventually(lambda: client.get("/sandbox/population"), holds=lambda state: state["pods"] >= 500)
             before = (await client.get("/sandbox/population"))["changes"]
             await asyncio.sleep(60)  # longer than controllers wait for a node's lease
             state = await client.get("/sandbox/population")

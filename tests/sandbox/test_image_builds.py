@@ -17,7 +17,8 @@ from grid.sandbox.images import Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.population import Population, Size
 from tests.sandbox.apiserver.conftest import Api
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, pod
+from tests.support.waiting import eventually
 from tests.support.wheels import wheel
 
 BASE = Image("team/base:1", ("first==1.0",), "A base")

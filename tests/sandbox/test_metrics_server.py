@@ -15,8 +15,8 @@ from django.core.management import CommandError, call_command
 from grid.core.errors import GridError
 from grid.sandbox.client import API_SERVICES, NODES, PODS, SERVICES, Client, Object, SystemClock
 from grid.sandbox.metricsserver import MetricsServer, api_service, service
-from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import add_node, api_server, make_node, make_pod
+from tests.support.waiting import eventually
 
 PATH = API_SERVICES.path(name="v1beta1.metrics.k8s.io")
 SERVICE = SERVICES.path("kube-system", "compute-grid-metrics")
@@ -63,7 +63,7 @@ async def registered(client: Client) -> Object:
         except GridError:
             return {}
 
-    found = await until(look, bool)
+    found = await eventually(look)
     return dict(found["spec"])
 
 
@@ -86,8 +86,8 @@ async def test_it_answers_with_what_pods_and_nodes_use(tmp_path: Path) -> None:
         await client.create(PODS.path("default"), make_pod("unknown"))
         async with serving(client, tmp_path, made["metadata"]["uid"]):
             spec, root = await registered(client), "/apis/metrics.k8s.io/v1beta1"
-            _, listed = await until(
-                lambda: ask(spec, f"{root}/namespaces/default/pods"), lambda answer: answer[1].get("items")
+            _, listed = await eventually(
+                lambda: ask(spec, f"{root}/namespaces/default/pods"), holds=lambda answer: answer[1].get("items")
             )
             (item,) = listed["items"]
             assert (listed["kind"], item["metadata"]["name"]) == ("PodMetricsList", "busy")
@@ -134,7 +134,7 @@ async def test_what_a_killed_one_left_is_put_right(tmp_path: Path) -> None:
         await client.create(SERVICES.path("kube-system"), service())
         await client.create(API_SERVICES.path(), api_service(1, b"old"))
         async with serving(client, tmp_path):
-            await until(lambda: client.get(PATH), lambda found: found["spec"]["service"]["port"] != 1)
+            await eventually(lambda: client.get(PATH), holds=lambda found: found["spec"]["service"]["port"] != 1)
             spec = (await client.get(PATH))["spec"]
             assert (await ask(spec, "/apis/metrics.k8s.io"))[1]["name"] == "metrics.k8s.io"
 
@@ -146,7 +146,7 @@ async def test_another_metrics_server_stays(tmp_path: Path, caplog: pytest.LogCa
         other["spec"]["service"]["name"] = "metrics-server"
         await client.create(API_SERVICES.path(), other)
         async with serving(client, tmp_path):
-            await until(_said(caplog), bool)
+            await eventually(_said(caplog))
         assert (await client.get(PATH))["spec"]["service"]["name"] == "metrics-server"
         with pytest.raises(GridError, match="not found"):
             await client.get(SERVICE)

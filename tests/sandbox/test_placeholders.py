@@ -24,7 +24,8 @@ from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.tiers.placeholders import PlaceholderKeeper
 from grid.tiers.warmhours import WantedPlaceholder
-from tests.sandbox.test_simulated import container, eventually, pod, with_retry
+from tests.sandbox.test_simulated import container, pod, with_retry
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 CAPACITY = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "100Gi", "pods": "110"}

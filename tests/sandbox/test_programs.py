@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from grid.sandbox import programs
-from tests.sandbox.support import eventually
+from tests.support.waiting import eventually
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 

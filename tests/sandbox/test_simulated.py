@@ -16,17 +16,11 @@ from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
+from tests.support.waiting import eventually
 
 _NODES = "/api/v1/nodes"
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 _PODS = PODS.path("default")
-
-
-async def eventually(look: Callable[[], Awaitable[Any]], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not await look():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        await asyncio.sleep(0.1)
 
 
 @pytest.fixture

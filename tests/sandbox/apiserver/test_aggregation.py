@@ -13,7 +13,7 @@ from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.kubelet.certificate import serving_context
 from tests.contract.aggregated import hang_up
 from tests.sandbox.apiserver.conftest import Api, pod
-from tests.sandbox.support import eventually
+from tests.support.waiting import eventually
 
 SERVICES = "/api/v1/namespaces/default/services"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -35,12 +35,7 @@ async def condition(api: Api) -> tuple[str, str]:
 
 async def until(api: Api, reason: str) -> str:
     """The message once the reason is that."""
-    seen: list[tuple[str, str]] = []
-    for _ in range(1000):
-        seen.append(await condition(api))
-        if seen[-1][0] == reason:
-            return seen[-1][1]
-    raise AssertionError(f"never {reason}: {seen[-1]}")
+    return (await eventually(lambda: condition(api), reason, holds=lambda seen: seen[0] == reason))[1]
 
 
 @asynccontextmanager

@@ -17,8 +17,8 @@ from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import ObjectStore
 from tests.sandbox.apiserver.conftest import Api, Clock
-from tests.sandbox.support import eventually
 from tests.support.smalldisk import fill, small_disk
+from tests.support.waiting import eventually
 
 _MAPS = "/api/v1/namespaces/default/configmaps"
 

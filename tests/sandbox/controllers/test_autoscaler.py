@@ -34,12 +34,12 @@ from tests.sandbox.support import (
     FastClock,
     add_node,
     api_server,
-    eventually,
     make_deployment,
     make_node,
     make_pod,
     running,
 )
+from tests.support.waiting import eventually
 
 CPU = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 GPU_TAINT = PoolTaint("nvidia.com/gpu", "present", "NoSchedule")

@@ -8,8 +8,8 @@ from grid.sandbox.client import PODS, VOLUME_CLAIMS, Object
 from grid.sandbox.controllers.claimprotection import PROTECTION, uses
 from grid.sandbox.controllers.manager import ControllerManager
 from tests.sandbox.controllers.test_ephemeral import SPEC, with_scratch
-from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, api_server, make_pod, running
+from tests.support.waiting import eventually
 
 CLAIM: Object = {"metadata": {"name": "files", "namespace": "default"}, "spec": SPEC}
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
@@ -48,8 +48,10 @@ async def test_an_unprotected_claim_is_protected(tmp_path: Path) -> None:
         await client.create(VOLUME_CLAIMS.path("default"), CLAIM)
         await client.patch(path, {"metadata": {"finalizers": None}})
         async with running(ControllerManager(client, clock=clock)):
-            await until(lambda: client.get(path), lambda found: found["metadata"].get("finalizers") == [PROTECTION])
+            await eventually(
+                lambda: client.get(path), holds=lambda found: found["metadata"].get("finalizers") == [PROTECTION]
+            )
             await client.create(PODS.path("default"), make_pod("p", nodeName="gone", volumes=VOLUMES))
             await client.delete(path)
             await client.delete(PODS.path("default", "p"), grace_seconds=0)
-            await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: not found)
+            await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: not found)

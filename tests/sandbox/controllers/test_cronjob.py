@@ -1,6 +1,5 @@
 """CronJobs start Jobs when their time has come, as a recorded controller did, and keep as many finished ones as they should."""
 
-import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grid.sandbox.client import CRON_JOBS, EVENTS, JOBS, Api, Object, format_time, name_of
+from grid.sandbox.client import CRON_JOBS, EVENTS, JOBS, Object, format_time, name_of
 from grid.sandbox.controllers.cronjob import CronJobController
 from grid.sandbox.controllers.cronrules import SCHEDULED_AT, Timetable, superfluous
 from grid.sandbox.controllers.job import JobController
@@ -16,6 +15,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from tests.sandbox.controllers.replay import recording
 from tests.sandbox.controllers.test_recorded_jobs import EndingKubelet, ask
 from tests.sandbox.support import FastClock, Plan, add_namespace, add_node, api_server, make_node, running
+from tests.support.waiting import eventually
 
 _MADE = datetime(2026, 11, 24, 4, 0, 30, tzinfo=UTC)
 
@@ -106,7 +106,10 @@ async def test_a_recorded_cron_job_starts_its_job_and_sees_it_complete(tmp_path:
         )
         async with running(*parts, kubelet):
             await ask(client, record["timeline"][0]["request"])
-            cron_job = await until(client, CRON_JOBS.path(namespace, "tick"), "lastSuccessfulTime")
+            cron_job = await eventually(
+                lambda: client.get(CRON_JOBS.path(namespace, "tick")),
+                holds=lambda cron_job: "lastSuccessfulTime" in cron_job["status"],
+            )
             await client.patch(CRON_JOBS.path(namespace, "tick"), {"spec": {"suspend": True}})
             [job] = await client.list(JOBS.path(namespace))
         events = await client.list(EVENTS.path(namespace))
@@ -121,15 +124,6 @@ async def test_a_recorded_cron_job_starts_its_job_and_sees_it_complete(tmp_path:
     assert Counter((item["reason"], item["message"].replace(number, "N")) for item in mine) == theirs
 
 
-async def until(client: Api, path: str, field: str) -> Object:
-    for _ in range(600):
-        found = await client.get(path)
-        if field in found["status"]:
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"no {field} in {found['status']}")
-
-
 @pytest.mark.parametrize(
     ("policy", "active", "reason"), [("Forbid", 1, "JobAlreadyActive"), ("Replace", 1, "SuccessfulDelete")]
 )
@@ -142,14 +136,8 @@ async def test_a_job_that_still_runs_holds_back_the_next_or_makes_room(
         body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick"}, "spec": spec}
         async with running(CronJobController(client, clock=clock)):
             await client.create(CRON_JOBS.path("default"), body)
-            for _ in range(600):
-                events = await client.list(EVENTS.path("default"))
-                if reason in {item["reason"] for item in events}:
-                    break
-                await asyncio.sleep(0.05)
-            assert reason in {item["reason"] for item in events}
-            for _ in range(100):
-                if len(await client.list(JOBS.path("default"))) == active:
-                    break
-                await asyncio.sleep(0.05)
-            assert len(await client.list(JOBS.path("default"))) == active
+            await eventually(
+                lambda: client.list(EVENTS.path("default")),
+                holds=lambda events: reason in {item["reason"] for item in events},
+            )
+            await eventually(lambda: client.list(JOBS.path("default")), holds=lambda jobs: len(jobs) == active)

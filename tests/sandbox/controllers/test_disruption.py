@@ -16,11 +16,11 @@ from tests.sandbox.support import (
     FastClock,
     add_node,
     api_server,
-    eventually,
     make_deployment,
     make_node,
     running,
 )
+from tests.support.waiting import eventually
 
 
 def budget(**spec: Any) -> Object:

@@ -6,7 +6,8 @@ from typing import Any
 from grid.sandbox.client import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Api, Object, name_of
 from grid.sandbox.controllers.endpointrules import endpoints, match, slices
 from grid.sandbox.controllers.endpointslices import EndpointsController
-from tests.sandbox.support import FastClock, api_server, eventually, make_pod, running
+from tests.sandbox.support import FastClock, api_server, make_pod, running
+from tests.support.waiting import eventually
 
 
 def a_service(**spec: Any) -> Object:

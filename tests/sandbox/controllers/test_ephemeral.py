@@ -16,8 +16,8 @@ from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.provisioner import DirectoryProvisioner
-from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
+from tests.support.waiting import eventually
 
 SPEC: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
@@ -63,14 +63,14 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_goes_with_it(tmp_path: Pa
     ):
         await add_node(client, make_node("a", now=clock.now()))
         await client.create(PODS.path("default"), with_scratch("p"))
-        pod = await until(
-            lambda: client.get(PODS.path("default", "p")), lambda found: found["spec"].get("nodeName") == "a"
+        pod = await eventually(
+            lambda: client.get(PODS.path("default", "p")), holds=lambda found: found["spec"].get("nodeName") == "a"
         )
         claim = await client.get(VOLUME_CLAIMS.path("default", "p-scratch"))
         assert claim["status"]["phase"] == "Bound"
         assert claim["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
         await client.delete(PODS.path("default", "p"), grace_seconds=0)
-        await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: not found)
+        await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: not found)
 
 
 async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_pat
     ):
         await client.create(PODS.path("default"), with_scratch("p"))
         path = VOLUME_CLAIMS.path("default", "p-scratch")
-        first = (await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: found))[0]
+        first = (await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: found))[0]
         await client.delete(path)
-        again = await until(
+        again = await eventually(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            lambda found: found and found[0]["metadata"]["uid"] != first["metadata"]["uid"],
+            holds=lambda found: found and found[0]["metadata"]["uid"] != first["metadata"]["uid"],
         )
         assert name_of(again[0]) == "p-scratch"
 
@@ -99,14 +99,14 @@ async def test_what_stands_in_the_way_is_told_and_tried_again(tmp_path: Path) ->
         mine = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
         await client.create(VOLUME_CLAIMS.path("default"), mine)
         await client.create(PODS.path("default"), with_scratch("p"))
-        told = await until(lambda: client.list(EVENTS.path("default")), lambda found: found)
+        told = await eventually(lambda: client.list(EVENTS.path("default")), holds=lambda found: found)
         assert (told[0]["reason"], told[0]["type"]) == ("FailedBinding", "Warning")
         assert told[0]["source"]["component"] == "ephemeral_volume"
         assert told[0]["message"] == (
             "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)"
         )
         await client.delete(VOLUME_CLAIMS.path("default", "p-scratch"))
-        await until(
+        await eventually(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            lambda found: found and found[0]["metadata"].get("ownerReferences"),
+            holds=lambda found: found and found[0]["metadata"].get("ownerReferences"),
         )

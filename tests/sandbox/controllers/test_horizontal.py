@@ -1,11 +1,9 @@
 """The HorizontalPodAutoscaler controller as a client of the API server; in the last test with real processes and their real usage."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -19,9 +17,7 @@ from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
 from tests.sandbox.support import FastClock, api_server, make_deployment, make_pod, running
-
-_DEADLINE_SECONDS = 60.0
-T = TypeVar("T")
+from tests.support.waiting import eventually
 
 # Works while the file `busy` is there, on one core as much as it gets.
 _WORKER = """
@@ -56,19 +52,11 @@ def make_autoscaler(name: str, target: str, *, kind: str = "Deployment", **spec:
     }
 
 
-async def until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not holds(answer := await ask()):
-        assert time.monotonic() < deadline, answer
-        await asyncio.sleep(0.05)
-    return answer
-
-
 async def with_reason(client: Client, name: str, kind: str, reason: str) -> Object:
     """The autoscaler once the condition has that reason."""
     path = AUTOSCALERS.path("default", name)
-    return await until(
-        lambda: client.get(path), lambda found: (condition_of(found, kind) or {}).get("reason") == reason
+    return await eventually(
+        lambda: client.get(path), holds=lambda found: (condition_of(found, kind) or {}).get("reason") == reason
     )
 
 
@@ -113,7 +101,9 @@ async def test_a_target_that_does_not_exist_is_told(tmp_path: Path) -> None:
         }.items():
             found = await with_reason(client, name, "AbleToScale", "FailedGetScale")
             assert found["status"]["conditions"][0]["message"] == told + problem
-            assert problem in await until(lambda: events(client, "FailedGetScale"), lambda seen: len(seen) > 1)
+            assert problem in await eventually(
+                lambda: events(client, "FailedGetScale"), holds=lambda seen: len(seen) > 1
+            )
 
 
 async def test_two_autoscalers_of_the_same_pods_stop_each_other(tmp_path: Path) -> None:
@@ -167,7 +157,7 @@ async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> N
                 busy.unlink()
                 await _until_running(client, 1)
                 last = "New size: 1; reason: All metrics below target"
-                await until(lambda: events(client, "SuccessfulRescale"), lambda seen: last in seen)
+                await eventually(lambda: events(client, "SuccessfulRescale"), holds=lambda seen: last in seen)
             finally:
                 await fleet.stop()
 
@@ -195,4 +185,4 @@ async def _until_running(client: Client, count: int) -> None:
     def holds(found: Any) -> bool:
         return [pod["status"].get("phase") for pod in found] == ["Running"] * count
 
-    await until(lambda: client.list(PODS.path("default")), holds)
+    await eventually(lambda: client.list(PODS.path("default")), holds=holds)

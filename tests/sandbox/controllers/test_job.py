@@ -12,7 +12,8 @@ from grid.sandbox.controllers.job import JobController
 from grid.sandbox.controllers.jobpods import TRACKING, format_indexes, judge_failure, make_pod, parse_indexes
 from grid.sandbox.controllers.jobrules import Decision, Failures, JobView, counted, decide, started
 from grid.sandbox.controllers.scheduler import Scheduler
-from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, eventually, make_node, running
+from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, make_node, running
+from tests.support.waiting import eventually
 
 _NOW = datetime(2026, 11, 24, 4, 0, tzinfo=UTC)
 

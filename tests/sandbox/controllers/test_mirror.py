@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from grid.sandbox.client import PODS, Mirror, Object, name_of
-from tests.sandbox.support import eventually
 from tests.support.builders import NAMESPACE, pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled
+from tests.support.waiting import eventually
 
 
 @dataclass

@@ -21,7 +21,8 @@ from grid.sandbox.client import (
 )
 from grid.sandbox.controllers.nodehealth import leaves_after, wanted_taints
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
-from tests.sandbox.support import START, FastClock, add_node, api_server, eventually, make_node, make_pod, running
+from tests.sandbox.support import START, FastClock, add_node, api_server, make_node, make_pod, running
+from tests.support.waiting import eventually
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 

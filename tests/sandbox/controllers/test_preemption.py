@@ -6,7 +6,8 @@ from typing import Any
 from grid.sandbox.client import EVENTS, PODS, Mirrors, Object, condition_of
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import SchedulingDecision, schedule
-from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, eventually, make_node, make_pod, running
+from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, make_node, make_pod, running
+from tests.support.waiting import eventually
 
 
 def on(node: str, name: str, priority: int, cpu: str = "2", **fields: Any) -> Object:

@@ -5,7 +5,8 @@ from typing import Any
 
 from grid.sandbox.client import ENDPOINT_SLICES, JOBS, PODS, SERVICES, Client, Object, condition_of
 from grid.sandbox.controllers.jobpods import TRACKING
-from tests.sandbox.serviceproxy.test_with_cluster import machine, until
+from tests.sandbox.serviceproxy.test_with_cluster import machine
+from tests.support.waiting import eventually
 
 
 def a_job(name: str, script: str, **spec: Any) -> Object:
@@ -21,7 +22,7 @@ def a_job(name: str, script: str, **spec: Any) -> Object:
 
 async def ended(client: Client, name: str, kind: str) -> Object:
     path = JOBS.path("default", name)
-    return await until(lambda: client.get(path), lambda job: condition_of(job, kind))
+    return await eventually(lambda: client.get(path), holds=lambda job: condition_of(job, kind))
 
 
 async def pods_of(client: Client, name: str) -> list[Object]:
@@ -52,10 +53,10 @@ async def test_jobs_of_processes_fail_succeed_and_are_ended(tmp_path: Path) -> N
         assert endless["status"]["failed"] == 1
         assert await pods_of(client, "endless") == []
 
-        [pod] = await until(lambda: pods_of(client, "unwanted"), lambda pods: pods)
+        [pod] = await eventually(lambda: pods_of(client, "unwanted"), holds=lambda pods: pods)
         assert pod["metadata"]["finalizers"] == [TRACKING]
         await client.delete(JOBS.path("default", "unwanted"), propagation="Background")
-        await until(lambda: pods_of(client, "unwanted"), lambda pods: not pods)
+        await eventually(lambda: pods_of(client, "unwanted"), holds=lambda pods: not pods)
 
 
 async def test_a_service_of_real_pods_has_their_addresses(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ async def test_a_service_of_real_pods_has_their_addresses(tmp_path: Path) -> Non
         await client.create(SERVICES.path("default"), {"apiVersion": "v1", "kind": "Service", **service})
         await client.create(JOBS.path("default"), a_job("web", "sleep 600"))
         path = ENDPOINT_SLICES.path("default")
-        [found] = await until(lambda: client.list(path), lambda items: items and items[0].get("endpoints"))
-        await until(lambda: client.list(path), lambda items: items[0]["endpoints"][0]["conditions"]["ready"])
+        [found] = await eventually(lambda: client.list(path), holds=lambda items: items and items[0].get("endpoints"))
+        await eventually(lambda: client.list(path), holds=lambda items: items[0]["endpoints"][0]["conditions"]["ready"])
         [pod] = await pods_of(client, "web")
         assert found["endpoints"][0]["addresses"] == [pod["status"]["podIP"]]

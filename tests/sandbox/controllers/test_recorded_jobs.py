@@ -1,6 +1,5 @@
 """Our Job controller, shown what a real one saw, decides and writes the same, status by status; and comes to the same end on its own."""
 
-import asyncio
 import copy
 from collections import Counter
 from contextlib import suppress
@@ -43,6 +42,7 @@ from grid.sandbox.controllers.jobrules import (
 from grid.sandbox.controllers.scheduler import Scheduler
 from tests.sandbox.controllers.replay import recording
 from tests.sandbox.support import FakeKubelet, FastClock, Plan, add_namespace, add_node, api_server, make_node, running
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -225,11 +225,19 @@ async def test_a_recorded_job_comes_to_the_same_end(name: str, tmp_path: Path) -
             for step in [entry for entry in timeline if entry["kind"] == "step"]:
                 await clock.sleep(max(0.0, began + step["t"] - clock.monotonic()))
                 await ask(client, step["request"])
-            job = await last_state(client, namespace, last["status"])
+            conditions = len(last["status"]["conditions"])
+            job = await eventually(
+                lambda: client.get(JOBS.path(namespace, "task")),
+                holds=lambda job: len(job["status"].get("conditions") or ()) == conditions,
+            )
             assert without_times(job["status"]) == without_times(last["status"])
-            await until_released(client, namespace)
+            await eventually(
+                lambda: client.list(PODS.path(namespace)),
+                "the pods to lose their finalizer",
+                holds=lambda pods: not any(TRACKING in (pod["metadata"].get("finalizers") or ()) for pod in pods),
+            )
             if last["type"] == "DELETED":
-                await until_gone(client, namespace)
+                await eventually(lambda: client.list(JOBS.path(namespace)), holds=lambda jobs: not jobs)
         told = Counter(item["reason"] for item in await client.list(EVENTS.path(namespace)) if of_job(item))
     assert told == Counter(entry["reason"] for entry in events)
 
@@ -243,30 +251,3 @@ async def ask(client: Client, request: dict[str, Any]) -> None:
         await client.create(request["path"], request["body"])
     else:
         await client.patch(request["path"], request["body"], kind="strategic")
-
-
-async def last_state(client: Client, namespace: str, wanted: Object) -> Object:
-    """The Job when it has as many conditions as in the end, or after a while."""
-    for _ in range(600):
-        job = await client.get(JOBS.path(namespace, "task"))
-        if len(job["status"].get("conditions") or ()) == len(wanted["conditions"]):
-            return job
-        await asyncio.sleep(0.05)
-    return job
-
-
-async def until_released(client: Client, namespace: str) -> None:
-    for _ in range(600):
-        pods = await client.list(PODS.path(namespace))
-        if not any(TRACKING in (pod["metadata"].get("finalizers") or ()) for pod in pods):
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("pods of a finished Job keep their finalizer")
-
-
-async def until_gone(client: Client, namespace: str) -> None:
-    for _ in range(600):
-        if not await client.list(JOBS.path(namespace)):
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("the Job has outlived its time")

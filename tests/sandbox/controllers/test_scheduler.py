@@ -11,7 +11,8 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.controllers.volumes import VolumeBinder
 from grid.sandbox.provisioner import DirectoryProvisioner
-from tests.sandbox.support import FastClock, add_node, api_server, eventually, make_node, make_pod, running
+from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
+from tests.support.waiting import eventually
 
 
 @dataclass(slots=True)

@@ -34,8 +34,8 @@ from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONT
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
 from tests.executions.test_around import nothing_remembered
-from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
+from tests.support.waiting import eventually
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -73,15 +73,15 @@ class Storage:
 
     async def bound(self, name: str) -> tuple[Object, Object]:
         """A claim and its volume once both name each other."""
-        found = await until(lambda: self.claim(name), lambda one: one["status"]["phase"] == "Bound")
+        found = await eventually(lambda: self.claim(name), holds=lambda one: one["status"]["phase"] == "Bound")
         return found, await self.volume(found["spec"]["volumeName"], "Bound")
 
     async def claim(self, name: str) -> Object:
         return await self.client.get(VOLUME_CLAIMS.path("default", name))
 
     async def volume(self, name: str, phase: str) -> Object:
-        return await until(
-            lambda: self.client.get(VOLUMES.path(name=name)), lambda one: one["status"].get("phase") == phase
+        return await eventually(
+            lambda: self.client.get(VOLUMES.path(name=name)), holds=lambda one: one["status"].get("phase") == phase
         )
 
     async def told(self, name: str, reason: str) -> str:
@@ -93,7 +93,7 @@ class Storage:
                 one["message"] for one in events if (one["involvedObject"]["name"], one["reason"]) == (name, reason)
             ]
 
-        return (await until(messages, bool))[0]
+        return (await eventually(messages))[0]
 
     async def explained(self, pod: Object) -> str:
         """What the pages say about a pod, from what they read of this cluster."""
@@ -121,7 +121,7 @@ class Storage:
                 return True
             return False
 
-        await until(is_gone, bool)
+        await eventually(is_gone)
 
 
 @asynccontextmanager
@@ -184,8 +184,8 @@ async def test_a_claim_of_an_unknown_class_waits_until_there_is_one(tmp_path: Pa
         assert (await found.claim("files"))["status"]["phase"] == "Pending"
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
         await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await until(
-            lambda: found.client.get(PODS.path("default", "p")), lambda one: condition_of(one, "PodScheduled")
+        pod = await eventually(
+            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: condition_of(one, "PodScheduled")
         )
         said = (condition_of(pod, "PodScheduled") or {})["message"]
         assert said.startswith("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
@@ -246,7 +246,7 @@ async def test_a_claim_whose_volume_is_gone_is_lost(tmp_path: Path) -> None:
         path = VOLUMES.path(name=made["metadata"]["name"])
         await found.client.delete(path)
         await found.client.patch(path, {"metadata": {"finalizers": None}})
-        await until(lambda: found.claim("files"), lambda one: one["status"]["phase"] == "Lost")
+        await eventually(lambda: found.claim("files"), holds=lambda one: one["status"]["phase"] == "Lost")
         message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
         assert await found.told("files", "ClaimLost") == message
 
@@ -262,10 +262,12 @@ async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
         ):
             await found.client.patch(VOLUME_CLAIMS.path("default", "stiff"), grown)
         await found.client.patch(VOLUME_CLAIMS.path("default", "files"), grown)
-        await until(lambda: found.claim("files"), lambda one: one["status"]["capacity"] == {"storage": "3Gi"})
-        await until(
+        await eventually(
+            lambda: found.claim("files"), holds=lambda one: one["status"]["capacity"] == {"storage": "3Gi"}
+        )
+        await eventually(
             lambda: found.client.get(VOLUMES.path(name=made["metadata"]["name"])),
-            lambda one: one["spec"]["capacity"] == {"storage": "3Gi"},
+            holds=lambda one: one["spec"]["capacity"] == {"storage": "3Gi"},
         )
 
 
@@ -278,7 +280,9 @@ async def test_a_volume_that_waits_for_its_pod_is_made_where_the_pod_goes(tmp_pa
         assert await found.told("files", "WaitForFirstConsumer") == message
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
         await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await until(lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName"))
+        pod = await eventually(
+            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: one["spec"].get("nodeName")
+        )
         assert pod["spec"]["nodeName"] == "b"
         _, made = await found.bound("files")
         (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
@@ -303,7 +307,9 @@ async def test_an_admin_s_volume_waits_for_the_pod_as_well(tmp_path: Path) -> No
         )
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
         await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await until(lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName"))
+        pod = await eventually(
+            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: one["spec"].get("nodeName")
+        )
         assert pod["spec"]["nodeName"] == "b"
         mine, _ = await found.bound("files")
         assert mine["spec"]["volumeName"] == "disk"
@@ -316,15 +322,16 @@ async def test_a_pod_goes_only_where_its_volume_can_be_reached(tmp_path: Path) -
         await found.bound("files")
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
         await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await until(
-            lambda: found.client.get(PODS.path("default", "p")), lambda one: condition_of(one, "PodScheduled")
+        pod = await eventually(
+            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: condition_of(one, "PodScheduled")
         )
         said = (condition_of(pod, "PodScheduled") or {})["message"]
         assert "1 node(s) didn't match PersistentVolume's node affinity" in said
         assert "zone a" in await found.explained(pod)
         await add_node(found.client, make_node("other", labels={ZONE: "a"}))
-        await until(
-            lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName") == "other"
+        await eventually(
+            lambda: found.client.get(PODS.path("default", "p")),
+            holds=lambda one: one["spec"].get("nodeName") == "other",
         )
 
 
@@ -342,8 +349,8 @@ async def test_claims_that_were_bound_without_a_volume_get_theirs_at_the_next_st
         parts = ControllerManager(client, clock=clock), DirectoryProvisioner(client, directory=directory, clock=clock)
         async with running(*parts):
             found = Storage(client, directory)
-            await until(
-                lambda: found.claim("files"), lambda one: BIND_COMPLETED in one["metadata"].get("annotations", {})
+            await eventually(
+                lambda: found.claim("files"), holds=lambda one: BIND_COMPLETED in one["metadata"].get("annotations", {})
             )
             mine, made = await found.bound("files")
             assert mine["status"] == status

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,18 +25,9 @@ from grid.sandbox.kubelet.node import MachineSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
 from grid.sandbox.kubelet.sampler import Sampler
 from tests.support.cluster import FakeCluster
+from tests.support.waiting import eventually
 
-_DEADLINE_SECONDS = 60.0
 NODE = "node-1"
-
-
-async def eventually(condition: Callable[[], Any], what: str = "the condition holds") -> Any:
-    """Waits until the condition holds and returns what it returned; fails after a generous deadline."""
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        await asyncio.sleep(0.01)
-    return result
 
 
 def running(folder: Path, *command: str) -> list[psutil.Process]:

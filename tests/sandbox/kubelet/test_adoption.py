@@ -9,7 +9,8 @@ from pathlib import Path
 
 from grid.sandbox.kubelet.processes import Process, with_variable
 from grid.sandbox.kubelet.shim import boot_id, read_stat
-from tests.sandbox.kubelet.support import World, eventually, pod, running
+from tests.sandbox.kubelet.support import World, pod, running
+from tests.support.waiting import eventually
 
 
 async def test_a_running_container_is_taken_over_and_not_started_again(world: World) -> None:

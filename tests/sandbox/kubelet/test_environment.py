@@ -14,7 +14,8 @@ from grid.sandbox.client import Object
 from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, environment_of, expand
 from grid.sandbox.kubelet.process_runtime import checked_name
 from grid.sandbox.kubelet.volumes import mount_places
-from tests.sandbox.kubelet.support import CLAIM_SPEC, World, eventually, pod
+from tests.sandbox.kubelet.support import CLAIM_SPEC, World, pod
+from tests.support.waiting import eventually
 
 
 class Sources:

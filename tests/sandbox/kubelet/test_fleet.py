@@ -17,8 +17,9 @@ from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.pools import NodePool, PoolTaint
-from tests.sandbox.kubelet.support import CLAIM_SPEC, FakeApi, JumpClock, eventually, pod, running
+from tests.sandbox.kubelet.support import CLAIM_SPEC, FakeApi, JumpClock, pod, running
 from tests.sandbox.support import running as running_part
+from tests.support.waiting import eventually
 
 POOLS = (
     NodePool("small", "m5.2xlarge", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=0, maximum=3, initial=1),

@@ -20,8 +20,9 @@ from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.sandbox.needs import SYSTEM_PATH
 from tests.end_to_end.grid import IMAGES
-from tests.sandbox.kubelet.support import NODE, World, eventually
+from tests.sandbox.kubelet.support import NODE, World
 from tests.sandbox.kubelet.test_planted_files import TOKEN, workspace
+from tests.support.waiting import eventually
 
 pytestmark = [
     pytest.mark.slow,

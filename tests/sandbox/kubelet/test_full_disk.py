@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, pod
 from tests.support.smalldisk import fill, small_disk
+from tests.support.waiting import eventually
 
 
 async def test_what_runs_goes_on_and_a_new_pod_starts_with_room(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """preStop hooks drain a container before it ends: with what the container has, inside the grace period, and never longer than it lives."""
 
-from tests.sandbox.kubelet.support import World, eventually, pod, running
+from tests.sandbox.kubelet.support import World, pod, running
+from tests.support.waiting import eventually
 
 _UNTIL_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 

@@ -15,7 +15,8 @@ from grid.sandbox.images import BUILT_IN, BadCatalogue, Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore, PullFailed, installer_environment
 from grid.sandbox.needs import Need
 from grid.sandbox.nodeprograms import NodeProgram
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, pod
+from tests.support.waiting import eventually
 
 TINY = Image("team/tiny:1", ("tiny-package==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.WORD)"))
 

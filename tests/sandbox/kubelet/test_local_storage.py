@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from grid.sandbox.kubelet.localstorage import excess, is_limited
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, pod
+from tests.support.waiting import eventually
 
 MIB = 2**20
 WRITES_TOO_MUCH = "dd if=/dev/zero of=$HOME/big bs=1M count=3 2>/dev/null; echo written; sleep 600"

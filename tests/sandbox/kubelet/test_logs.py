@@ -16,7 +16,8 @@ from grid.sandbox.kubelet.certificate import serving_context
 from grid.sandbox.kubelet.logfiles import LogOptions, last_lines, read_log
 from grid.sandbox.kubelet.server import NodeServer, log_options
 from grid.sandbox.kubelet.shim import Log
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, pod
+from tests.support.waiting import eventually
 
 _ADDRESS = "127.47.255.254"
 

@@ -15,7 +15,8 @@ from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.management.demo import JUPYTERLAB_COMMAND
 from tests.clusters.cluster_specs import HEAD_TIER
 from tests.end_to_end.grid import IMAGES
-from tests.sandbox.kubelet.support import NODE, World, eventually
+from tests.sandbox.kubelet.support import NODE, World
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 IMAGE = "compute-grid/jupyterlab:4.6"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.kubelet.support import World, eventually, pod, running
+from tests.sandbox.kubelet.support import World, pod, running
+from tests.support.waiting import eventually
 
 
 async def test_a_program_that_ends_well_makes_its_pod_succeed(world: World) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.handlers import Handlers, HandlerTarget
 from grid.sandbox.kubelet.probes import ProbeSchedule, Tally
-from tests.sandbox.kubelet.support import World, eventually, pod, running
+from tests.sandbox.kubelet.support import World, pod, running
+from tests.support.waiting import eventually
 
 _WEB = """
 import http.server, os, pathlib

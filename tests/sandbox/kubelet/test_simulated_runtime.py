@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from grid.sandbox.imagestore import PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
-from tests.sandbox.kubelet.support import JumpClock, eventually
+from tests.sandbox.kubelet.support import JumpClock
+from tests.support.waiting import eventually
 
 POD = PodIdentity("uid-1", "default", "pod-1")
 

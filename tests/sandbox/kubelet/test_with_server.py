@@ -1,19 +1,14 @@
 """The fleet against the embedded API server over HTTP: what the fake in memory cannot show."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from grid.sandbox.client import NODES, PODS, Object, SystemClock, condition_of
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
 from tests.sandbox.support import api_server
-
-_DEADLINE_SECONDS = 30.0
-T = TypeVar("T")
+from tests.support.waiting import eventually
 
 
 async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
@@ -31,17 +26,17 @@ async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
         await fleet.start()
         try:
             (node,) = fleet.instances("small")
-            await _until(lambda: client.list(NODES.path()), lambda found: _ready(found))
+            await eventually(lambda: client.list(NODES.path()), holds=lambda found: _ready(found))
             container = {"name": "run", "image": "compute-grid/test:1", "command": ["sh", "-c", "echo hello; exit 2"]}
             spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
             body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job"}, "spec": spec}
             await client.create(PODS.path("default"), body)
             path = PODS.path("default", "job")
-            done = await _until(lambda: client.get(path), lambda pod: pod["status"].get("phase") == "Failed")
+            done = await eventually(lambda: client.get(path), holds=lambda pod: pod["status"].get("phase") == "Failed")
             ended = done["status"]["containerStatuses"][0]["state"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (2, "Error")
             await client.delete(path)
-            await _until(lambda: client.list(PODS.path("default")), lambda found: not found)
+            await eventually(lambda: client.list(PODS.path("default")), holds=lambda found: not found)
         finally:
             await fleet.stop()
 
@@ -49,11 +44,3 @@ async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
 def _ready(nodes: Sequence[Object]) -> bool:
     conditions = [condition_of(node, "Ready") for node in nodes]
     return any(condition is not None and condition["status"] == "True" for condition in conditions)
-
-
-async def _until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not holds(answer := await ask()):
-        assert time.monotonic() < deadline, answer
-        await asyncio.sleep(0.05)
-    return answer

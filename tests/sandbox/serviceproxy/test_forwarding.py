@@ -10,8 +10,8 @@ import pytest
 
 from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
-from tests.sandbox.kubelet.support import eventually
 from tests.sandbox.serviceproxy.support import ask, named, serving
+from tests.support.waiting import eventually
 
 PLACE = "127.48.255.200"
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +13,9 @@ from grid.core.errors import GridError
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.serviceproxy import ServiceProxy
-from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually
+from tests.sandbox.kubelet.support import FakeApi, JumpClock
 from tests.sandbox.serviceproxy.support import ask, named, serving
+from tests.support.waiting import eventually
 
 SERVICE = "/api/v1/namespaces/default/services/head"
 POD = "/api/v1/namespaces/default/pods/p"
@@ -61,10 +61,7 @@ class Stage:
             return "refused"
 
     async def answers(self, wanted: str, port: int = 8786) -> None:
-        deadline = time.monotonic() + 20
-        while (answer := await self.answer(port)) != wanted:
-            assert time.monotonic() < deadline, f"{answer}, never {wanted}"
-            await asyncio.sleep(0.01)
+        await eventually(lambda: self.answer(port), wanted, holds=lambda answer: answer == wanted)
 
 
 @asynccontextmanager

@@ -2,11 +2,10 @@
 
 import asyncio
 import socket
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, SystemClock, name_of
 from grid.sandbox.controllers.manager import ControllerManager
@@ -15,10 +14,8 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
-from tests.sandbox.support import api_server, eventually, running
-
-_DEADLINE_SECONDS = 60.0
-T = TypeVar("T")
+from tests.sandbox.support import api_server, running
+from tests.support.waiting import eventually
 
 # Answers with its pod's name, on its pod's address.
 _SERVER = """
@@ -74,15 +71,15 @@ async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp
         body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "head"}, "spec": spec}
         service = await client.create(SERVICES.path("default"), body)
         await client.create(DEPLOYMENTS.path("default"), deployment())
-        await until(
+        await eventually(
             lambda: client.get(DEPLOYMENTS.path("default", "head")),
-            lambda found: found["status"].get("readyReplicas") == 2,
+            holds=lambda found: found["status"].get("readyReplicas") == 2,
         )
         heads = {name_of(pod) for pod in await client.list(PODS.path("default"))}
         assert await answers(client, "both", service, 2) == heads
         await client.patch(DEPLOYMENTS.path("default", "head", "scale"), {"spec": {"replicas": 1}})
-        left = await until(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found) == 1
+        left = await eventually(
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda found: len(found) == 1
         )
         assert await answers(client, "one", service, 1) == {name_of(left[0])}
 
@@ -97,7 +94,7 @@ async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_st
         lifecycle = {"preStop": {"exec": {"command": hook}}}
         await client.create(DEPLOYMENTS.path("default"), deployment(3, grace=60, lifecycle=lifecycle))
         path = DEPLOYMENTS.path("default", "head")
-        await until(lambda: client.get(path), lambda found: found["status"].get("readyReplicas") == 3)
+        await eventually(lambda: client.get(path), holds=lambda found: found["status"].get("readyReplicas") == 3)
         pods = [name_of(pod) for pod in await client.list(PODS.path("default"))]
         for name, cost in zip(pods, ("10", "200", "-5"), strict=True):
             await client.patch(PODS.path("default", name), {"metadata": {"annotations": {DELETION_COST: cost}}})
@@ -108,7 +105,9 @@ async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_st
         assert {await asyncio.to_thread(answer, pod) for pod in await client.list(PODS.path("default"))} == {*pods}
         assert await answers(client, "asks", service, 1) == {pods[1]}
         go_on.touch()
-        await until(lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found) == 1)
+        await eventually(
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda found: len(found) == 1
+        )
 
 
 def answer(pod: Object) -> str:
@@ -129,7 +128,7 @@ async def answers(client: Client, name: str, service: Object, count: int) -> set
     """Which pods answered a client that was told the cluster IP."""
     await client.create(PODS.path("default"), client_pod(name, service["spec"]["clusterIP"], count))
     path = PODS.path("default", name)
-    done = await until(lambda: client.get(path), lambda pod: pod["status"].get("phase") == "Succeeded")
+    done = await eventually(lambda: client.get(path), holds=lambda pod: pod["status"].get("phase") == "Succeeded")
     return set(done["status"]["containerStatuses"][0]["state"]["terminated"]["message"].split())
 
 
@@ -148,11 +147,3 @@ async def machine(folder: Path) -> AsyncIterator[Client]:
                 yield client
         finally:
             await fleet.stop()
-
-
-async def until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while not holds(answer := await ask()):
-        assert time.monotonic() < deadline, answer
-        await asyncio.sleep(0.05)
-    return answer

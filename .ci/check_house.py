@@ -1,4 +1,4 @@
-"""Checks the plan of the house beside the import contracts: rooms of one name and what they let in, files neither long nor dust, classes once.
+"""Checks the plan of the house beside the import contracts: what rooms let in, lengths of files, names of classes.
 
 Run by `make check`; prints each breach as a line, and exits with 1 if there is any.
 """

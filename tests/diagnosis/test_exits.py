@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grid.core.labels import KEYS
-from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, on_a_node
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, on_a_node
 from tests.support.builders import MOMENT, condition
 
 RUNC = (
@@ -48,193 +48,83 @@ def evicted(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 CASES = [
-    Case("any code", exits(1), "exit_code", "exit code 1."),
-    Case("not executable", exits(126), "exit_code", "exit code 126, its command is not executable."),
-    Case("not executable in a job", of_kind("job", exits(126)), "exit_code", "its command is not executable."),
-    Case(
-        "not executable in a workspace", of_kind("workspace", exits(126)), "exit_code", "its command is not executable."
-    ),
-    Case(
-        "dash may not execute it",
-        exits(126, "sh: 1: ./train.sh: Permission denied"),
-        "exit_code",
-        "exit code 126, the command ./train.sh is not executable.",
-    ),
-    Case(
-        "bash executes no directory",
-        exits(126, "bash: line 1: /data: Is a directory"),
-        "exit_code",
-        "/data is a directory.",
-    ),
+    Case("any code", exits(1)),
+    Case("not executable", exits(126)),
+    Case("not executable in a job", of_kind("job", exits(126))),
+    Case("not executable in a workspace", of_kind("workspace", exits(126))),
+    Case("dash may not execute it", exits(126, "sh: 1: ./train.sh: Permission denied")),
+    Case("bash executes no directory", exits(126, "bash: line 1: /data: Is a directory")),
     Case(
         "bash executes no other architecture",
         exits(126, "start\nbash: line 1: ./train: cannot execute binary file: Exec format error"),
-        "exit_code",
-        "the command ./train is built for another architecture than the node's, or is a script without a #! line.",
     ),
-    Case("permission denied to a program", exits(1, "cat: /data: Permission denied"), "exit_code", "exit code 1."),
-    Case("not found", exits(127), "exit_code", "exit code 127, its command was not found."),
-    Case("not found in a workspace", of_kind("workspace", exits(127)), "exit_code", "its command was not found."),
-    Case(
-        "dash does not find it",
-        exits(127, "start\nsh: 1: train: not found\n"),
-        "exit_code",
-        "the command train was not found.",
-    ),
-    Case(
-        "bash does not find it",
-        exits(127, "run.sh: line 3: train: command not found"),
-        "exit_code",
-        "the command train was not",
-    ),
-    Case("busybox does not find it", exits(127, "/bin/sh: train: not found"), "exit_code", "the command train was not"),
-    Case(
-        "env does not find it",
-        exits(127, "env: ‘python2’: No such file or directory"),
-        "exit_code",
-        "the command python2 was not",
-    ),
-    Case("something else is not found", exits(1, "sh: 1: train: not found"), "exit_code", "exit code 1."),
-    Case("a file is not found", exits(127, "train: not found in the table"), "exit_code", "its command was not found."),
-    Case("128 of a program", exits(128), "exit_code", "exit code 128."),
-    Case("interrupted", exits(130), "exit_code", "exit code 130, something interrupted it (SIGINT)."),
-    Case("aborted", exits(134), "exit_code", "exit code 134, it aborted."),
-    Case("killed", exits(137), "exit_code", "exit code 137, it was killed (SIGKILL)."),
-    Case(
-        "killed for memory", on_a_node(ended(137, "OOMKilled")), "out_of_memory", "more memory than its limit of 4 GiB"
-    ),
-    Case("segmentation fault", exits(139), "exit_code", "exit code 139, it crashed (segmentation fault)."),
-    Case("asked to end", exits(143), "exit_code", "exit code 143, something asked it to end (SIGTERM)."),
+    Case("permission denied to a program", exits(1, "cat: /data: Permission denied")),
+    Case("not found", exits(127)),
+    Case("not found in a workspace", of_kind("workspace", exits(127))),
+    Case("dash does not find it", exits(127, "start\nsh: 1: train: not found\n")),
+    Case("bash does not find it", exits(127, "run.sh: line 3: train: command not found")),
+    Case("busybox does not find it", exits(127, "/bin/sh: train: not found")),
+    Case("env does not find it", exits(127, "env: ‘python2’: No such file or directory")),
+    Case("something else is not found", exits(1, "sh: 1: train: not found")),
+    Case("a file is not found", exits(127, "train: not found in the table")),
+    Case("128 of a program", exits(128)),
+    Case("interrupted", exits(130)),
+    Case("aborted", exits(134)),
+    Case("killed", exits(137)),
+    Case("killed for memory", on_a_node(ended(137, "OOMKilled"))),
+    Case("segmentation fault", exits(139)),
+    Case("asked to end", exits(143)),
     *(
-        Case(
-            f"deleted, exit code {code}",
-            deleted(exits(code), seconds=9),
-            "exit_code",
-            f"{words} because its pod was deleted.",
-        )
-        for code, words in (
-            (130, "it was interrupted (SIGINT)"),
-            (137, "it was killed (SIGKILL)"),
-            (143, "it was asked to end (SIGTERM)"),
+        Case(f"deleted, exit code {code}", deleted(exits(code), seconds=9))
+        for code in (
+            130,
+            137,
+            143,
         )
     ),
-    Case(
-        "deleted, confirmed by its node", deleted(exits(143), seconds=33, grace=0), "exit_code", "its pod was deleted."
-    ),
-    Case("crashed while it was deleted", deleted(exits(1), seconds=9), "exit_code", "exit code 1."),
-    Case(
-        "ended before it was deleted",
-        deleted(on_a_node(ended(143, seconds=30)), seconds=9),
-        "exit_code",
-        "something asked it to end (SIGTERM).",
-    ),
-    Case(
-        "asked to end at an unknown time",
-        deleted(on_a_node({"terminated": {"exitCode": 143}}), seconds=9),
-        "exit_code",
-        "because its pod was deleted.",
-    ),
-    Case("asked to end when its node is drained", evicted(exits(143)), "exit_code", "because it was evicted through"),
-    Case(
-        "asked to end before its node is drained",
-        evicted(on_a_node(ended(143, seconds=30))),
-        "exit_code",
-        "something asked it to end (SIGTERM).",
-    ),
-    Case("keeps not being executable", crashes(126), "crash_loop", "exit code 126, its command is not executable."),
-    Case(
-        "no such command",
-        on_a_node(ended(128, "StartError", message=NO_FOO)),
-        "command",
-        "its command foo does not exist in the image.",
-    ),
-    Case(
-        "no such command, again and again",
-        crashes(128, "StartError", NO_FOO),
-        "command",
-        "foo does not exist in the image. It is tried",
-    ),
-    Case("no such command, at first", waits("RunContainerError", NO_FOO), "command", "its command foo does not exist"),
-    Case(
-        "older runtime",
-        on_a_node(ended(127, "ContainerCannotRun", message=NO_FOO)),
-        "command",
-        "its command foo does not exist",
-    ),
+    Case("deleted, confirmed by its node", deleted(exits(143), seconds=33, grace=0)),
+    Case("crashed while it was deleted", deleted(exits(1), seconds=9)),
+    Case("ended before it was deleted", deleted(on_a_node(ended(143, seconds=30)), seconds=9)),
+    Case("asked to end at an unknown time", deleted(on_a_node({"terminated": {"exitCode": 143}}), seconds=9)),
+    Case("asked to end when its node is drained", evicted(exits(143))),
+    Case("asked to end before its node is drained", evicted(on_a_node(ended(143, seconds=30)))),
+    Case("keeps not being executable", crashes(126)),
+    Case("no such command", on_a_node(ended(128, "StartError", message=NO_FOO))),
+    Case("no such command, again and again", crashes(128, "StartError", NO_FOO)),
+    Case("no such command, at first", waits("RunContainerError", NO_FOO)),
+    Case("older runtime", on_a_node(ended(127, "ContainerCannotRun", message=NO_FOO))),
     Case(
         "crun knows no such command",
         waits(
             "RunContainerError",
             "container create failed: executable file `foo` not found in $PATH: No such file or directory",
         ),
-        "command",
-        "its command foo does not exist",
     ),
     Case(
         "no such file",
         waits("RunContainerError", RUNC + 'exec: "/app/run": stat /app/run: no such file or directory: unknown'),
-        "command",
-        "its command /app/run does not exist",
     ),
-    Case(
-        "not allowed",
-        waits("RunContainerError", RUNC + 'exec: "/app/run": permission denied: unknown'),
-        "command",
-        "/app/run is not executable.",
-    ),
-    Case(
-        "a directory",
-        waits("RunContainerError", RUNC + 'exec: "/app": is a directory: unknown'),
-        "command",
-        "/app is a directory.",
-    ),
-    Case(
-        "other architecture",
-        waits("RunContainerError", RUNC + "exec /app/run: exec format error"),
-        "command",
-        "its command /app/run is built for another architecture than the node's, or is a script without a #! line.",
-    ),
-    Case(
-        "other architecture of a command unnamed",
-        waits("RunContainerError", RUNC + "exec: exec format error"),
-        "command",
-        "its command is built for",
-    ),
+    Case("not allowed", waits("RunContainerError", RUNC + 'exec: "/app/run": permission denied: unknown')),
+    Case("a directory", waits("RunContainerError", RUNC + 'exec: "/app": is a directory: unknown')),
+    Case("other architecture", waits("RunContainerError", RUNC + "exec /app/run: exec format error")),
+    Case("other architecture of a command unnamed", waits("RunContainerError", RUNC + "exec: exec format error")),
     Case(
         "no working directory",
         waits(
             "RunContainerError",
             RUNC + 'chdir to cwd ("/mnt/project") set in config.json failed: permission denied: unknown',
         ),
-        "command",
-        "its working directory /mnt/project cannot be entered.",
     ),
-    Case(
-        "no command",
-        waits("CreateContainerError", "failed to generate spec: no command specified"),
-        "command",
-        "names a command.",
-    ),
-    Case(
-        "words of nobody",
-        waits("CreateContainerError", "the moon is in the wrong phase"),
-        "container",
-        "The program cannot be started.",
-    ),
-    Case("no words", on_a_node(ended(128, "StartError")), "container", "The program cannot be started."),
+    Case("no command", waits("CreateContainerError", "failed to generate spec: no command specified")),
+    Case("words of nobody", waits("CreateContainerError", "the moon is in the wrong phase")),
+    Case("no words", on_a_node(ended(128, "StartError"))),
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_an_end_is_explained_in_words(case: Case) -> None:
-    assert_explained(case)
-
-
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.code in ("command", "container")], ids=lambda case: case.name
-)
-def test_nobody_is_sent_to_the_log_of_a_program_that_never_started(case: Case) -> None:
-    assert "log" not in case.explain().next_step
+def test_nobody_is_sent_to_the_log_of_a_program_that_never_started() -> None:
+    found = [diagnosis for case in CASES if (diagnosis := case.explain()).code in ("command", "container")]
+    assert len(found) > 5
+    assert [diagnosis.next_step for diagnosis in found if "log" in diagnosis.next_step] == []
 
 
 @pytest.mark.parametrize(
@@ -242,12 +132,12 @@ def test_nobody_is_sent_to_the_log_of_a_program_that_never_started(case: Case) -
 )
 @pytest.mark.parametrize("code", [126, 127])
 def test_only_a_jobs_own_command_is_its_users_to_repair(kind: str, who: str, code: int) -> None:
-    assert Case("", of_kind(kind, exits(code)), "", "").explain().who == who
+    assert Case("", of_kind(kind, exits(code))).explain().who == who
 
 
 @pytest.mark.parametrize(("pod", "asks"), [(exits(137), True), (deleted(exits(137), seconds=9), False)])
 def test_only_a_kill_of_unknown_cause_is_compared_with_the_memory_limit(pod: dict[str, Any], asks: bool) -> None:
-    assert ("memory" in Case("", pod, "", "").explain().next_step) is asks
+    assert ("memory" in Case("", pod).explain().next_step) is asks
 
 
 def test_the_whole_words_are_as_stored() -> None:

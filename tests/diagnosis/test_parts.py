@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, said
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, said
 from tests.support.builders import condition, container_status, pod
 
 STEP = {"name": "fetch", "image": "fetch:1"}
@@ -48,40 +46,15 @@ def beside(sidecar: dict[str, Any], *programs: dict[str, Any], phase: str = "Run
 
 
 CASES = [
-    Case("setup runs long", setup(running(900)), "setup", "Setup step fetch is running, for 15 minutes so far."),
-    Case(
-        "setup runs again",
-        setup(running(5), restarts=1, lastState=ended(7)),
-        "setup",
-        "Setup step fetch is running, for 5 seconds so far, after 1 restart: exit code 7.",
-    ),
-    Case(
-        "setup keeps failing",
-        setup({"waiting": {"reason": "CrashLoopBackOff"}}, restarts=4, lastState=ended(1)),
-        "crash_loop",
-        "Setup step fetch keeps failing (4 restarts): exit code 1.",
-    ),
-    Case(
-        "setup failed for good",
-        setup(ended(2), phase="Failed"),
-        "setup_failed",
-        "Setup step fetch ended with an error: exit code 2.",
-    ),
-    Case(
-        "setup is out of memory",
-        setup(ended(137, "OOMKilled"), phase="Failed"),
-        "out_of_memory",
-        "ended setup step fetch",
-    ),
-    Case("setup is done, the program runs", setup(DONE, running(), phase="Running"), "running", "Running."),
-    Case("setup is done, the program waits", setup(DONE, WAITS), "preparing", "The node is preparing"),
-    Case(
-        "setup is done, the program has failed",
-        setup(DONE, ended(3), phase="Failed"),
-        "exit_code",
-        "The program ended with an error",
-    ),
-    Case("setup is done, the program too", setup(DONE, DONE, phase="Succeeded"), "completed", "without an error"),
+    Case("setup runs long", setup(running(900))),
+    Case("setup runs again", setup(running(5), restarts=1, lastState=ended(7))),
+    Case("setup keeps failing", setup({"waiting": {"reason": "CrashLoopBackOff"}}, restarts=4, lastState=ended(1))),
+    Case("setup failed for good", setup(ended(2), phase="Failed")),
+    Case("setup is out of memory", setup(ended(137, "OOMKilled"), phase="Failed")),
+    Case("setup is done, the program runs", setup(DONE, running(), phase="Running")),
+    Case("setup is done, the program waits", setup(DONE, WAITS)),
+    Case("setup is done, the program has failed", setup(DONE, ended(3), phase="Failed")),
+    Case("setup is done, the program too", setup(DONE, DONE, phase="Succeeded")),
     Case(
         "second step is downloaded",
         made_of(
@@ -90,33 +63,16 @@ CASES = [
             steps=(STEP, {"name": "unpack", "image": "unpack:3"}),
             phase="Pending",
         ),
-        "pulling",
-        "downloads the image unpack:3",
         [said("Pulling", 'Pulling image "unpack:3"', seconds=3)],
     ),
     Case(
-        "sidecar beside a program",
-        beside(status("proxy", running(), ready=True), status("run", running(), ready=True)),
-        "running",
-        "Running.",
+        "sidecar beside a program", beside(status("proxy", running(), ready=True), status("run", running(), ready=True))
     ),
-    Case(
-        "sidecar beside a slow program",
-        beside(status("proxy", running(), ready=True), status("run", running(9))),
-        "starting",
-        "The program is starting",
-    ),
-    Case(
-        "sidecar outlives the program",
-        beside(status("proxy", running()), status("run", ended(3))),
-        "exit_code",
-        "exit code 3",
-    ),
+    Case("sidecar beside a slow program", beside(status("proxy", running(), ready=True), status("run", running(9)))),
+    Case("sidecar outlives the program", beside(status("proxy", running()), status("run", ended(3)))),
     Case(
         "sidecar crashes, the program has ended",
         beside(status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1), status("run", DONE)),
-        "completed",
-        "without an error",
     ),
     Case(
         "sidecar crashes beside a program",
@@ -124,49 +80,32 @@ CASES = [
             status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1, lastState=ended(1)),
             status("run", running(), ready=True),
         ),
-        "crash_loop",
-        "Sidecar proxy keeps crashing (1 restart)",
     ),
     Case(
         "sidecar ended after the failure",
         beside(status("proxy", ended(143, seconds=1)), status("run", ended(3)), phase="Failed"),
-        "exit_code",
-        "The program ended with an error: exit code 3",
     ),
     Case(
         "sidecar ended after success",
         beside(status("proxy", ended(137, seconds=1)), status("run", DONE), phase="Succeeded"),
-        "completed",
-        "The program ended by itself",
     ),
     Case(
         "sidecar restarted",
         beside(
             status("proxy", running(), ready=True, restarts=1, lastState=ended(1)), status("run", running(), ready=True)
         ),
-        "restarted",
-        "Sidecar proxy restarted 5 seconds ago",
     ),
-    Case(
-        "sidecar does not answer",
-        beside(status("proxy", running()), status("run", WAITS), phase="Pending"),
-        "not_answering",
-        "Sidecar proxy has been running for 6 minutes",
-    ),
+    Case("sidecar does not answer", beside(status("proxy", running()), status("run", WAITS), phase="Pending")),
     Case(
         "sidecar and program are both in trouble",
         beside(
             status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1),
             status("run", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=2, lastState=ended(3)),
         ),
-        "crash_loop",
-        "The program keeps crashing (2 restarts): exit code 3",
     ),
     Case(
         "second program out of memory, the first ended with it",
         made_of([], [status("a", ended(1)), status("b", ended(137, "OOMKilled"))], steps=(), phase="Failed"),
-        "out_of_memory",
-        "ended container b",
     ),
     Case(
         "second program out of memory, the first crashes",
@@ -178,27 +117,16 @@ CASES = [
             ],
             steps=(),
         ),
-        "out_of_memory",
-        "It will be restarted",
     ),
     Case(
         "second program failed first",
         made_of([], [status("a", ended(143, seconds=1)), status("b", ended(3, seconds=9))], steps=(), phase="Failed"),
-        "exit_code",
-        "exit code 3",
     ),
     Case(
         "step that the pod does not name",
         made_of([status("odd", ended(4))], [status("run", WAITS)], steps=(), phase="Failed"),
-        "setup_failed",
-        "Setup step odd",
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_pod_of_several_containers_is_explained_in_words(case: Case) -> None:
-    assert_explained(case)
 
 
 def test_the_whole_words_are_as_stored() -> None:

@@ -13,11 +13,11 @@ FOLDER = Path(__file__).parents[1] / "golden"
 def assert_golden(name: str, text: str, *, ending: str = "html") -> None:
     """`name` without the ending; compared line by line, without leading, trailing and empty space."""
     file = FOLDER / f"{name}.{ending}"
-    rendered = plain(text)
     if os.environ.get("GRID_GOLDEN") == "write":
-        file.write_text(rendered)
+        file.write_text(plain(text))
     assert file.exists(), f"no stored state {name}; make it with GRID_GOLDEN=write"
-    assert rendered == file.read_text(), f"{name} looks different; if that is meant, store it with GRID_GOLDEN=write"
+    changed = "\n".join(difference(name, text, ending=ending))
+    assert not changed, f"{name} looks different; if that is meant, store it with GRID_GOLDEN=write:\n{changed}"
 
 
 def plain(text: str) -> str:
@@ -25,8 +25,8 @@ def plain(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
 
 
-def difference(name: str, text: str) -> list[str]:
+def difference(name: str, text: str, *, ending: str = "html") -> list[str]:
     """What the text has instead of the stored state `name`: its lines with a plus before them, those that it lacks with a minus."""
-    stored = (FOLDER / f"{name}.html").read_text().splitlines()
+    stored = (FOLDER / f"{name}.{ending}").read_text().splitlines()
     compared = difflib.unified_diff(stored, plain(text).splitlines(), n=0, lineterm="")
     return [line for line in compared if not line.startswith(("+++", "---", "@@"))]

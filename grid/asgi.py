@@ -23,7 +23,7 @@ from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-from dashboard.shell.preload import preload  # noqa: E402
+from dashboard.shell.fragments import preload  # noqa: E402
 from grid.accounts import sessions  # noqa: E402
 from grid.database import threads as database  # noqa: E402
 from grid.edge import textwork  # noqa: E402

@@ -14,13 +14,13 @@ from pytest_django.fixtures import Settings
 from dashboard.accounts.records import work_in
 from dashboard.audit.records import read_audit
 from dashboard.audit.viewmodel import AuditView
-from dashboard.executions.failure_records import failed_on
 from dashboard.executions.history import Position, ended_choices, ended_page, latest_ended
 from dashboard.executions.last_launches import last_launches
 from dashboard.executions.launch_facts import running_by_tier, slots_of
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of
+from dashboard.nodes.node_task_records import failed_on
 from dashboard.nodes.overview_records import admin_facts, environments_never_started
 from dashboard.notifications.notification_channels import outward_channels_view
 from dashboard.notifications.records import latest_unread, mark_read, notifications, unread_count
@@ -61,7 +61,7 @@ from grid.models import (
 from grid.models.dataplane import LOCAL
 from grid.notifications import channels
 from grid.notifications.deliveries import record_result, take_due
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, SendResult
 from grid.projects import departures
 from grid.queue import admission
 from grid.queue.expectation import outcomes

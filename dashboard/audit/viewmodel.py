@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from dashboard.administration.viewmodel import EntryLike, FieldChange, HistoryLine, history_lines
-from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.format import spreadsheet_text
+from dashboard.shell.viewmodels.listing import FilterChip
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 

@@ -20,7 +20,7 @@ from dashboard.starts.wait_records import expected_wait, how_right, read_takeove
 from dashboard.usage.budget_records import left_for_launch
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
 from grid.executions import dryrun

@@ -12,7 +12,7 @@ from dashboard.executions.viewmodels.fit_card import FitQuestion
 from dashboard.starts.viewmodels.expected_wait import launch_wait
 from dashboard.starts.wait_records import expected_wait, how_right
 from grid.core.labels import SIMULATED
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import FitCode, PodPlan
 from grid.diagnosis.nodeimages import image_on, reports_all

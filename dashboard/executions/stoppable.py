@@ -7,7 +7,7 @@ from django.db.models import Count, Q
 
 from dashboard.executions.viewmodels.stopping import Decision, StopLine
 from dashboard.shell.access import Viewer, may_observe, may_operate
-from dashboard.shell.ids import valid_ids
+from dashboard.shell.routes import valid_ids
 from dashboard.shell.viewmodels.states import state_word
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

@@ -1,13 +1,15 @@
-"""Reads the tasks of nodes from the database, for all nodes' pages at once."""
+"""Reads from the database what was done with nodes, for all nodes' pages at once, and what failed on one, whose pods may be gone."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Q
 from django.utils import timezone
 
 from dashboard.nodes.viewmodels.node_tasks import TaskLine
-from grid.models import NodeTask
+from dashboard.usage.viewmodels.failure_moments import SHOWN_AT_MOST, FailedExecution
+from grid.models import Execution, NodeTask, State
+from grid.models.dataplane import LOCAL
 from grid.nodes import nodetasks
 from grid.nodes.draining import parse_progress
 
@@ -34,3 +36,13 @@ def task_line(task: NodeTask) -> TaskLine:
         outcome=task.outcome,
         progress=parse_progress((task.progress or {}).get("pods") or {}),
     )
+
+
+def failed_on(node_name: str, since: datetime) -> list[FailedExecution]:
+    """Return the executions that failed on the node since then, the newest first, at most as many as are shown. The index of the history
+    by end bounds what is read to those that ended since."""
+    rows = Execution.objects.filter(
+        ended_at__gte=since, state__in=(State.FAILED, State.ERROR), node_name=node_name, data_plane=LOCAL
+    ).order_by("-ended_at", "-id")
+    read = rows.only("kind", "title", "ended_at", "message")[:SHOWN_AT_MOST]
+    return [FailedExecution(one.pk, str(one), one.ended_at, one.message) for one in read if one.ended_at is not None]

@@ -2,11 +2,11 @@
 
 from django.urls import URLPattern
 
-from dashboard.nodes.views import infrastructure, node_marks, node_tasks, overview, pool_limits, use_history
+from dashboard.nodes.views import infrastructure, node_marks, node_tasks, pool_limits, use_history
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
-    path("overview/", overview.overview, name="overview"),
+    path("overview/", infrastructure.overview, name="overview"),
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("infrastructure/history/", infrastructure.pool_history, name="pool-history"),
     path("infrastructure/use/", use_history.pool_use_values, name="pool-use"),

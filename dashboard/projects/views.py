@@ -21,7 +21,7 @@ from dashboard.administration.views.edited_kinds import EditedKind
 from dashboard.projects.forms import MemberForm, OwnProjectForm
 from dashboard.shell.access import may_administer, may_contribute, may_manage_project, may_observe, may_see_project
 from dashboard.shell.viewmodels.confirmation import Confirmation
-from dashboard.workspaces.forms.shutdown import LIMIT_LABELS
+from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
 from grid.core.wording import duration

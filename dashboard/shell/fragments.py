@@ -9,8 +9,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 
+from django.template import engines
+from django.template.backends.django import DjangoTemplates
 from django.template.loader import get_template
+from django.urls import get_resolver
+from django.utils.formats import number_format
 
 from dashboard.shell.viewmodels.live import Fragment, PageUpdate
 
@@ -68,3 +73,14 @@ class RenderedFragments:
                 yield begun + self.html(fragment, now=now)
                 begun = ""
             yield f"{begun}</hx-partial>"
+
+
+def preload() -> None:
+    """Import all views, compile all templates and read the formats of numbers."""
+    _ = get_resolver().url_patterns
+    number_format(1)
+    for engine in engines.all():
+        assert isinstance(engine, DjangoTemplates)
+        for folder in map(Path, engine.engine.dirs):
+            for path in folder.rglob("*.html"):
+                engine.get_template(str(path.relative_to(folder)))

@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from dashboard.shell.routes import path
-from dashboard.shell.views import health, help, icon, preferences, saved_views, script_texts
+from dashboard.shell.views import fixed, health, preferences, saved_views
 
 urlpatterns: list[URLPattern] = [
     path("table-view/", preferences.choose_table_view, name="table-view"),
@@ -12,9 +12,9 @@ urlpatterns: list[URLPattern] = [
     path("views/<int:id>/default/", saved_views.view_default, name="view-default"),
     path("views/<int:id>/delete/", saved_views.view_delete, name="view-delete"),
     path("theme/", preferences.choose_theme, name="theme"),
-    path("help/", help.help_page, name="help"),
-    path("favicon.ico", icon.favicon, name="favicon"),
-    path("script-texts/<slug:language>/<slug:version>.js", script_texts.script_texts, name="script-texts"),
+    path("help/", fixed.help_page, name="help"),
+    path("favicon.ico", fixed.favicon, name="favicon"),
+    path("script-texts/<slug:language>/<slug:version>.js", fixed.script_texts, name="script-texts"),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("freshz", health.fresh, name="freshz"),

@@ -14,8 +14,8 @@ from dashboard.tiers.viewmodels.rush import PlanFacts
 from grid.audit import entries as audit
 from grid.configuration import WARM_PLACES, value_of
 from grid.core.labels import RUSH_PLAN, SIMULATED
-from grid.core.slices import in_slices
 from grid.core.translation import gettext as _
+from grid.core.workqueue import in_slices
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.nodeimages import has_image, image_on
 from grid.diagnosis.places import takes_pods, untolerated

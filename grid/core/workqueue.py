@@ -7,8 +7,8 @@ reads the present state when it begins can miss nothing.
 import asyncio
 import heapq
 import math
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Protocol, TypeVar
 
 from grid.core.backoff import Backoff
 
@@ -111,3 +111,14 @@ class WorkQueue:
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
+
+
+T = TypeVar("T")
+
+
+async def in_slices(items: Iterable[T], size: int) -> AsyncIterator[T]:
+    """Yield the items, and let others run after each `size` of them; these must not change what is gone through."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % size == 0:
+            await asyncio.sleep(0)

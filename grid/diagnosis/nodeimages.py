@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grid.kube.nodereports import NodeImage
 from grid.kube.objects import Node
+from grid.kube.slim import NodeImage
 
 REPORTED = 50
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from grid.core.regexes import RepeatedExpression
 from grid.database.trouble import trouble_of
-from grid.edge.text import cleaned
+from grid.edge.refusals import cleaned
 from grid.observability.logcontext import subjects
 
 _LONGEST_LINE = 4000

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from grid.edge.text import cleaned
-
 logger = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
@@ -86,3 +84,15 @@ async def refuse(scope: Scope, send: Send, refusal: Refusal, *, value: str = "")
     headers, body = refusal.answer()
     await send({"type": f"{kind}.start", "status": int(refusal.status), "headers": headers})
     await send({"type": f"{kind}.body", "body": body if scope.get("method") != "HEAD" else b""})
+
+
+def cleaned(value: str, most: int = 100) -> str:
+    """Return `value` with control characters escaped, which could forge log lines, and cut after `most` characters."""
+    start = value[:most]
+    if not start.isprintable():
+        start = "".join(
+            # ascii() needs no codec lookup, which fails while the interpreter shuts down.
+            character if character.isprintable() else ascii(character)[1:-1]
+            for character in start
+        )
+    return start if len(value) <= most else f"{start}… ({len(value)} characters)"

@@ -15,8 +15,8 @@ from grid.configuration import (
     WAITING_PER_PROJECT,
     values_of,
 )
-from grid.executions.addresses import workspace_origins
 from grid.executions.front import FrontSpec, IngressSpec, front_port
+from grid.executions.token import workspace_origins
 from grid.models import Execution
 from grid.queue.queuelimit import QueueLimits
 

@@ -17,10 +17,10 @@ from django.conf import settings
 from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
-from grid.executions.addresses import workspace_origins
 from grid.executions.front import FrontSpec
 from grid.executions.launchsettings import LaunchSettings
 from grid.executions.prices import price_beside
+from grid.executions.token import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from grid.core.errors import ClusterUnavailable, Expired, Rejected, TooManyRequests
-from grid.core.slices import in_slices
 from grid.core.translation import gettext as _
+from grid.core.workqueue import in_slices
 from grid.kube.decoding import Bookmark, Changed, Codec, Failed, Line
 from grid.kube.errors import Status, error_of
 from grid.kube.store import HasMetadata, Store

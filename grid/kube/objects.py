@@ -21,8 +21,7 @@ from grid.kube.constraints import (
     SchedulingGate,
     SpreadConstraint,
 )
-from grid.kube.nodereports import NodeImage, NodeInfo, shared
-from grid.kube.slim import Slim
+from grid.kube.slim import NodeImage, NodeInfo, Slim, shared
 
 DEFAULT_SCHEDULER = "default-scheduler"
 

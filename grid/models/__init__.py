@@ -10,7 +10,6 @@ from grid.models.audit import AuditChain, AuditEntry
 from grid.models.budget import BudgetMonth, ProjectBudget
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
-from grid.models.emailchange import EmailChange
 from grid.models.environment import Environment, EnvironmentRevision, Framework, Kind
 from grid.models.execution import Execution, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
@@ -41,7 +40,6 @@ from grid.models.sample import ClusterSample
 from grid.models.savedview import SavedView
 from grid.models.schedule import Schedule
 from grid.models.secret import StoredSecret
-from grid.models.session import Session
 from grid.models.share import AppShare, PortShare
 from grid.models.shutdown import StopPlan
 from grid.models.startday import StartDay
@@ -49,7 +47,7 @@ from grid.models.startup import StartUp
 from grid.models.takeover import QueueTakeover
 from grid.models.tier import HardwareTier
 from grid.models.usage import DailyUsage, UsageInterval
-from grid.models.user import User
+from grid.models.user import EmailChange, Session, User
 from grid.models.verboselogging import VerboseLogging
 from grid.models.waiting import QueueOrder, WaitPrediction
 from grid.models.workspace import Workspace

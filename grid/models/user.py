@@ -1,7 +1,43 @@
-"""Accounts: the people who log in."""
+"""Accounts: the people who log in, in which browsers since when, and new e-mail addresses that wait to be confirmed."""
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
+from django.contrib.sessions.base_session import AbstractBaseSession
+from django.db import models
+
+from grid.core.translation import gettext as _
 
 
 class User(AbstractUser):
     """A person's account; a model of our own because a project cannot replace Django's later."""
+
+
+class Session(AbstractBaseSession):
+    """One browser's session. `session_key` is a digest of the cookie's key, so that reading the table does not let anybody take a session
+    over.
+
+    `user`, `auth_hash`, `address` and `agent` repeat what the session's data say, so that many sessions are checked in one query.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    auth_hash = models.CharField(
+        max_length=128, blank=True, help_text="Differs from the account's once its password is changed."
+    )
+    created_at = models.DateTimeField(db_index=True)
+    seen_at = models.DateTimeField(db_index=True)
+    address = models.CharField(max_length=45, blank=True)
+    agent = models.CharField(max_length=200, blank=True, help_text="User-Agent of the browser, cleaned and cut.")
+
+
+class EmailChange(models.Model):
+    """The address that a person wants to have instead of the account's own, until the link in the letter to it is followed. The link is
+    stored nowhere: `grid.notifications.addresses` derives it from the row."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="email_change"
+    )
+    address = models.EmailField(max_length=254)
+    asked_at = models.DateTimeField(help_text="When the link was asked for last; it works for three days.")
+
+    def __str__(self) -> str:
+        return _("new e-mail address of {user_id}", user_id=self.user_id)

@@ -15,8 +15,7 @@ from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.models import Delivery, EmailChange, User
 from grid.notifications.channels import sends_mail
-from grid.notifications.letters import ADDRESS_CHANGED, CONFIRM_ADDRESS, Payload
-from grid.notifications.results import SendResult
+from grid.notifications.letters import ADDRESS_CHANGED, CONFIRM_ADDRESS, Payload, SendResult
 
 VALID_FOR = timedelta(days=3)
 MOST_LETTERS = 5  # to new addresses within LETTERS_WITHIN: whoever changes his address could write to anybody

@@ -24,8 +24,7 @@ from grid.database.turns import PersonTurns
 from grid.models import Delivery, User, WebhookTarget
 from grid.notifications.addresses import letter_to_send
 from grid.notifications.channels import sends_mail
-from grid.notifications.letters import ALONE, LETTERS, TEST, Payload
-from grid.notifications.results import SendResult
+from grid.notifications.letters import ALONE, LETTERS, TEST, Payload, SendResult
 
 LEASE = timedelta(minutes=5)  # longer than sending takes
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)

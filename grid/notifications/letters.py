@@ -7,11 +7,28 @@ they are, because nothing there is markup.
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """`error` is a sentence for the person it was for, "" when it was sent; a final one is not tried again."""
+
+    error: str = ""
+    is_final: bool = False
+
+    @property
+    def is_sent(self) -> bool:
+        return not self.error
+
+
+SENT = SendResult()
+
 
 TEST = "test"
 CONFIRM_ADDRESS = "confirm_address"  # to a new address

@@ -13,8 +13,7 @@ from django.core.mail import EmailMessage, get_connection
 from django.core.validators import validate_email
 
 from grid.core.translation import gettext as _
-from grid.notifications.letters import Payload, mail_text, subject
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, Payload, SendResult, mail_text, subject
 
 AT_ONCE = 4
 SECONDS = 60.0  # for all of one mail; each step of the conversation has EMAIL_TIMEOUT

@@ -21,9 +21,8 @@ from grid.database.turns import PersonTurns
 from grid.models import Delivery
 from grid.notifications.channels import callable_blocks
 from grid.notifications.deliveries import Parcel, record_result, take_due
-from grid.notifications.letters import Payload, webhook_body
+from grid.notifications.letters import Payload, SendResult, webhook_body
 from grid.notifications.mail import Mailer
-from grid.notifications.results import SendResult
 from grid.notifications.webhook import Poster
 
 logger = logging.getLogger(__name__)

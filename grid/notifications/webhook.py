@@ -14,7 +14,7 @@ from yarl import URL
 from grid.core.egress import Block
 from grid.core.translation import gettext as _
 from grid.edge.outward import OutwardConnections
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, SendResult
 
 SECONDS = 10.0  # for all of it
 SIGNATURE = "X-Hub-Signature-256"  # as GitHub signs, so that receivers and libraries know it

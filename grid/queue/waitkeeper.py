@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from grid.core.labels import APP_COMPONENT, WORKER
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.database.trouble import TroubleLog
 from grid.diagnosis.diagnosis import since
 from grid.diagnosis.held import is_unplaced

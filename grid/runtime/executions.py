@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.database import threads as database
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.kube.hub import NAME, Hub

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
 from grid.kube.pools import node_groups
 from grid.runtime.caches import DataPlaneCaches

@@ -9,7 +9,7 @@ from itertools import islice
 from django.conf import settings
 
 from grid.core.labels import APP_COMPONENT, WORKER
-from grid.core.slices import in_slices
+from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Node, Pod, is_refused
 from grid.queue.expectation import observing

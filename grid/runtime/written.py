@@ -7,7 +7,11 @@ from collections.abc import Iterable
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub, Topic
-from grid.runtime.notified import notified
+
+
+def notified(person: str = "") -> Topic:
+    """Return the topic of a person's notifications, by the id; without one, that of everybody's."""
+    return ("notifications", "person", person)
 
 
 def jobs_of(person: str = "") -> Topic:

@@ -20,7 +20,7 @@ from typing import Any
 
 from grid.core.keptfiles import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
-from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.certificates import write_private
 from grid.sandbox.apiserver.furnishing import furnish_repositories
 from grid.sandbox.apiserver.identity import CONTEXTS, KUBELET_CLIENT
 from grid.sandbox.builtimages import BuildableCatalogue

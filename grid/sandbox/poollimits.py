@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import msgspec
 
-from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.certificates import write_private
 from grid.sandbox.pools import NodePool
 
 logger = logging.getLogger(__name__)

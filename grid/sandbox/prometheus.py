@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.certificates import write_private
 
 PERIOD_SECONDS = 15
 # Some days of a few nodes are enough for the charts; whichever bound is reached first holds.

@@ -13,8 +13,8 @@ from pytest_django.fixtures import Settings
 from grid.models import AuditEntry, Delivery, EmailChange, User
 from grid.notifications import addresses
 from grid.notifications.deliveries import record_result, take_due
+from grid.notifications.letters import SENT, SendResult
 from grid.notifications.mail import send
-from grid.notifications.results import SENT, SendResult
 from tests.conftest import People
 from tests.notifications.test_notifications_pages import logged_in
 

@@ -20,7 +20,7 @@ from grid.models import Notification, NotificationChoice, NotificationEvent, Use
 from grid.notifications.outbox import _Subject, _write
 from grid.notifications.sender import Sender
 from grid.notifications.webhook import Poster
-from grid.runtime.notified import notified
+from grid.runtime.written import notified
 from tests.browser.server import Stage
 from tests.support.certificates import certificate
 from tests.support.http_server import serving

@@ -37,7 +37,7 @@ from grid.models import (
 )
 from grid.models.dataplane import LOCAL
 from grid.notifications.deliveries import record_result, take_due
-from grid.notifications.results import SENT
+from grid.notifications.letters import SENT
 from grid.queue import admission, snapshot
 from tests.conftest import People
 from tests.controller.world import World, in_world

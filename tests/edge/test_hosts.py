@@ -12,7 +12,7 @@ from django.core.exceptions import SuspiciousOperation
 from grid.edge.addresses import client_key, matcher
 from grid.edge.hosts import OwnHosts
 from grid.edge.logs import ClientFaults, LineFormatter
-from grid.edge.text import cleaned
+from grid.edge.refusals import cleaned
 from tests.edge.process import ROOT
 from tests.edge.serving import refusals
 from tests.edge.test_limits import Asked, asked
@@ -112,7 +112,7 @@ def test_a_line_of_the_interpreters_last_moments_is_cleaned_too() -> None:
     """When modules go, codecs can be looked up no more."""
     code = (
         "import builtins\n"
-        "from grid.edge.text import cleaned\n"
+        "from grid.edge.refusals import cleaned\n"
         "class Last:\n"
         "    def __del__(self, cleaned=cleaned):\n"
         "        print(cleaned('a\\nb'))\n"

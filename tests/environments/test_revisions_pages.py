@@ -12,7 +12,7 @@ from grid.environments.revisions import BuildProgress
 from grid.kube.objects import Node
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
 from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.paces import recent_pace, usual_pull
+from grid.queue.expectation.reading import recent_pace, usual_pull
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_project, make_workspace

@@ -32,7 +32,7 @@ from grid.notifications.deliveries import (
     take_due,
     wait_after,
 )
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, SendResult
 from tests.notifications.test_letters import payload
 from tests.support.shop import NOW, Shop
 

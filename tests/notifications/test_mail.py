@@ -14,8 +14,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from pytest_django.fixtures import Settings
 
+from grid.notifications.letters import SENT, SendResult
 from grid.notifications.mail import Mailer, send
-from grid.notifications.results import SENT, SendResult
 from tests.notifications.test_letters import payload
 from tests.support.certificates import certificate
 from tests.support.ports import free_ports

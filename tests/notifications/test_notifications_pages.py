@@ -14,7 +14,7 @@ from dashboard.notifications.records import mark_read
 from dashboard.notifications.viewmodels.notifications import bell_view
 from grid.models import Notification, NotificationChoice, User
 from grid.runtime import Runtime
-from grid.runtime.notified import notified
+from grid.runtime.written import notified
 from tests.conftest import People
 from tests.shell.live import changed, connected
 from tests.support.builders import MOMENT

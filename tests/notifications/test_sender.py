@@ -16,8 +16,7 @@ from grid.database.trouble import TroubleLog
 from grid.models import Delivery, User, WebhookTarget
 from grid.notifications.channels import ask_for_test, remove_target
 from grid.notifications.deliveries import LEASE, record_result
-from grid.notifications.letters import Payload
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, Payload, SendResult
 from grid.notifications.sender import Sender
 from tests.controller.world import World, in_world
 from tests.notifications.test_deliveries import EMAIL, ada, eve, mail_server, waiting

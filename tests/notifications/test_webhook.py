@@ -15,8 +15,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from grid.core.egress import may_be_called, read_blocks
-from grid.notifications.letters import webhook_body
-from grid.notifications.results import SENT, SendResult
+from grid.notifications.letters import SENT, SendResult, webhook_body
 from grid.notifications.webhook import SIGNATURE, Poster
 from tests.support.certificates import Certificate, certificate
 from tests.support.http_server import Answer, serving

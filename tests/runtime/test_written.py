@@ -4,8 +4,7 @@ import pytest
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub, Topic
-from grid.runtime.notified import notified
-from grid.runtime.written import jobs_of, publish_written, roles_in, runs_of_job
+from grid.runtime.written import jobs_of, notified, publish_written, roles_in, runs_of_job
 
 ALL = {notified("1"), notified("2"), jobs_of("1"), runs_of_job("j1"), runs_of_job("j2"), roles_in("churn")}
 EVERYBODYS = {notified(), jobs_of(), runs_of_job(), roles_in()}

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Protocol
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.kinds import ROLE_TITLES
+from dashboard.shell.viewmodels.listing import FilterChip
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural

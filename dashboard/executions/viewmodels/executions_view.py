@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.listing import FilterChip
 from dashboard.shell.viewmodels.saved_views import ViewedTable
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.core.quantity import millicores, whole

@@ -24,7 +24,7 @@ from dashboard.executions.run_records import run_place
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
 from dashboard.shell.access import viewer_of
-from dashboard.shell.ids import id_in
+from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.usage.size_records import hint_of
 from dashboard.usage.viewmodels.sizehints import SizeHint

@@ -24,8 +24,8 @@ from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, SweepLine
 from dashboard.jobs.viewmodels.run_metrics import ORDERS
 from dashboard.jobs.viewmodels.schedules import ScheduleLine
 from dashboard.shell.access import Viewer, may_manage_job, may_see_job
-from dashboard.shell.ids import valid_ids
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.routes import valid_ids
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.database import threads as database

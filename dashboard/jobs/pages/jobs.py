@@ -9,8 +9,8 @@ from dashboard.jobs.job_records import JobsPage, jobs_of
 from dashboard.jobs.viewmodels.job_rows import JOBS, job_fragments
 from dashboard.jobs.viewmodels.jobs import RunLine
 from dashboard.shell.access import Viewer
-from dashboard.shell.ids import id_in
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.live import Fragment
 from grid.database import threads as database
 from grid.jobs.jobrows import attempt_id

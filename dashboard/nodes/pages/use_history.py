@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from django.conf import settings
 
-from dashboard.executions.failure_records import failed_on
+from dashboard.nodes.node_task_records import failed_on
 from dashboard.nodes.viewmodels.pool_history import RANGES, width_of
 from dashboard.nodes.viewmodels.use_history import SILENT, UNCONNECTED, UNKNOWN, Known
 from dashboard.shell.pages.periodic import PeriodicRead

@@ -12,9 +12,8 @@ from urllib.parse import urlencode
 
 from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, instance_type, shares
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE, range_of
-from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
+from dashboard.shell.viewmodels.listing import EmptyState, FilterChip, Paging, Progress, none_so_far, unfinished
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from dashboard.shell.viewmodels.saved_views import ViewedTable
 from dashboard.shell.viewmodels.states import StatusLine

@@ -1,4 +1,4 @@
-"""Infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched on request."""
+"""Overview, infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched on request."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,10 +17,12 @@ from dashboard.logs.viewmodels.log import LogQuery
 from dashboard.logs.views.logs import log_answer, log_file, pod_log_view, pod_source
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE
+from dashboard.nodes.pages.overview import OVERVIEW
 from dashboard.nodes.pages.pod import POD
 from dashboard.nodes.pages.pool_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
-from dashboard.nodes.viewmodels.pool_history import PoolMoments, pool_charts, section
+from dashboard.nodes.viewmodels.node_cells import STEPS
+from dashboard.nodes.viewmodels.pool_history import PoolMoments, pool_charts, range_of, section
 from dashboard.nodes.viewmodels.pool_trends import PoolTrend, Trends, pool_trends
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
@@ -187,3 +189,11 @@ def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:
 
 async def _yaml(runtime: Runtime, resource: Resource, name: str, namespace: str = "") -> str:
     return await textwork.workers.run(as_yaml, await runtime.api.get(resource, name, namespace=namespace))
+
+
+@require_safe
+async def overview(request: HttpRequest) -> HttpResponse:
+    await admitted(request, OVERVIEW, request.GET)
+    range = range_of(request.GET.get("range", ""))
+    history = await pool_section(get_runtime(), "", range, lambda other: f"?range={other}")
+    return await live_page(request, OVERVIEW, "nodes/overview.html", context={"steps": STEPS, **history})

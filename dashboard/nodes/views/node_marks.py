@@ -15,8 +15,8 @@ from dashboard.nodes.pages.node import TASKS
 from dashboard.nodes.viewmodels.node_marks import MarkFacts, mark_lines, mark_preview
 from dashboard.nodes.views.node_tasks import node_for_operators, read_for_plan
 from grid.core.errors import Rejected
-from grid.core.slices import in_slices
 from grid.core.translation import gettext as _
+from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeshapes import NodeShape, ShapeTally
 from grid.kube.objects import Node
 from grid.models import HardwareTier, User

@@ -14,7 +14,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from grid.database import threads as database
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
-from grid.runtime.notified import notified
+from grid.runtime.written import notified
 
 PAGE_LENGTH = 50
 _MOST_PAGES = 10_000

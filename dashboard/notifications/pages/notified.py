@@ -13,7 +13,7 @@ from dashboard.shell.access import Viewer
 from dashboard.shell.viewmodels.live import PageUpdate
 from grid.database import threads as database
 from grid.runtime import Runtime
-from grid.runtime.notified import notified
+from grid.runtime.written import notified
 
 logger = logging.getLogger(__name__)
 

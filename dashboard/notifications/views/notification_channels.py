@@ -3,6 +3,7 @@
 import asyncio
 
 from asgiref.sync import sync_to_async
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -10,13 +11,25 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.notifications.forms import WebhookForm
 from dashboard.notifications.notification_channels import delivery, webhook_url
 from dashboard.notifications.viewmodels.notification_channels import DeliveryRecord, test_words
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import User
 from grid.notifications import channels
+
+
+class WebhookForm(forms.Form):
+    """`grid.notifications.channels` decides whether the address can be used."""
+
+    url = forms.CharField(
+        label=_("Address"),
+        required=False,
+        max_length=2000,
+        widget=forms.URLInput(attrs={"autocomplete": "off", "placeholder": "https://example.com/hook"}),
+        help_text=_("It begins with https://. Each notification that you choose is posted there as JSON."),
+    )
+
 
 WAIT_SECONDS = 15.0  # more than one try of a webhook takes
 LOOK_SECONDS = 0.25

@@ -64,3 +64,11 @@ def none_so_far(id: str, region: str) -> Fragment:
     """Return the row of a list that is not whole yet, in which nothing has been found so far."""
     empty = EmptyState(_("None found so far."), _("The rest is still being searched."))
     return Fragment(id, "shell/fragments/empty_row.html", empty, region=region)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChip:
+    """One condition of a filter in words, and the query string of the page without it."""
+
+    words: str
+    without: str

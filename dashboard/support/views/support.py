@@ -36,8 +36,8 @@ from dashboard.support.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECO
 from grid.audit.entries import write_entry
 from grid.core.labels import KEYS
 from grid.core.quantity import format_bytes
-from grid.core.slices import in_slices
 from grid.core.translation import gettext as _
+from grid.core.workqueue import in_slices
 from grid.edge import textwork
 from grid.kube.events import age_order
 from grid.kube.objects import Event, Pod, is_ready

@@ -11,7 +11,7 @@ from dashboard.shell.forms.fields import PairsField, RowsField, TolerationsField
 from dashboard.shell.forms.layout import Section
 from dashboard.shell.viewmodels.format import price_number
 from dashboard.tiers.forms.warm import WARM_FIELDS, WARM_HELP, WARM_LABELS, WARM_WIDGETS, WarmFieldsMixin
-from dashboard.workspaces.forms.shutdown import LIMIT_LABELS, LIMIT_UNITS
+from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS
 from grid.core.translation import gettext as _
 from grid.models import HardwareTier
 from grid.models.environment import Framework, Kind

@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.chips import FilterChip
 from dashboard.shell.viewmodels.format import percent, spreadsheet_text
 from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.listing import FilterChip
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import day_words, money, month_words

@@ -19,7 +19,7 @@ from dashboard.executions.launch_facts import pool_states, slots_of
 from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
 from dashboard.executions.views.launch import tier_offers, write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace
-from dashboard.shell.ids import id_in
+from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.usage.viewmodels.prices import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm

@@ -14,7 +14,7 @@ from yarl import URL
 from grid.core.egress import Block, read_blocks
 from grid.core.translation import gettext as _
 from grid.edge.outward import OutwardConnections
-from grid.edge.text import cleaned
+from grid.edge.refusals import cleaned
 from grid.logs.logshipping.encoding import PATH, Verdict, encode, judge
 from grid.logs.logshipping.lines import Portion
 

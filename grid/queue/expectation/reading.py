@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from grid.models import Execution
+from grid.models import Execution, StartUp
 from grid.queue import snapshot
 from grid.queue.expectation.basis import WaitFacts
+from grid.queue.expectation.curve import Curve
 from grid.queue.expectation.facts import COLUMNS, START_COLUMNS, STOPS_AT, facts_of
 from grid.queue.expectation.observed import Observed
+from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
 HISTORY = 2000  # the latest that have ended
 
@@ -36,3 +38,18 @@ def read_facts(
     both = {row["id"] for row in active}
     waiting = tuple(one for one in queue.snapshot.waiting if all(part.execution_id in both for part in one.parts))
     return facts_of(replace(queue.snapshot, waiting=waiting), active, rows, now, observed)
+
+
+_LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
+
+
+def usual_pull(size: int, pace: Curve) -> float | None:
+    """Return the seconds within which half the pulls of so many bytes ended; None when too few are known."""
+    return size * pace.remaining(0.5) if pace.covers(0.0) else None
+
+
+def recent_pace() -> Curve:
+    """Return the seconds for each byte of the latest pulls. Its cost does not grow with the history."""
+    newest = StartUp.objects.order_by("-at").values_list("pulling", "image_bytes")[:_LOOKED_AT]
+    paces = [(pulling / size, True) for pulling, size in newest if pulling and size and size >= LEAST_PULLED]
+    return Curve(paces[:RECENT_PULLS])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.certificates import write_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
 from grid.sandbox.controllers.scheduling import Snapshot
 from grid.sandbox.controllers.scheduling.decision import concerns_us
-from grid.sandbox.controllers.waking import sleep_or_wake
+from grid.sandbox.controllers.workoff import sleep_or_wake
 from grid.sandbox.pools import Cloud, NodePool
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.nodehealth import heartbeat, leaves_after, silent_conditions, wanted_taints
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
-from grid.sandbox.controllers.waking import sleep_or_wake
+from grid.sandbox.controllers.workoff import sleep_or_wake
 
 logger = logging.getLogger(__name__)
 

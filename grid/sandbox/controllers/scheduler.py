@@ -40,7 +40,7 @@ from grid.sandbox.controllers.scheduling import SchedulingDecision, Snapshot, bu
 from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
 from grid.sandbox.controllers.scheduling.preemption import BY_SCHEDULER, DISRUPTED
 from grid.sandbox.controllers.volumechoice import choose_volumes
-from grid.sandbox.controllers.waking import sleep_or_wake
+from grid.sandbox.controllers.workoff import sleep_or_wake
 
 logger = logging.getLogger(__name__)
 

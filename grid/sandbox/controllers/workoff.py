@@ -1,4 +1,4 @@
-"""The worker loop of a work queue.
+"""The worker loop of a work queue, and waiting for the next round of any loop.
 
 A key whose work failed is retried after a growing delay. Level-triggered: the worker reads the current state, so an event that
 is lost or repeated changes nothing.
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from grid.core.errors import Conflict, GridError
 from grid.core.workqueue import WorkQueue
+from grid.sandbox.client import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -59,3 +60,15 @@ async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
                 queue.add_later(key, again)
         finally:
             queue.done(key)
+
+
+async def sleep_or_wake(clock: Clock, seconds: float, wake: asyncio.Event) -> None:
+    """Return after the time or as soon as the event is set, whichever is first."""
+    sleeper = asyncio.ensure_future(clock.sleep(seconds))
+    waker = asyncio.ensure_future(wake.wait())
+    try:
+        await asyncio.wait({sleeper, waker}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        sleeper.cancel()
+        waker.cancel()
+        await asyncio.gather(sleeper, waker, return_exceptions=True)

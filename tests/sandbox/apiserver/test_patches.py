@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
-from grid.sandbox.apiserver.patches.merge import merge_patch
+from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch, merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 
 _JSON = st.recursive(

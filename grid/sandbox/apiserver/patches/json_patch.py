@@ -1,4 +1,4 @@
-"""JSON patch, RFC 6902. An operation that cannot be done makes the whole patch fail."""
+"""JSON patch, RFC 6902, in which an operation that cannot be done makes the whole patch fail; and JSON merge patch, RFC 7386."""
 
 import copy
 from collections.abc import Sequence
@@ -100,3 +100,16 @@ def _remove(document: Any, parts: list[str]) -> Any:
     else:
         del container[_index(container, parts[-1], end=False)]
     return document
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return the target with the patch applied; null removes a key."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result

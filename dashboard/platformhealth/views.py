@@ -1,4 +1,6 @@
-"""Checks of the cluster's API: their results, for observers, and running them, for admins. The controller carries them out."""
+"""The page of the platform's health, and the checks of the cluster's API: their results, for observers, and running them, for admins. The
+controller carries them out.
+"""
 
 from django.conf import settings
 from django.contrib import messages
@@ -9,9 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dashboard.platformhealth.page import PLATFORM_HEALTH
 from dashboard.platformhealth.viewmodels.api_checks import api_check_page, creation_sentences
 from dashboard.shell.access import admin_required, may_administer, may_observe
 from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.views.live import live_page
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import ApiCheckRun, User
@@ -19,6 +23,12 @@ from grid.models.dataplane import LOCAL
 from grid.platformhealth.apichecks import apicheckruns
 
 _SHOWN = 10
+
+
+@require_safe
+async def platform_health(request: HttpRequest) -> HttpResponse:
+    """Show what this process sees itself, and what the controller has stored of the cluster."""
+    return await live_page(request, PLATFORM_HEALTH, "platformhealth/platform_health.html")
 
 
 @require_safe

@@ -1,11 +1,18 @@
-"""The texts of our scripts, which the login page has too."""
+"""What shows no data: the texts of our scripts, the help, and the icon for what asks for it at its usual address, as browsers that do not
+draw SVG and pages that name none do.
+"""
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.views.decorators.http import etag, require_safe
 
 from dashboard.shell import script_texts as texts
+from dashboard.shell.access import PERMISSIONS, role_of
+from dashboard.shell.viewmodels.glossary import GROUPS
+from dashboard.shell.viewmodels.guides import GUIDES
 
 _FOR_EVER = f"public, max-age={365 * 24 * 60 * 60}, immutable"
 
@@ -26,3 +33,17 @@ def script_texts(request: HttpRequest, language: str, version: str) -> HttpRespo
     answer = HttpResponse(found.content, content_type='text/javascript; charset="utf-8"')
     answer["Cache-Control"] = _FOR_EVER if version == found.version else "no-cache"
     return answer
+
+
+@require_safe
+def help_page(request: HttpRequest) -> HttpResponse:
+    granted = PERMISSIONS[role_of(request.user)]
+    guides = [guide for guide in GUIDES if not guide.permission or guide.permission in granted]
+    return render(request, "shell/help.html", {"guides": guides, "groups": GROUPS})
+
+
+@login_not_required
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Redirect to static/favicon.ico, which is static/icon.svg drawn in 16, 32 and 48 pixels."""
+    return redirect(static("favicon.ico"), permanent=False)

@@ -82,6 +82,8 @@ texts: ## print every text of the product that a person may read, by file
 	@$(SETUP) dev
 	@$(VENV)/python -m tests.support.texts
 
+COMPILE := $(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: ## resolve the dependencies of pyproject.toml again
-	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml
-	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+	$(COMPILE) -o requirements.lock pyproject.toml
+	$(COMPILE) --extra otel -c requirements.lock -o requirements-otel.lock pyproject.toml
+	$(COMPILE) --allow-unsafe --extra otel --extra dev -c requirements-otel.lock -o requirements-dev.lock pyproject.toml

@@ -1,14 +1,17 @@
 """Traces by OpenTelemetry, for one request or launch at a time; off unless its own environment variables name a collector.
 
-The SDK is imported only then (`grid.observability.tracesdk`). While it is off, a span costs a call and nothing else.
+The SDK, an extra (`otel`), is imported only then (`grid.observability.tracesdk`). While it is off, a span costs a call and nothing else.
 """
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from importlib import import_module
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 # https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -65,7 +68,14 @@ def begin(process: str) -> None:
     if _current or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or not any(map(os.environ.get, ENDPOINTS)):
         return
     # Not before, because the SDK takes a quarter of a second to import and most installations have no collector.
-    _current.append(import_module("grid.observability.tracesdk").OpenTelemetry(process))
+    try:
+        sdk = import_module("grid.observability.tracesdk")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        log.error("there are no traces although a collector is named: install the packages of requirements-otel.lock")
+        return
+    _current.append(sdk.OpenTelemetry(process))
 
 
 def end() -> None:

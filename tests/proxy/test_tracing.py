@@ -1,5 +1,6 @@
 """Traces, as a collector gets them: a real one, of which only storing is left out."""
 
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -10,13 +11,13 @@ import aiohttp
 import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from dashboard.shell.middleware import measured
 from grid.observability import tracing
 from tests.proxy.support import COOKIE, ORIGIN
 from tests.support.collector import Collector, attributes, collecting
 
+SERVER, ERROR = 2, 2  # the numbers of a span's kind and of a status
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
@@ -38,7 +39,7 @@ async def test_a_request_is_a_span_named_by_its_route_and_what_is_asked_for_it_i
     found = await collector.all()
     outer, inner = found["GET other"], found["GET"]
     assert attributes(outer) == {"http.route": "other", "http.response.status_code": 503, tracing.EXECUTION: "abc"}
-    assert (outer.kind, outer.status.code) == (Span.SPAN_KIND_SERVER, Status.STATUS_CODE_ERROR)
+    assert (outer.kind, outer.status.code) == (SERVER, ERROR)
     assert attributes(inner) == {"url.path": "/api/v1/pods", "http.response.status_code": 200}
     assert (inner.trace_id, inner.parent_span_id) == (outer.trace_id, outer.span_id)
     assert collector.services == {"compute-grid-web"}
@@ -81,7 +82,7 @@ async def test_what_fails_says_so_without_its_message(collector: Collector) -> N
     with pytest.raises(ValueError, match="secret"), tracing.span("GET", tracing.CLIENT):
         raise ValueError("secret")
     span = (await collector.all())["GET"]
-    assert (span.status.code, span.status.message) == (Status.STATUS_CODE_ERROR, "ValueError")
+    assert (span.status.code, span.status.message) == (ERROR, "ValueError")
     assert b"secret" not in span.SerializeToString()
 
 
@@ -94,3 +95,19 @@ def test_without_a_collector_nothing_of_the_sdk_is_even_imported(monkeypatch: py
         "tracing.end(); sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_a_collector_without_the_packages_is_said_and_stops_nothing() -> None:
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "from grid.observability import tracing; tracing.begin('web')\n"
+        "with tracing.span('GET', tracing.CLIENT) as span: span.set('a', 1)\n"
+        "tracing.end()"
+    )
+    environment = {**os.environ, tracing.ENDPOINTS[0]: "http://127.0.0.1:1"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stderr.splitlines() == [
+        "there are no traces although a collector is named: install the packages of requirements-otel.lock"
+    ]

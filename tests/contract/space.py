@@ -23,12 +23,11 @@ GROUPS = {
 }
 GROUP_OF = {
     "apiservices": "apiregistration.k8s.io",
-    "cronjobs": "batch",
     "deployments": "apps",
     "endpointslices": "discovery.k8s.io",
     "horizontalpodautoscalers": "autoscaling",
-    "jobs": "batch",
     "replicasets": "apps",
+    "jobs": "batch",
     "leases": "coordination.k8s.io",
     "poddisruptionbudgets": "policy",
     "priorityclasses": "scheduling.k8s.io",

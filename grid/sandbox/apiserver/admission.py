@@ -5,7 +5,6 @@ quota.
 import ipaddress
 
 from grid.sandbox.apiserver import limits, quota, storageclasses
-from grid.sandbox.apiserver.batch import JOBS, generate_selector
 from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Object, ServedKind
 from grid.sandbox.apiserver.pods import qos_class
 from grid.sandbox.apiserver.priorities import CLASSES, check_default, give_priority, keep_priority
@@ -39,8 +38,6 @@ def admit(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> 
     elif kind.resource == "services":
         _check_address(store, obj)
         _give_address(store, obj)
-    elif kind.resource == JOBS:
-        generate_selector(obj)
     elif kind.resource == CLASSES:
         check_default(store, kind, obj)
     elif kind.resource == "persistentvolumeclaims":

@@ -7,7 +7,6 @@ leave a complete object as it is.
 import base64
 from collections.abc import Callable, Mapping
 
-from grid.sandbox.apiserver.batch import CRON_JOBS, JOBS, cron_job_defaults, job_defaults
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.podtemplates import pod_spec_defaults
 from grid.sandbox.storage import CLASSES_RESOURCE
@@ -73,6 +72,14 @@ def _replica_set(replica_set: Object) -> None:
     if spec.get("template"):
         pod_spec_defaults(spec["template"].setdefault("spec", {}))
     replica_set.setdefault("status", {"replicas": 0})
+
+
+def _job(job: Object) -> None:
+    spec = job.setdefault("spec", {})
+    pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
+    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("suspend", False)
+    job.setdefault("status", {})
 
 
 def _service(service: Object) -> None:
@@ -213,8 +220,7 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = {
     "deployments.apps": _deployment,
     "replicasets.apps": _replica_set,
     "services": _service,
-    JOBS: job_defaults,
-    CRON_JOBS: cron_job_defaults,
+    "jobs.batch": _job,
     "endpointslices.discovery.k8s.io": _endpoint_slice,
     "horizontalpodautoscalers.autoscaling": _autoscaler,
     "namespaces": _namespace,

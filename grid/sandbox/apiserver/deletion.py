@@ -77,9 +77,7 @@ def decide_deletion(kind: ServedKind, record: Record, options: DeleteOptions, no
         return _mark_namespace(obj, now)
     grace = _grace(kind, obj, options)
     finalizers = metadata.get("finalizers") or []
-    undecided = not options.propagation and ORPHAN not in finalizers and FOREGROUND not in finalizers
-    policy = "Orphan" if undecided and kind.orphans_by_default else options.propagation
-    finalizers = _with_policy(finalizers, policy)
+    finalizers = _with_policy(finalizers, options.propagation)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:

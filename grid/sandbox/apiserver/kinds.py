@@ -47,7 +47,6 @@ class ServedKind:
     fields: Mapping[str, str] = field(default_factory=dict)
     counts_generations: bool = False
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
-    orphans_by_default: bool = False  # DELETE without a policy leaves dependents behind
     view_of: str = ""  # the resource that is really stored, when this is the same objects in another version
 
     @property
@@ -204,23 +203,12 @@ KINDS: tuple[ServedKind, ...] = (
         view_of="horizontalpodautoscalers.autoscaling",
     ),
     ServedKind(
-        "CronJob",
-        "cronjobs",
-        "batch",
-        short=("cj",),
-        categories=("all",),
-        subresources=(STATUS,),
-        counts_generations=True,
-    ),
-    ServedKind(
         "Job",
         "jobs",
         "batch",
         categories=("all",),
         subresources=(STATUS,),
-        fields={"status.successful": "status.succeeded"},
         counts_generations=True,
-        orphans_by_default=True,
     ),
     ServedKind("Lease", "leases", "coordination.k8s.io"),
     ServedKind("EndpointSlice", "endpointslices", "discovery.k8s.io", counts_generations=True),

@@ -13,13 +13,7 @@ from grid.sandbox.apiserver import tables_storage
 from grid.sandbox.apiserver.ages import age, since
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.selectors import selector_text
-from grid.sandbox.apiserver.tables_batch import (
-    container_texts,
-    cron_job_cells,
-    endpoint_slice_cells,
-    endpoints_cells,
-    job_cells,
-)
+from grid.sandbox.apiserver.tables_endpoints import container_texts, endpoint_slice_cells, endpoints_cells
 from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
 from grid.sandbox.storage import CLASSES_RESOURCE
 
@@ -269,16 +263,6 @@ _TABLES: Mapping[str, Table] = {
             )
         ),
         _event,
-    ),
-    "jobs.batch": Table(
-        _columns("Name", "Status", "Completions", "Duration", "Age", "+Containers", "+Images", "+Selector"), job_cells
-    ),
-    "cronjobs.batch": Table(
-        _columns(
-            *("Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age"),
-            *("+Containers", "+Images", "+Selector"),
-        ),
-        cron_job_cells,
     ),
     "endpoints": Table(_columns("Name", "Endpoints", "Age"), endpoints_cells),
     "endpointslices.discovery.k8s.io": Table(

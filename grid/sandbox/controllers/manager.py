@@ -9,13 +9,11 @@ import random
 from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
 from grid.sandbox.controllers.claimprotection import ClaimProtection
 from grid.sandbox.controllers.controller import EmbeddedController
-from grid.sandbox.controllers.cronjob import CronJobController
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.disruption import DisruptionController
 from grid.sandbox.controllers.endpointslices import EndpointsController
 from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
 from grid.sandbox.controllers.horizontal import HorizontalController
-from grid.sandbox.controllers.job import JobController
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from grid.sandbox.controllers.replicaset import ReplicaSetController
 from grid.sandbox.controllers.scaling.model import ScalingSettings
@@ -44,8 +42,6 @@ class ControllerManager:
         self._parts: list[EmbeddedController] = [
             DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
             ReplicaSetController(client, clock=clock, mirrors=mirrors, rng=rng),
-            JobController(client, clock=clock, mirrors=mirrors, rng=rng),
-            CronJobController(client, clock=clock, mirrors=mirrors, rng=rng),
             EndpointsController(client, clock=clock, mirrors=mirrors, rng=rng),
             HorizontalController(client, clock=clock, mirrors=mirrors, rng=rng, settings=scaling),
             DisruptionController(client, clock=clock, mirrors=mirrors, rng=rng),

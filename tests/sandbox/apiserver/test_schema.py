@@ -18,7 +18,6 @@ _MODELS = {
     "Event": "CoreV1Event",
     "EventsV1Event": "EventsV1Event",
     "HorizontalPodAutoscalerSpec": "V2HorizontalPodAutoscalerSpec",
-    "CronJobSpec": "V1CronJobSpec",
     "Endpoint": "V1Endpoint",
     "EndpointSlice": "V1EndpointSlice",
     "JobStatus": "V1JobStatus",

@@ -1,0 +1,36 @@
+"""The cells of endpoints in tables, and the containers of a template."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from grid.sandbox.apiserver.ages import age
+from grid.sandbox.apiserver.kinds import Object
+
+_MOST_SHOWN = 3
+
+
+def container_texts(template: Object | None) -> tuple[str, str]:
+    containers = ((template or {}).get("spec") or {}).get("containers") or []
+    return ",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)
+
+
+def endpoint_slice_cells(obj: Object, now: datetime) -> list[Any]:
+    ports = [str(port.get("port", "*")) for port in obj.get("ports") or ()]
+    addresses = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
+    name = obj["metadata"]["name"]
+    return [name, obj.get("addressType", ""), _few(ports, "<unset>"), _few(addresses, "<unset>"), age(obj, now)]
+
+
+def endpoints_cells(obj: Object, now: datetime) -> list[Any]:
+    found: list[str] = []
+    for subset in obj.get("subsets") or ():
+        addresses = [item["ip"] for item in subset.get("addresses") or ()]
+        ports = [port["port"] for port in subset.get("ports") or ()]
+        found += [f"{address}:{port}" for port in ports for address in addresses] if ports else addresses
+    return [obj["metadata"]["name"], _few(found, "<none>"), age(obj, now)]
+
+
+def _few(items: Sequence[str], none: str) -> str:
+    more = f" + {len(items) - _MOST_SHOWN} more..." if len(items) > _MOST_SHOWN else ""
+    return ",".join(items[:_MOST_SHOWN]) + more if items else none
